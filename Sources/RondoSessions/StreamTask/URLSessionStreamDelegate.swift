@@ -1,18 +1,23 @@
 internal import RondoCore
 public import RondoStreams
 
-/// Is told of stream tasks, beside what `URLSessionTaskDelegate` is told; all methods are optional.
+/// The delegate of stream tasks, in addition to the methods of `URLSessionTaskDelegate` (rule US-89). All
+/// methods are optional.
+///
+/// Methods are called on the session's delegate queue, or on the thread of its run loop.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
-    /// The server has closed its side, as a read has found, or the program has by `closeRead()`. Once.
+    /// The reading side is closed: a read found that the server has closed its side, or the program called
+    /// `closeRead()`. Called once.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
-    /// The program has closed its side by `closeWrite()`: what it had written before is sent. Once.
+    /// The writing side is closed by `closeWrite()`; everything written before was sent. Called once.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
-    /// Never called: Linux does not tell of better routes.
+    /// Never called: Linux does not report better routes.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 
-    /// The connection as two unopened streams, after `captureStreams()`. The last call of the task (rule US-89).
+    /// Hands over the connection as two unopened streams, after `captureStreams()`. This is the last call of
+    /// the task (rule US-89).
     func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask,
         didBecome inputStream: RondoStreams.InputStream, outputStream: RondoStreams.OutputStream)

@@ -1,27 +1,29 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-// How a session makes stream tasks.
+// Creation of stream tasks.
 
 extension URLSession {
-    /// A TCP connection to a host, which is looked up when the task is resumed.
+    /// Makes a task for a TCP connection to a host. The host is looked up when the task is resumed
+    /// (rule US-89).
     ///
     /// - Parameters:
     ///   - hostname: A name or an address.
-    ///   - port: 1…65,535; with another one the task fails with `URLError.badURL` when it is resumed.
+    ///   - port: 1 to 65,535; with any other number the task fails with `URLError.badURL` when it is
+    ///     resumed.
     public func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
         making.stream(host: hostname, port: port)
     }
 }
 
 extension TaskMaking {
-    /// The connection to a host, which the task makes itself.
+    /// Makes a task that opens its own connection to the host.
     func stream(host: String, port: Int) -> URLSessionStreamTask {
         let link = StreamLink(host: host, port: port, driver: session.engine.driver)
         return made(stream(over: link))
     }
 
-    /// One that the session does not know yet.
+    /// Makes a task that has not been added to the session yet.
     func stream(over link: StreamLink) -> URLSessionStreamTask {
         URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
     }

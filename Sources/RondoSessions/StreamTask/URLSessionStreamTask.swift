@@ -1,16 +1,17 @@
 internal import FoundationNetworking
 public import RondoCore
 
-/// A TCP connection, with TLS from when the program wants it.
+/// A TCP connection, on which the program may begin TLS (rule US-89).
 ///
-/// Reads are done in the order of their calls, and so are writes; both at the same time. The connection is served in the modes
-/// of its session and at no other time. It is read only for reads that were asked for: a server that sends more than that is
-/// held back. Before `resume()` operations wait; when the task is over they fail. Any thread may use it (rule US-89).
+/// Reads are performed in the order of their calls, and so are writes; both at the same time. The connection
+/// is served only in the modes of its session. It is read only as far as reads ask for: a server that sends
+/// more is held back. Operations wait before `resume()` and fail after the end of the task. Any thread may
+/// use it.
 ///
-/// The task ends when both sides are closed, when it is cancelled, or by `captureStreams()`. It goes by the proxy of its
-/// session's configuration, if that names one.
+/// The task ends when both sides are closed, when it is cancelled, or by `captureStreams()`. The connection
+/// goes through the proxy of the session's configuration, if there is one.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
-    // `@unchecked Sendable`: as its superclass.
+    // `@unchecked Sendable` for the same reason as its superclass.
 
     private let link: StreamLink
 
@@ -21,15 +22,17 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - Reading and writing
 
-    /// Reads as soon as `minBytes` are there, or the server has closed its side.
+    /// Reads as soon as `minBytes` bytes are there or the server has closed its side.
     ///
     /// - Parameters:
-    ///   - minBytes: At least 1; a lower number counts as 1.
-    ///   - maxBytes: The most that is handed over. Further bytes are for the next read.
-    ///   - timeout: In seconds; it begins anew where the task is resumed. 0: as long as it takes. What can be done when the
-    ///     session's modes notice that it is over is done. Bytes that have come meanwhile are for the next read.
-    ///   - completionHandler: Called once, where the session's calls come: with the bytes and whether nothing comes behind them,
-    ///     or with an error: `URLError.timedOut`, or why the connection has ended.
+    ///   - minBytes: A number below 1 counts as 1.
+    ///   - maxBytes: The most that is delivered. Further bytes are left for the next read.
+    ///   - timeout: In seconds; 0 means no limit. It begins again when the task is resumed. A read that can
+    ///     be performed when a pass of the session's modes notices its timeout succeeds. After a timeout,
+    ///     bytes that have arrived are left for the next read.
+    ///   - completionHandler: Called once, on the delegate queue or the session's run loop: with the bytes
+    ///     and true if no more will come, or with an error: `URLError.timedOut`, or the reason why the
+    ///     connection ended.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
@@ -37,7 +40,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         _ = link.read(minimum: minBytes, maximum: maxBytes, timeout: timeout, completionHandler)
     }
 
-    /// The same. A read that was not answered is taken back when the Swift task is cancelled; no byte is lost by that.
+    /// Reads as `readData(ofMinLength:maxLength:timeout:completionHandler:)` does, and returns the bytes and
+    /// true if no more will come. If the Swift task is cancelled, a read that was not answered is withdrawn
+    /// and no byte is lost.
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
@@ -54,17 +61,20 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// Writes all of `data`.
     ///
     /// - Parameters:
-    ///   - timeout: In seconds, as of a read. A write of which a part was sent when its time is over is the last one: those
-    ///     behind it fail as well.
-    ///   - completionHandler: Called once, where the session's calls come: with nil when the kernel has taken all of it, or
-    ///     with an error.
+    ///   - timeout: In seconds; 0 means no limit. After a write that was sent in part when its timeout
+    ///     expired, nothing more is written: all later writes fail.
+    ///   - completionHandler: Called once, on the delegate queue or the session's run loop: with nil when
+    ///     the kernel has taken all bytes, or with an error.
     open func write(
         _ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void
     ) {
         _ = link.write(data, timeout: timeout, completionHandler)
     }
 
-    /// The same. A write that was not begun is taken back when the Swift task is cancelled.
+    /// Writes as `write(_:timeout:completionHandler:)` does, and returns when the kernel has taken all bytes.
+    /// If the Swift task is cancelled, a write that was not begun is withdrawn.
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func write(_ data: Data, timeout: TimeInterval) async throws {
         let turn = AsyncTurn<Void>()
         try await turn.value { outcome in
@@ -76,23 +86,24 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - The connection
 
-    /// When all is done that was asked for before, the delegate gets the connection as an `InputStream` and an `OutputStream`,
-    /// and the task is over. What comes later fails.
+    /// Hands the connection to the delegate as an `InputStream` and an `OutputStream`, after all earlier
+    /// operations, and ends the task. Later operations fail.
     open func captureStreams() { link.add(.capture) }
 
-    /// Closes the writing side when all is written that was handed over before: the server reads to the end of it. Later
-    /// writes fail.
+    /// Closes the writing side after all earlier writes, so that the server reads the end of the stream.
+    /// Later writes fail.
     open func closeWrite() { link.closeWrite() }
 
-    /// Closes the reading side when all reads are answered that were asked for before; later ones get the end.
+    /// Closes the reading side after all earlier reads. Later reads get the end of the stream.
     open func closeRead() { link.closeRead() }
 
-    /// Secures the connection, as a client, when all is done that was asked for before; what comes later is encrypted. The
-    /// delegate is asked whether to trust the server, and for an identity, as for https; the settings are those of
+    /// Begins TLS as a client, after all earlier operations; later ones are encrypted. The delegate is asked
+    /// to trust the server, and for a client certificate, as for https. The TLS settings are those of
     /// `URLSessionConfiguration.connection`.
     open func startSecureConnection() { link.add(.secure) }
 
-    /// Not possible: TLS 1.3 has no way back to plain text, and what the server says after it could come from any machine on the way.
+    /// Does nothing but log a warning: TLS 1.3 has no way back to plain text, and plain text after TLS could
+    /// come from any machine on the way.
     @available(*, deprecated, message: "TLS cannot be ended on an open connection: close it.")
     open func stopSecureConnection() {
         Log.sessions.warning("A stream task's TLS cannot be ended on an open connection: nothing was done.")
@@ -100,7 +111,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - Bytes
 
-    /// Bytes that were read.
+    /// Bytes that were read from the connection.
     open override var countOfBytesReceived: Int64 { link.state.withLock { $0.received } }
     /// Bytes that the kernel has taken.
     open override var countOfBytesSent: Int64 { link.state.withLock { $0.sent } }

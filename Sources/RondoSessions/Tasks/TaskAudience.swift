@@ -2,32 +2,32 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// The receiving side of a task, as the task's work knows it. Behind it are delegates, completion handlers and the session that
-/// holds the task: types that the work does not name.
+/// The receiver of a task's calls, as the task's work sees it. It stands for delegates, completion handlers
+/// and the session that holds the task: types that the work does not know.
 protocol TaskAudience: AnyObject, Sendable {
-    /// The task begins: from here on its session holds it, until `workDidEnd()`.
+    /// Begins the task: its session retains it until `workDidEnd()`.
     ///
-    /// - Returns: False: the session has come to its end, and takes no task.
+    /// - Returns: False if the session has ended, and takes no task.
     func begin() -> Bool
 
-    /// What the load can know of the delegates. After `begin()`.
+    /// The delegate methods that the load may skip. Valid after `begin()`.
     var defaults: DelegateDefaults { get }
 
-    /// No delegate hears of the task: an async function gets what it brings, or a completion handler all of it with the end.
-    /// After `begin()`.
+    /// True if no delegate takes part: an async function gets the content, or a completion handler gets all
+    /// of it at the end. Valid after `begin()`.
     var isCollected: Bool { get }
 
-    /// As `LoadClient` has them.
+    /// The same as in `LoadClient`.
     var answersResponses: Bool { get }
     var hearsOfInformational: Bool { get }
     var sharesVerdicts: Bool { get }
 
-    /// Makes a call of `work` on the calling thread; a call that ends the task asks `work` for what there is to tell.
+    /// Makes a call of `work` on the calling thread. A call that ends the task takes its details from `work`.
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer
 
-    /// The task is over before it has begun.
+    /// Ends a task that has not begun.
     func endUnborn(_ error: URLError)
 
-    /// No call comes any more: everything is let go.
+    /// Releases everything: no further call will be made.
     func workDidEnd()
 }

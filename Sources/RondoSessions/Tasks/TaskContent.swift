@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What a task sends, or goes on with, in the place of what its request says.
+/// The body that a task sends, or the part that a download has already, in place of the request's own body.
 enum TaskContent: Sendable {
     case ofRequest
     /// These bytes are the body (rule US-59).
@@ -11,7 +11,7 @@ enum TaskContent: Sendable {
     case file(URL)
     /// The delegate is asked for a stream before each sending (rule US-60).
     case streamed
-    /// A download that has come in part (rule US-64); nil: the resume data are of no use.
+    /// A download that has arrived in part (rule US-64); nil if the resume data cannot be used.
     case rest(ResumeData?)
 
     /// `request` as far as it is known before the task begins.
@@ -23,7 +23,7 @@ enum TaskContent: Sendable {
             upload.httpBodyStream = nil
             upload.httpBody = data
             return upload
-        // Without the body that the request may have; the file is looked at when the task begins.
+        // The request's own body is dropped; the file is examined when the task begins.
         case .file:
             var upload = request
             upload.httpBodyStream = nil
@@ -33,18 +33,18 @@ enum TaskContent: Sendable {
         }
     }
 
-    /// What a task begins with.
+    /// The request, earlier part and error that a task begins with.
     struct Order {
         var request: URLRequest
-        /// What an earlier download has left.
+        /// The part that an earlier download has saved.
         var earlier: PartialDownload?
-        /// The task fails at once.
+        /// An error that ends the task at once.
         var failure: LoadFailure?
     }
 
-    /// Called when the task begins.
+    /// Makes the order when the task begins.
     ///
-    /// - Parameter request: As `prepare(_:)` has made it.
+    /// - Parameter request: The result of `prepare(_:)`.
     func order(_ request: URLRequest) -> Order {
         switch self {
         case .ofRequest, .data, .streamed: return Order(request: request)
@@ -63,7 +63,7 @@ enum TaskContent: Sendable {
 
     var isRest: Bool { if case .rest = self { true } else { false } }
 
-    /// A request to nowhere, of a task that fails when it begins.
+    /// A request without a URL, for a task that fails when it begins.
     static var noRequest: URLRequest {
         var request = URLRequest(url: URL(fileURLWithPath: "/"))
         request.url = nil

@@ -5,11 +5,11 @@ internal import RondoCore
 struct TaskCounts {
     var sent: Int64 = 0
     var expectedToSend: Int64 = 0
-    /// Of the body, as it was transferred.
+    /// Bytes of the body as transferred.
     var received: Int64 = 0
-    /// -1: not known.
+    /// -1 if not known.
     var expectedToReceive: Int64 = 0
-    /// What the program expects; without effect here.
+    /// Expectations of the program; without effect.
     var clientExpectsToSend: Int64 = -1
     var clientExpectsToReceive: Int64 = -1
 

@@ -1,7 +1,7 @@
-/// Where a task stands: inputs in, actions out (rules US-28 to US-34).
+/// The state machine of a task: calls in, actions out (rules US-28 to US-34).
 struct TaskLife {
     private enum Phase {
-        /// It was never resumed as often as it was suspended.
+        /// `resume()` was not called as often as `suspend()`.
         case unresumed
         case resumed
         case canceling
@@ -10,21 +10,21 @@ struct TaskLife {
 
     enum Action {
         case nothing
-        /// The load begins.
+        /// Start the load.
         case start
-        /// The load stands still, or goes on: as `isSuspended` says.
+        /// Stop or continue the load, as `isSuspended` says.
         case applySuspension
-        /// The load ends.
+        /// Abort the load.
         case abort
-        /// The same of a task that has none: it begins only to end.
+        /// Start the task only to abort it: it has no load yet.
         case abortUnresumed
     }
 
     private var phase = Phase.unresumed
-    /// How many more calls of `resume()` it takes. A new task has been suspended once.
+    /// The number of `resume()` calls that are missing. A new task has been suspended once.
     private var suspensions = 1
 
-    /// What the program is shown of it.
+    /// The state as the program sees it.
     enum Standing {
         case running, suspended, canceling, completed
     }
@@ -42,7 +42,7 @@ struct TaskLife {
     var isCanceling: Bool { if case .canceling = phase { true } else { false } }
     var isCompleted: Bool { if case .completed = phase { true } else { false } }
     var wasResumed: Bool { if case .unresumed = phase { false } else { true } }
-    /// It was resumed, and was neither cancelled nor has it ended.
+    /// True if the task was resumed, was not cancelled and has not ended.
     var isOutstanding: Bool { if case .resumed = phase { true } else { false } }
 
     mutating func suspend() -> Action {
@@ -57,7 +57,7 @@ struct TaskLife {
         }
     }
 
-    /// Resumes too many are not saved up.
+    /// Superfluous calls are not saved up.
     mutating func resume() -> Action {
         switch phase {
         case .unresumed:
@@ -85,9 +85,9 @@ struct TaskLife {
         }
     }
 
-    /// The last call is about to be made.
+    /// Notes that the last call is about to be made.
     ///
-    /// - Returns: False: it was made already.
+    /// - Returns: False if it was made already.
     mutating func complete() -> Bool {
         guard !isCompleted else { return false }
         phase = .completed

@@ -1,24 +1,24 @@
 internal import RondoConnections
 internal import RondoCore
 
-/// What a task has running: a load, or the connection of a stream task. Any thread.
+/// The running part of a task: a load, or the connection of a stream task. Any thread.
 protocol TaskLoad: AnyObject, Sendable {
-    /// Enters the driver's modes; the first step is made there.
+    /// Enters the driver's modes. The first step is made there.
     func start()
-    /// Nothing is sent, read or told until `resume()` (rule US-30).
+    /// Stops sending, reading and calling until `resume()` (rule US-30).
     func suspend()
     func resume()
-    /// Ends it: the client hears of that end alone.
+    /// Ends the load; the client gets only the end.
     ///
-    /// - Parameter keeps: What there is of a download goes with the end.
+    /// - Parameter keeps: True if the saved part of a download is passed on with the end.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool)
-    /// The program lags behind, or does no more.
+    /// Stops or continues reading for a program that is slower than the server.
     func holdBack(_ holds: Bool)
-    /// What a delegate has said to a question.
+    /// Passes a delegate's answer to the load.
     func answer(_ answer: DelegateCall.Answer)
 
     var priority: Float { get set }
-    /// Of the body, as they were transferred.
+    /// Bytes of the body as transferred.
     var transferredBytes: Int64 { get }
     var currentStanding: LoadStanding { get }
 }

@@ -1,25 +1,25 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// What kind of task it is.
+/// The kind of a task.
 enum TaskKind: Sendable {
     case data, upload, download, stream, webSocket
 }
 
-/// What a task is to do, as it was made.
+/// The task as the program asked for it.
 struct TaskPlan: Sendable {
     let kind: TaskKind
-    /// As it was given; nil: the task fails when it begins.
+    /// The original request; nil makes the task fail when it begins.
     let request: URLRequest?
     let content: TaskContent
-    /// Of a WebSocket task.
+    /// Set for a WebSocket task.
     let webSocket: WebSocketLink?
-    /// Of a stream task.
+    /// Set for a stream task.
     let stream: StreamLink?
-    /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
+    /// True if an async function awaits the task: only the task's own delegate gets the content (rule US-83).
     let isAwaited: Bool
 
-    /// What errors name.
+    /// The URL that errors name.
     var url: URL? { request?.url ?? stream?.url }
 
     init(

@@ -1,16 +1,16 @@
 internal import RondoCore
 
-/// The progress of a task, made when it is asked for (rule US-38).
+/// The `Progress` of a task, made on first use (rule US-38).
 struct TaskProgress {
     private var object: Progress?
 
-    /// The progress; the first call makes it, which shows `values` at first and calls these functions.
+    /// Returns the progress. The first call makes it, with `values` and with these functions as its handlers.
     mutating func object(
         showing values: Values, cancel: @escaping @Sendable () -> Void, pause: @escaping @Sendable () -> Void,
         resume: @escaping @Sendable () -> Void
     ) -> Progress {
         if let object { return object }
-        // Part of no other progress, unless the program makes it one.
+        // Without a parent, unless the program adds it to one.
         let new = Progress(parent: nil, userInfo: nil)
         new.cancellationHandler = cancel
         new.isPausable = true
@@ -21,19 +21,19 @@ struct TaskProgress {
         return new
     }
 
-    /// Nil where it was never asked for.
+    /// The progress; nil before the first use.
     var current: Progress? { object }
 
-    /// What a progress shows.
+    /// The unit counts that a progress shows.
     struct Values {
         let completed: Int64
-        /// -1: not known.
+        /// -1 if not known.
         let total: Int64
 
         init(_ counts: TaskCounts, received: Int64, hasResponse: Bool, hasSucceeded: Bool) {
             completed = counts.sent + received
             let isKnown = hasResponse && counts.expectedToReceive >= 0 && counts.expectedToSend >= 0
-            // What was decoded or read from a file of this machine may differ from what was announced.
+            // The size of decoded content, or of a local file, may differ from the announced length.
             total =
                 hasSucceeded
                 ? max(completed, 1) : isKnown ? counts.expectedToSend + counts.expectedToReceive : -1

@@ -3,7 +3,7 @@ internal import RondoConnections
 internal import RondoCore
 
 extension TaskWork {
-    /// Why no call has come (rule US-90). Any thread.
+    /// Why the task has made no call yet (rule US-90). Any thread.
     var obstacle: DeliveryObstacle {
         let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedAnswer) }
         if life.isCompleted { return DeliveryObstacle.invalid }

@@ -2,10 +2,10 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-// What a task's work does for its load, and what its audience asks of it.
+// The work of a task as the client of its load, and the calls of its audience.
 
 extension TaskWork: LoadClient {
-    /// A load that was cancelled has its last call to make still.
+    /// Always false: a cancelled load still has its last call to make.
     var isCancelled: Bool { false }
 
     var keepsPartialDownloads: Bool { true }
@@ -17,8 +17,8 @@ extension TaskWork: LoadClient {
         return plan.request?.url.map { ($0.host ?? "") + $0.path }
     }
 
-    /// Nil too where the driver collects the content: it resumes an async function by itself, and has a completion handler
-    /// alone called on the queue.
+    /// Nil also if the driver collects the content itself: it resumes an async function directly, and puts
+    /// only the call of a completion handler on the queue.
     var delegateQueue: DelegateQueue? {
         audience?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
     }
@@ -54,9 +54,9 @@ extension TaskWork: LoadClient {
         audience?.workDidEnd()
     }
 
-    /// Keeps what a call says, before it is made.
+    /// Records a call before it is made.
     ///
-    /// - Returns: False: the program is not told of it.
+    /// - Returns: False if the program does not get this call.
     private func note(_ call: DelegateCall) -> Bool {
         switch call {
         case .sent(_, let total, let expected):
@@ -76,7 +76,7 @@ extension TaskWork: LoadClient {
             state.withLock { $0.awaitsRest = false }
             showProgress()
         case .resumed:
-            // A connection that was lost meanwhile is no affair of the delegate's.
+            // A load that continues after a lost connection does not report it.
             return state.withLock { state in
                 defer { state.awaitsRest = false }
                 return state.awaitsRest
@@ -91,12 +91,12 @@ extension TaskWork: LoadClient {
         return true
     }
 
-    // MARK: - What the audience answers
+    // MARK: - Calls of the audience
 
-    /// The load waits for the answer of a delegate's method.
+    /// Records that the load waits for the answer of a delegate's method.
     func noteOwedAnswer(_ method: String) { state.withLock { $0.owedAnswer = method } }
 
-    /// It has come. Any thread.
+    /// Passes the answer to the load. Any thread.
     func answer(_ answer: DelegateCall.Answer) {
         let load = state.withLock { state in
             state.owedAnswer = nil
@@ -105,26 +105,26 @@ extension TaskWork: LoadClient {
         load?.answer(answer)
     }
 
-    /// More has come than is collected.
+    /// Fails the load because the collected content exceeds its limit.
     func abort(_ failure: LoadFailure) { state.withLock { $0.load }?.abort(failure) }
 
-    /// Another task, with this identifier, takes the place of the one that the program has.
+    /// Makes another task, with this identifier, the one that the program uses.
     ///
-    /// - Returns: False: it has ended.
+    /// - Returns: False if the task has ended.
     func pass(to successor: Int) -> Bool {
         state.withLock { state in
             guard state.life.isOutstanding, state.successor == nil else { return false }
             state.successor = successor
-            // The new task has one of its own.
+            // The new task has its own progress.
             state.progress = TaskProgress()
             return true
         }
     }
 
-    /// A stream task takes the connection.
+    /// Hands the connection over to a stream task.
     ///
-    /// - Parameter successor: Its identifier.
-    /// - Returns: False: there is none to be taken, or the task has ended.
+    /// - Parameter successor: The stream task's identifier.
+    /// - Returns: False if there is no connection to hand over, or the task has ended.
     func becomeStream(_ link: StreamLink, successor: Int) -> Bool {
         guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
         state.withLock { $0.hasBecomeStream = true }
@@ -132,33 +132,33 @@ extension TaskWork: LoadClient {
         return true
     }
 
-    /// It can become a stream.
+    /// True if the task can become a stream task.
     var hasUpgraded: Bool {
         state.withLock { $0.upgrade != nil && ($0.response as? HTTPURLResponse)?.statusCode == 101 }
     }
 
     // MARK: - The end
 
-    /// The call that tells of the end.
+    /// The details of a task's last call.
     struct Ending {
         let response: URLResponse?
-        /// Nothing is told: another task, or the program, has the connection.
+        /// True if no call is made, because another task or the program has the connection.
         let isSilent: Bool
-        /// Nil: nothing was measured.
+        /// Nil if nothing was measured.
         let metrics: LoadMetrics?
         let resumeDataHandlers: [@Sendable (Data?) -> Void]
     }
 
-    /// What the program is to hear of how the load has ended; nil: it has heard of the end.
+    /// The outcome of the load as the program gets it; nil if the last call was made already.
     ///
-    /// - Parameter partial: What there is of a download that has failed.
+    /// - Parameter partial: The part that has arrived of a download that failed.
     func outcome(_ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload?) -> (
         outcome: Result<DownloadFile?, any Error>, resumeData: Data?
     )? {
         let (life, givesResumeData) = state.withLock { ($0.life, !$0.resumeDataHandlers.isEmpty) }
         if life.isCompleted { return nil }
         var outcome = outcome
-        // A WebSocket that has opened is closed, and not broken off, by its cancellation (rule WS-18).
+        // Cancelling an open WebSocket closes it in order and is not an error (rule WS-18).
         if life.isCanceling, !(webSocket?.hasOpened ?? false) { outcome = .failure(cancellation) }
         let resumeData = !life.isCanceling || givesResumeData ? partial?.keep() : nil
         if let resumeData, case .failure(let error) = outcome {
@@ -167,7 +167,7 @@ extension TaskWork: LoadClient {
         return (outcome, resumeData)
     }
 
-    /// The last calls are about to be made; nil: they were.
+    /// Notes the end of the task before its last call; nil if that was made already.
     func complete(_ error: (any Error)?) -> Ending? {
         let ending = state.withLock { state -> Ending? in
             guard state.life.complete() else { return nil }
@@ -188,7 +188,7 @@ extension TaskWork: LoadClient {
         URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url ?? plan.url)
     }
 
-    /// `error` with what it takes to go on with the download.
+    /// `error` with the resume data of the download.
     private static func error(_ error: any Error, _ resumeData: Data) -> any Error {
         guard let error = error as? URLError else { return error }
         var userInfo = error.userInfo
@@ -198,7 +198,7 @@ extension TaskWork: LoadClient {
 
     // MARK: - Progress (rule US-38)
 
-    /// The progress of the task that the program has; the first call makes it, which calls these functions.
+    /// The progress of the task. The first call makes it, with these functions as its handlers.
     func progress(
         cancel: @escaping @Sendable () -> Void, pause: @escaping @Sendable () -> Void,
         resume: @escaping @Sendable () -> Void
@@ -217,7 +217,7 @@ extension TaskWork: LoadClient {
         let values = state.withLock { state in
             Self.progressValues(state, received: load?.transferredBytes ?? state.counts.received)
         }
-        // Those that it is a part of may be the program's.
+        // This may run code of the program, which may have made it part of another progress.
         values.show(in: progress)
     }
 

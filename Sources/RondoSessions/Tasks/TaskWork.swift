@@ -3,18 +3,18 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// What a task does: its load, and where it stands. What it tells goes to its audience.
+/// The work of a task: its state and its load. Its audience gets the calls.
 ///
-/// With its last call it lets go of everything.
+/// The last call releases everything.
 final class TaskWork: Sendable {
     struct State {
         var life = TaskLife()
-        /// The identifier of the task that has taken the place of the one that was made with this.
+        /// The identifier of the task that has taken the place of the original task.
         var successor: Int?
         var load: (any TaskLoad)?
-        /// Of a data task whose request asks for another protocol.
+        /// Set for a data task whose request has an Upgrade field.
         var upgrade: StreamUpgrade?
-        /// A stream task has taken its place.
+        /// A stream task has taken the task's place.
         var hasBecomeStream = false
         var currentRequest: URLRequest?
         var response: URLResponse?
@@ -25,13 +25,13 @@ final class TaskWork: Sendable {
         var prefersIncrementalDelivery = true
         var counts = TaskCounts()
         var progress = TaskProgress()
-        /// Get what there is of a download, before the end.
+        /// Handlers that get the resume data of a download before its end.
         var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
-        /// The rest of an earlier download may be told of still.
+        /// The task continues an earlier download, and this has not been reported yet.
         var awaitsRest = false
-        /// The delegate's method that has not answered yet, for explanations.
+        /// The delegate method whose answer is missing, for explanations.
         var owedAnswer: String?
-        /// Told right before the end.
+        /// Delivered right before the end.
         var metrics: LoadMetrics?
     }
 
@@ -40,7 +40,7 @@ final class TaskWork: Sendable {
     let identifier: Int
     let plan: TaskPlan
     let createdAt = Date()
-    /// Nil: of no session, as `audience`.
+    /// Nil, like `audience`, if the task belongs to no session.
     let engine: SessionEngine?
     let audience: (any TaskAudience)?
     let state: Mutex<State>
@@ -59,7 +59,7 @@ final class TaskWork: Sendable {
         self.state = Mutex(state)
     }
 
-    /// Of no session: it never does anything.
+    /// Makes the work of a task without a session, which never does anything.
     init() {
         identifier = 0
         plan = TaskPlan(.data, nil)
@@ -70,7 +70,7 @@ final class TaskWork: Sendable {
 
     var webSocket: WebSocketLink? { plan.webSocket }
 
-    /// Bytes of the response's body, as they were transferred.
+    /// Bytes of the response's body as transferred.
     var bytesReceived: Int64 {
         let (load, counted) = state.withLock { ($0.load, $0.counts.received) }
         return load?.transferredBytes ?? counted
@@ -79,10 +79,10 @@ final class TaskWork: Sendable {
     var isOutstanding: Bool { state.withLock { $0.life.isOutstanding } }
     var isCanceling: Bool { state.withLock { $0.life.isCanceling } }
 
-    // MARK: - What the program says
+    // MARK: - Calls of the program
 
-    // `number` is the identifier of the task that the program has: another one may have taken its place, and then nothing
-    // that is said to it counts.
+    // `number` is the identifier of the task that the program calls. If another task has taken its place, the
+    // call has no effect.
 
     func resume(_ number: Int) { change(number) { $0.resume() } }
     func suspend(_ number: Int) { change(number) { $0.suspend() } }
@@ -113,7 +113,8 @@ final class TaskWork: Sendable {
         load?.abort(.cancelled, keepingDownload: keeps)
     }
 
-    /// - Parameter handler: Called once, where the session's calls come: before the end is told, if that is still to come.
+    /// - Parameter handler: Called once, on the delegate queue or the session's run loop, before the last
+    ///   call of the task if that has not been made.
     func cancel(_ number: Int, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let action = state.withLock { state -> TaskLife.Action? in
             guard number == state.successor ?? identifier, !state.life.isCompleted else { return nil }
@@ -127,7 +128,7 @@ final class TaskWork: Sendable {
         perform(action)
     }
 
-    /// The task is being cancelled, by a closing handshake: it goes on if it was suspended.
+    /// Cancels the task by a closing handshake, which goes on if the task was suspended.
     func beginClosing() {
         let load = state.withLock { state in
             _ = state.life.cancel()
@@ -136,7 +137,7 @@ final class TaskWork: Sendable {
         load?.resume()
     }
 
-    /// Several threads may come here at once: the last one leaves the load as it should be.
+    /// Several threads may call this at once: the last one sets the load to the final state.
     private func applySuspension() {
         while true {
             let (load, isSuspended) = state.withLock { ($0.load, $0.life.isSuspended) }
@@ -155,7 +156,7 @@ final class TaskWork: Sendable {
         load?.priority = priority
     }
 
-    /// The program wants no more content at present, or again. Any thread.
+    /// Stops or continues reading for the program. Any thread.
     func holdBack(_ holds: Bool) { state.withLock { $0.load }?.holdBack(holds) }
 
     // MARK: - The beginning
@@ -200,12 +201,13 @@ final class TaskWork: Sendable {
         if isCanceling { abort() }
         if let failure = order.failure { load.abort(failure) }
         load.start()
-        // Another thread may have found no load meanwhile.
+        // Another thread may have called while there was no load.
         applySuspension()
         if self.isCanceling { abort() }
     }
 
-    /// What can make a stream of the connection, where the delegate could say so; nil: the request asks for nothing of the kind.
+    /// Makes the object that turns the connection into a stream, if the delegate may ask for it; nil if the
+    /// request has no Upgrade field.
     private func streamUpgrade(_ request: URLRequest) -> StreamUpgrade? {
         guard request.value(forHTTPHeaderField: "Upgrade") != nil, answersResponses else { return nil }
         let upgrade = StreamUpgrade()
@@ -213,7 +215,7 @@ final class TaskWork: Sendable {
         return upgrade
     }
 
-    /// It ends without a load.
+    /// Ends the task without a load.
     private func fail(_ error: URLError, _ partial: PartialDownload? = nil) {
         engine?.driver.perform { [self] in
             _ = make(.fail(error, partial: partial))
@@ -221,7 +223,7 @@ final class TaskWork: Sendable {
         }
     }
 
-    /// The session takes no tasks any more: the task is over before it has begun (rule US-75).
+    /// Ends a task that was made in an invalidated session (rule US-75).
     func endUnborn() {
         let error = URLErrors.error(
             .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.url)

@@ -1,21 +1,22 @@
 public import RondoCore
 
-/// A task whose response goes to a file.
+/// A task that saves the response's body in a file (rule US-62).
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
-    // `@unchecked Sendable`: as its superclass.
+    // `@unchecked Sendable` for the same reason as its superclass.
 
-    /// Ends the task as `cancel()` does, and says how another one can go on where it has stopped (rule US-63).
+    /// Cancels the task and passes the data with which a new task can continue the download (rule US-63).
     ///
-    /// The file so far stays in the folder of temporary files until a task that was made of the data has ended.
+    /// The partial file stays in the folder of temporary files until a task that was made from the data has
+    /// ended.
     ///
-    /// - Parameter completionHandler: Called once, where the session's calls come, before the task's own end is told. Nil: the
-    ///   server does not say that it can continue, nothing has come, or the task had ended. The data hold the request's
-    ///   fields.
+    /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop, before
+    ///   the last call of the task. It gets nil if the server does not support continuing, nothing has
+    ///   arrived, or the task had ended. The data contain the header fields of the request.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         work.cancel(taskIdentifier, givingResumeData: completionHandler)
     }
 
-    /// The same.
+    /// Cancels the task as `cancel(byProducingResumeData:)` does, and returns the resume data.
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel(byProducingResumeData: { continuation.resume(returning: $0) })
@@ -23,10 +24,11 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     }
 }
 
-/// Where the `userInfo` of a failed download's error holds what `URLSession.downloadTask(withResumeData:)` takes.
+/// The `userInfo` key of a failed download's error for the data that
+/// `URLSession.downloadTask(withResumeData:)` takes.
 public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
 
 extension URLError {
-    /// Of a download that has failed: what it takes to go on with it. Nil: it cannot be resumed.
+    /// The resume data of a failed download; nil if the download cannot be continued (rule US-63).
     public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
 }

@@ -3,14 +3,15 @@ internal import RondoConnections
 public import RondoCore
 
 extension URLSessionTask {
-    /// Why no call has come, in a sentence and as a reason (rule US-90). Any thread may ask.
+    /// Why the task has made no call yet: a reason and a sentence (rule US-90). Any thread may ask.
     ///
-    /// "Nothing to deliver" means that the task's driver waits: the server has not answered yet.
+    /// The reason `nothingToDeliver` means that the server has not answered yet.
     public var whyNotDelivering: DeliveryObstacle { work.obstacle }
 }
 
 extension URLSession {
-    /// The same of the first of its tasks that was resumed and has not ended.
+    /// The same for the session's first task that was resumed and has not ended (rule US-90). Any thread may
+    /// ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let task = table.all.first else {
             return DeliveryObstacle(

@@ -3,14 +3,16 @@ internal import RondoConnections
 public import RondoCore
 internal import RondoMutex
 
-/// One request of a session, with all that follows from it: redirects, challenges, the response.
+/// One request of a session with everything that follows from it: redirects, challenges, the response.
 ///
-/// It is made suspended, and begins with `resume()`. What comes of it is told where the session's calls come; the last call
-/// is one with an error or with none, and comes exactly once. Any thread may use it.
+/// A task is made suspended and begins with `resume()`. Its calls are made on the session's delegate queue or
+/// run loop. The last call, with an error or nil, is made exactly once (rule US-41). Any thread may use a
+/// task.
 open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: it has nothing that changes but what has a lock of its own.
+    // `@unchecked Sendable` because the class is open: it is immutable except for members with their own
+    // locks.
 
-    /// Where a task stands; the numbers are Apple's.
+    /// The state of a task. The raw values are Apple's.
     public enum State: Int, Sendable {
         case running = 0
         case suspended = 1
@@ -18,28 +20,29 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case completed = 3
     }
 
-    /// What a task consists of.
+    /// The work and the calls that a task consists of.
     struct Parts {
         let work: TaskWork
         let calls: any TaskDelegation
     }
 
     let work: TaskWork
-    /// Nil: of no session.
+    /// Nil if the task belongs to no session.
     let calls: (any TaskDelegation)?
     private let number: Int
 
-    /// - Parameter identifier: Another than that of its work, for a task that takes another's place.
+    /// - Parameter identifier: The identifier of a task that takes another's place; nil means that of its
+    ///   work.
     init(_ parts: Parts, identifier: Int? = nil) {
         work = parts.work
         calls = parts.calls
         number = identifier ?? work.identifier
         super.init()
-        // The work is another task's already where this one takes its place.
+        // If this task takes another's place, the work belongs to a task already.
         if identifier == nil { parts.calls.belong(to: self) }
     }
 
-    /// A task of no session, which never does anything; for classes that stand in for tasks in tests.
+    /// Makes a task without a session, which never does anything. For classes that replace tasks in tests.
     @available(*, deprecated, message: "Tasks are made by a session.")
     public override init() {
         work = TaskWork()
@@ -48,30 +51,33 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         super.init()
     }
 
-    // MARK: - What it is
+    // MARK: - Properties
 
-    /// 1, 2, 3 … within the session (rule US-35).
+    /// The number of the task in its session: 1, 2, 3 … (rule US-35).
     open var taskIdentifier: Int { number }
 
-    /// The request as it was given.
+    /// The request as the program passed it; nil if the task was made without one.
     open var originalRequest: URLRequest? { work.plan.request }
 
-    /// The request as it stands: with what the configuration adds, after redirects.
+    /// The current request, with the fields of the configuration and after redirects (rule US-36); nil for a
+    /// stream task.
     open var currentRequest: URLRequest? { work.state.withLock { $0.currentRequest } }
 
-    /// Set before it is told of; a redirect that is followed does not set it.
+    /// The response; nil before it arrives. It is set before the delegate gets it. A redirect that is
+    /// followed does not set it.
     open var response: URLResponse? { work.state.withLock { $0.response } }
 
-    /// Why the task has failed; nil while it runs, and if it succeeded.
+    /// The error of a failed task; nil while the task runs, and if it succeeded.
     open var error: (any Error)? { work.state.withLock { $0.error } }
 
-    /// A name for the program's own use; it also names what the task puts into its run loop.
+    /// A name for the program's own use, and the name of the task in run loops and traces (rule US-35).
     open var taskDescription: String? {
         get { work.state.withLock { $0.description } }
         set { work.state.withLock { $0.description = newValue } }
     }
 
-    /// Asked before the session's delegate, method by method (rule US-40). To be set before the first `resume()`; held until
+    /// The task's own delegate: each of its methods takes precedence over that of the session's delegate
+    /// (rule US-40). Set it before the first `resume()`; later changes have no effect. It is retained until
     /// the last call.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { calls?.delegate }
@@ -83,54 +89,62 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     // MARK: - Running
 
+    /// The state of the task. When the last call is made, it is `completed` already (rule US-34).
     open var state: State { State(work.standing(of: number)) }
 
-    /// Begins or goes on, once it was called as often as `suspend()`. A new task has been suspended once.
+    /// Begins or continues the task, once it was called as often as `suspend()`. A new task has been
+    /// suspended once (rule US-29).
     open func resume() { work.resume(number) }
 
-    /// Nothing is sent or read for the task any more, no time passes for its timeouts, and nothing is told of it, until it is
-    /// resumed (rule US-30).
+    /// Suspends the task until it is resumed: nothing is sent, read or called for it, and its timeouts stand
+    /// still. The resource timeout stands still too (rules US-30 and US-69).
     open func suspend() { work.suspend(number) }
 
-    /// Ends the task: what is told of it still is the end, with `URLError.cancelled` (rule US-32).
+    /// Cancels the task. Returns at once; the only calls that follow are the metrics and the last call, with
+    /// `URLError.cancelled` (rule US-32).
     open func cancel() { work.cancel(number) }
 
-    /// Where the task waits in line for a connection: 0…1, higher first. A hint.
+    /// The place among the tasks of the session that wait for a connection: 0 to 1, higher first, 0.5 unless
+    /// set. A hint; values outside are clamped (rule US-39).
     open var priority: Float {
         get { work.state.withLock { $0.priority } }
         set { work.setPriority(newValue) }
     }
 
+    /// The priority of a new task, 0.5.
     public static let defaultPriority: Float = TaskWork.defaultPriority
+    /// A priority for tasks that can wait, 0.25.
     public static let lowPriority: Float = 0.25
+    /// A priority for urgent tasks, 0.75.
     public static let highPriority: Float = 0.75
 
     // MARK: - Bytes (rule US-37)
 
-    /// Bytes of the response's body, as they were transferred.
+    /// Bytes of the response's body as transferred, before content codings are decoded.
     open var countOfBytesReceived: Int64 { work.bytesReceived }
-    /// The announced length; -1: not known.
+    /// The announced length of the response's body in bytes; -1 if not known.
     open var countOfBytesExpectedToReceive: Int64 { work.state.withLock { $0.counts.expectedToReceive } }
-    /// Bytes of the request's body.
+    /// Bytes of the request's body that were sent.
     open var countOfBytesSent: Int64 { work.state.withLock { $0.counts.sent } }
-    /// -1: not known.
+    /// The length of the request's body in bytes; -1 if not known.
     open var countOfBytesExpectedToSend: Int64 { work.state.withLock { $0.counts.expectedToSend } }
 
-    /// What the program expects; kept, without effect here.
+    /// A number for the program's own use; without effect.
     open var countOfBytesClientExpectsToSend: Int64 {
         get { work.state.withLock { $0.counts.clientExpectsToSend } }
         set { work.state.withLock { $0.counts.clientExpectsToSend = newValue } }
     }
-    /// What the program expects; kept, without effect here.
+    /// A number for the program's own use; without effect.
     open var countOfBytesClientExpectsToReceive: Int64 {
         get { work.state.withLock { $0.counts.clientExpectsToReceive } }
         set { work.state.withLock { $0.counts.clientExpectsToReceive = newValue } }
     }
 
-    /// Sent and received bytes of all that are expected, -1 while that is not known; complete when the task has succeeded.
-    /// Cancelling it cancels the task, pausing and resuming it suspend and resume the task (rule US-38).
+    /// Bytes sent and received of all bytes that are expected; the total is -1 while it is not known. It is
+    /// complete when the task has succeeded. Cancelling it cancels the task; pausing and resuming it suspend
+    /// and resume the task (rule US-38).
     ///
-    /// It changes where the session's calls come.
+    /// It changes on the delegate queue or the session's run loop. Made on first use.
     open var progress: Progress {
         work.progress(
             cancel: { [weak self] in self?.cancel() }, pause: { [weak self] in self?.suspend() },
@@ -139,13 +153,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     // MARK: - Without effect here (rule US-15)
 
-    /// Of background sessions only; kept, without effect here.
+    /// Kept, without effect: it is for background sessions, which do not exist here.
     open var earliestBeginDate: Date? {
         get { work.state.withLock { $0.earliestBeginDate } }
         set { work.state.withLock { $0.earliestBeginDate = newValue } }
     }
 
-    /// The body is delivered as it comes, always; kept, without effect here.
+    /// Kept, without effect: the body is always delivered as it arrives.
     open var prefersIncrementalDelivery: Bool {
         get { work.state.withLock { $0.prefersIncrementalDelivery } }
         set { work.state.withLock { $0.prefersIncrementalDelivery = newValue } }
@@ -170,33 +184,33 @@ extension URLSessionTask.State {
     }
 }
 
-/// The delegate's side of a task, as the task knows it.
+/// The delegate and calls of a task, as the task sees them.
 protocol TaskDelegation: AnyObject, Sendable {
-    /// The task was made that begins with `TaskAudience.begin()`.
+    /// Sets the task that begins with `TaskAudience.begin()`.
     func belong(to task: URLSessionTask)
 
-    /// The task's own; nil after the last call.
+    /// The task's own delegate; nil after the last call.
     var delegate: (any URLSessionTaskDelegate)? { get }
 
-    /// - Returns: False: the task has begun, and keeps the one that it has.
+    /// - Returns: False if the task has begun, so that its delegate cannot be changed.
     func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) -> Bool
 
-    /// Before the function returns that makes the task.
+    /// Calls `urlSession(_:didCreateTask:)`, before the function that makes the task returns.
     func tellCreated(_ task: URLSessionTask)
 
-    /// Only the program holds the task from here on, if it is a WebSocket that runs (rule WS-27). Any thread.
+    /// Leaves only the program to keep the task alive, if it is a running WebSocket (rule WS-27). Any thread.
     func loosen()
 
-    /// The task in the place of a WebSocket that the program has let go of; a WebSocket too.
+    /// Makes a WebSocket task in place of one that the program has released.
     ///
-    /// - Returns: Nil: it has ended, or its session holds it.
+    /// - Returns: Nil if the task has ended, or its session retains it.
     func replacement(of work: TaskWork) -> URLSessionTask?
 }
 
-/// A task whose response comes as data.
+/// A task that delivers the response's body as data.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {
-    // `@unchecked Sendable`: as its superclass.
+    // `@unchecked Sendable` for the same reason as its superclass.
 }
 
-/// A length that is not known.
+/// A length that is not known, -1.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1

@@ -1,19 +1,18 @@
 public import RondoCore
 
-/// A task that sends a body, and whose response comes as data.
+/// A task that sends a body and delivers the response's body as data (rules US-59 to US-61).
 open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
-    // `@unchecked Sendable`: as its superclass.
+    // `@unchecked Sendable` for the same reason as its superclass.
 
-    /// Ends the task as `cancel()` does. Uploads cannot be resumed (rule US-61).
+    /// Cancels the task. Uploads cannot be resumed (rule US-61).
     ///
-    /// - Parameter completionHandler: Called once, with nil, where the session's calls come.
+    /// - Parameter completionHandler: Called once, with nil, on the delegate queue or the session's run
+    ///   loop.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         work.cancel(taskIdentifier, givingResumeData: completionHandler)
     }
 
-    /// The same.
-    ///
-    /// - Returns: Nil.
+    /// Cancels the task, and returns nil: uploads cannot be resumed (rule US-61).
     public func cancelByProducingResumeData() async -> Data? {
         await withCheckedContinuation { continuation in
             cancel(byProducingResumeData: { continuation.resume(returning: $0) })

@@ -1,23 +1,33 @@
 extension URLSessionWebSocketTask {
-    /// Why a WebSocket was closed (RFC 6455 §7.4). Any number is kept (rule WS-20).
+    /// Why a WebSocket was closed (RFC 6455 §7.4.1). Codes without a name are kept as `other` (rule WS-20).
     public enum CloseCode: RawRepresentable, Hashable, Sendable {
-        /// 0: it is not closed.
+        /// 0: the WebSocket is not closed.
         case invalid
+        /// 1000: the WebSocket has done its work.
         case normalClosure
+        /// 1001: the server shuts down, or the program leaves.
         case goingAway
+        /// 1002: the peer violated the protocol.
         case protocolError
+        /// 1003: the peer sent a kind of data that is not accepted.
         case unsupportedData
-        /// 1005: the close frame names no code.
+        /// 1005: the close frame had no code. It is never sent.
         case noStatusReceived
-        /// 1006: the connection has ended without a close frame.
+        /// 1006: the connection ended without a close frame. It is never sent.
         case abnormalClosure
+        /// 1007: text was not UTF-8, or compressed data were broken.
         case invalidFramePayloadData
+        /// 1008: a message violated a policy.
         case policyViolation
+        /// 1009: a message was too long.
         case messageTooBig
+        /// 1010: the server did not accept an extension that the program needs.
         case mandatoryExtensionMissing
+        /// 1011: the server failed unexpectedly.
         case internalServerError
+        /// 1015: the TLS handshake failed. It is never sent.
         case tlsHandshakeFailure
-        /// A code without a name here: those of a program's own are 4000 to 4999.
+        /// A code without a name here. Programs may define 4000 to 4999 for their own use.
         case other(Int)
 
         private static let named: [(Int, CloseCode)] = [
@@ -27,11 +37,12 @@ extension URLSessionWebSocketTask {
             (1010, .mandatoryExtensionMissing), (1011, .internalServerError), (1015, .tlsHandshakeFailure),
         ]
 
-        /// Never nil.
+        /// The close code of this number; never nil.
         public init?(rawValue: Int) {
             self = Self.named.first { $0.0 == rawValue }?.1 ?? .other(rawValue)
         }
 
+        /// The number of the close code.
         public var rawValue: Int {
             switch self {
             case .invalid: 0

@@ -1,23 +1,25 @@
 public import FoundationNetworking
 public import RondoCore
 
-// How a session makes WebSocket tasks.
+// Creation of WebSocket tasks.
 
 extension URLSession {
-    /// A WebSocket to a ws or wss URL.
+    /// Makes a WebSocket task for a ws or wss URL; see `webSocketTask(with:)` for requests.
     public func webSocketTask(with url: URL) -> URLSessionWebSocketTask {
         webSocketTask(with: URLRequest(url: url))
     }
 
-    /// A WebSocket to a ws or wss URL.
+    /// Makes a WebSocket task for a ws or wss URL.
     ///
-    /// - Parameter protocols: Offered to the server, the preferred one first.
+    /// - Parameter protocols: The subprotocols that are offered to the server, the preferred one first. If
+    ///   one is no token, or is named twice, the task fails with `URLError.badURL` when it is resumed.
     public func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
         making.webSocket(URLRequest(url: url), protocols: protocols)
     }
 
-    /// A WebSocket. The request is a GET of a ws or wss URL; its fields go along, and what Sec-WebSocket-Protocol names is
-    /// offered. Another one fails with `URLError.unsupportedURL` when the task is resumed (rule WS-1).
+    /// Makes a WebSocket task for a GET request with a ws or wss URL. Its header fields are sent;
+    /// Sec-WebSocket-Protocol names subprotocols to offer. With any other request the task fails with
+    /// `URLError.unsupportedURL` when it is resumed (rule WS-1).
     public func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
         making.webSocket(request, protocols: [])
     }

@@ -2,16 +2,17 @@ internal import FoundationNetworking
 public import RondoCore
 internal import RondoHTTP
 
-/// A WebSocket (RFC 6455): messages both ways over one connection.
+/// A WebSocket (RFC 6455): messages in both directions over one connection.
 ///
-/// The handshake is a load like any other, with redirects, challenges, cookies and proxies. After it silence is no fault: of the
-/// timeouts only `timeoutIntervalForResource` holds, a week unless set (rule WS-6). The WebSocket is served
-/// in the modes of its session and at no other time: reading, pongs, handlers and delegate calls wait for them. A server that
-/// sends more than the program receives is held back once `maximumMessageSize` bytes wait. Any thread may use it.
+/// The handshake is loaded like any request, with redirects, challenges, cookies and proxies. After the
+/// handshake the only timeout is `timeoutIntervalForResource`, a week unless set (rule WS-6). The WebSocket
+/// is served only in the modes of its session: reading, pongs, handlers and delegate calls wait for them
+/// (rule WS-25). A server that sends more than the program receives is held back once `maximumMessageSize`
+/// bytes wait (rule WS-10). Any thread may use it.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
-    // `@unchecked Sendable`: as its superclass.
+    // `@unchecked Sendable` for the same reason as its superclass.
 
-    /// A message, sent or received. Further kinds are not to be expected.
+    /// A message, sent or received.
     public enum Message: Sendable {
         case data(Data)
         case string(String)
@@ -19,13 +20,15 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     private let link: WebSocketLink
 
-    /// - Parameter identifier: Of the task in whose place this one is.
+    /// - Parameter identifier: The identifier of the task whose place this one takes; nil for a new
+    ///   WebSocket.
     init(_ parts: Parts, _ link: WebSocketLink, identifier: Int? = nil) {
         self.link = link
         super.init(parts, identifier: identifier)
     }
 
-    /// The program has let go of it, and its session does not hold it: the last calls of the WebSocket are made with another.
+    /// If the program releases a running WebSocket that its session does not retain, a replacement closes it
+    /// and gets its last calls (rule WS-27).
     deinit {
         let replacement = calls?.replacement(of: work) as? URLSessionWebSocketTask
         replacement?.cancel(with: .goingAway, reason: nil)
@@ -33,14 +36,16 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - Settings
 
-    /// Bytes of the longest message that is received, after decompression; 1,048,576 unless set. A longer one is not kept: the
-    /// WebSocket is closed with 1009, and what waits fails with `URLError.dataLengthExceedsMaximum` (rule WS-11).
+    /// The length in bytes of the longest message that is received, after decompression; 1,048,576 unless
+    /// set. A longer message is dropped: the WebSocket is closed with 1009, and waiting operations fail with
+    /// `URLError.dataLengthExceedsMaximum` (rule WS-11).
     open var maximumMessageSize: Int {
         get { link.maximumMessageSize }
         set { link.maximumMessageSize = newValue }
     }
 
-    /// Whether permessage-deflate (RFC 7692) is offered; true unless set before the first `resume()` (rule WS-23).
+    /// Whether permessage-deflate (RFC 7692) is offered; true unless set before the first `resume()`
+    /// (rule WS-23).
     public var offersCompression: Bool {
         get { link.offersCompression }
         set { link.offersCompression = newValue }
@@ -48,17 +53,19 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - Messages
 
-    /// Sends a message behind those before it.
+    /// Sends a message, after those sent before (rule WS-8).
     ///
-    /// - Parameter completionHandler: Called once, where the session's calls come: with nil when the kernel has taken all of
-    ///   it, or with an error.
+    /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop: with
+    ///   nil when the kernel has taken the whole message, or with an error.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         _ = link.send(WebSocketMessage(message), completionHandler)
     }
 
     /// Sends a message, and returns when the kernel has taken all of it.
     ///
-    /// A message of which nothing was sent is taken back when the Swift task is cancelled (rule WS-26).
+    /// If the Swift task is cancelled, a message that was not begun is withdrawn (rule WS-26).
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func send(_ message: Message) async throws {
         let turn = AsyncTurn<Void>()
         try await turn.value { outcome in
@@ -68,17 +75,18 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Receives the next whole message. Several calls are served in their order.
+    /// Receives the next whole message. Waiting calls are served in order (rule WS-9).
     ///
-    /// - Parameter completionHandler: Called once, where the session's calls come.
+    /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop.
     open func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
         _ = link.receive { completionHandler($0.map(Message.init)) }
     }
 
     /// Receives the next whole message.
     ///
-    /// When the Swift task is cancelled, it gives up its turn and throws `URLError.cancelled`; no message is lost by it
-    /// (rule WS-26).
+    /// If the Swift task is cancelled, the call gives up its place and no message is lost (rule WS-26).
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func receive() async throws -> Message {
         let turn = AsyncTurn<WebSocketMessage>()
         return Message(
@@ -89,15 +97,17 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
             })
     }
 
-    /// Sends a ping.
+    /// Sends a ping (rule WS-16).
     ///
-    /// - Parameter pongReceiveHandler: Called once, where the session's calls come: with nil when its pong, or a later one's,
-    ///   has come, or with an error.
+    /// - Parameter pongReceiveHandler: Called once, on the delegate queue or the session's run loop: with
+    ///   nil when the pong, or that of a later ping, has arrived, or with an error.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
         _ = link.ping(pongReceiveHandler)
     }
 
-    /// Sends a ping, and returns when its pong has come.
+    /// Sends a ping, and returns when its pong, or that of a later ping, has arrived.
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public func sendPing() async throws {
         let turn = AsyncTurn<Void>()
         try await turn.value { outcome in
@@ -109,24 +119,26 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: - The end
 
-    /// Sends what was handed over before, then a close frame; waits for the server's, at most two seconds of running time, and
-    /// closes the connection (rules WS-17 and WS-18).
+    /// Closes the WebSocket: sends earlier messages, then a close frame, waits for the server's close frame
+    /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18).
     ///
     /// - Parameters:
-    ///   - closeCode: One that must not be sent, `invalid` among them, makes a close frame without one.
+    ///   - closeCode: With `invalid`, or a code that must not be sent (RFC 6455 §7.4), the close frame has
+    ///     neither code nor reason.
     ///   - reason: Cut to 123 bytes.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
         guard link.close(with: closeCode.rawValue, reason: reason) else { return super.cancel() }
         work.beginClosing()
     }
 
-    /// Closes the WebSocket by a close frame without code and reason; ends the task if it was not open yet.
+    /// Closes the WebSocket by a close frame without code and reason. If the WebSocket is not open yet, ends
+    /// the task.
     open override func cancel() { cancel(with: .invalid, reason: nil) }
 
-    /// Why it was closed; `invalid` as long as it is not.
+    /// The code with which the WebSocket was closed; `invalid` as long as it is not closed.
     open var closeCode: CloseCode { CloseCode(rawValue: link.closing.code) ?? .invalid }
 
-    /// What the close frame said beside the code.
+    /// The reason in the close frame; nil if there is none.
     open var closeReason: Data? { link.closing.reason }
 }
 

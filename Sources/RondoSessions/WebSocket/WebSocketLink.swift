@@ -4,42 +4,42 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-/// What a WebSocket tells its task, where the calls of the task come.
+/// Gets the events of a WebSocket, on the delegate queue or the session's run loop.
 protocol WebSocketClient: AnyObject, Sendable {
     /// The handshake has succeeded.
     func tellOpened(_ subprotocol: String?)
-    /// It was closed by a close frame.
+    /// The WebSocket was closed by a close frame.
     func tellClosed(_ code: Int, _ reason: Data?)
 }
 
-/// What a WebSocket's task, on any thread, and its wire, in the gate of its load, have in common.
+/// The state that a WebSocket task, on any thread, shares with its wire, inside the gate of the load.
 ///
 ///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
 ///
-/// What is asked for waits here until the wire takes it, in a pass of the session's driver; once the task is over, its answer
-/// is a call by the driver.
+/// Operations wait here until the wire takes them in a pass of the session's driver. Once the task has ended,
+/// the driver answers further operations.
 final class WebSocketLink: Sendable {
-    /// Why and how it ends.
+    /// How the WebSocket ends.
     struct Closing: Sendable {
-        /// 0: it is not closed.
+        /// 0 as long as the WebSocket is not closed.
         var code = 0
         var reason: Data?
-        /// What all gets that waits or comes later; nil: it does not end yet.
+        /// The error for all waiting and later operations; nil as long as the WebSocket does not end.
         var error: URLError?
     }
 
     struct State {
         weak var client: (any WebSocketClient)?
-        /// The load, from the handshake's success to its end.
+        /// The load, from the success of the handshake to the end.
         var owner: (any UpgradeOwner)?
         var queues = WebSocketQueues()
-        /// Handlers of what was asked for too late.
+        /// Handlers of messages and pings that were sent too late.
         var late: [WebSocketQueues.Completion] = []
         var closing = Closing()
         var offersCompression = true
         var hasOpened = false
         var isOver = false
-        /// The time for the closing handshake is over.
+        /// The time for the closing handshake has expired.
         var isTimeUp = false
         var url: URL?
     }
@@ -95,7 +95,7 @@ final class WebSocketLink: Sendable {
         change { $0.queues.add(receiver) }
     }
 
-    /// - Returns: False: it is too late.
+    /// - Returns: False if the message was begun, or the ping was answered.
     func cancelSend(_ identifier: Int) -> Bool {
         state.withLock { $0.queues.cancelSend(identifier) } != nil
     }
@@ -104,9 +104,9 @@ final class WebSocketLink: Sendable {
         state.withLock { $0.queues.cancelReceive(identifier) } != nil
     }
 
-    /// The program closes the WebSocket.
+    /// Begins to close the WebSocket.
     ///
-    /// - Returns: False: it is not open; the task is to be cancelled as any other.
+    /// - Returns: False if the WebSocket is not open, so that the task must be cancelled like any other.
     func close(with code: Int, reason: Data?) -> Bool {
         let close =
             code == 0
@@ -120,7 +120,7 @@ final class WebSocketLink: Sendable {
             )
         }
         return change { state in
-            // What ends already ends as it does.
+            // A WebSocket that ends already is not changed.
             guard state.hasOpened, !state.isOver else { return state.hasOpened }
             guard state.closing.error == nil else { return true }
             state.queues.close = close
@@ -132,7 +132,7 @@ final class WebSocketLink: Sendable {
         }
     }
 
-    /// Changes what waits, and has it looked at.
+    /// Changes the state and wakes the load; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, owner, isOver) = state.withLock { state in
             (change(&state), state.owner, state.isOver)
@@ -143,9 +143,9 @@ final class WebSocketLink: Sendable {
 
     // MARK: - The load
 
-    /// The request as the engine loads it.
+    /// The request as the load sends it.
     ///
-    /// - Throws: Where it is none of a WebSocket's (rule WS-1).
+    /// - Throws: If the request cannot open a WebSocket (rule WS-1), or its subprotocols cannot be offered.
     func sentRequest(_ request: URLRequest) throws(URLError) -> URLRequest {
         let url = request.url
         guard WebSocketURL.isWebSocket(url), let sent = WebSocketURL.sent(request) else {
@@ -161,7 +161,7 @@ final class WebSocketLink: Sendable {
         return sent
     }
 
-    /// Whether these protocols, and those that the request names itself, can be offered.
+    /// True if these subprotocols, and those that the request names, can be offered.
     private func canOffer(with request: URLRequest) -> Bool {
         var handshake = WebSocketHandshake(protocols: protocols)
         var fields = HeaderFields()
@@ -178,7 +178,7 @@ final class WebSocketLink: Sendable {
         WebSocketHandshake(protocols: protocols, offersCompression: offersCompression)
     }
 
-    /// The load has left its loops.
+    /// The load has left its run loops.
     func loadDidEnd() {
         let old = state.withLock { state in
             defer {
@@ -190,7 +190,7 @@ final class WebSocketLink: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The last calls, where the session's calls come: all that waits is told of the end.
+    /// Answers all waiting operations when the task ends. On the delegate queue or the session's run loop.
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
@@ -207,7 +207,7 @@ final class WebSocketLink: Sendable {
         return hasOpened ? error : told
     }
 
-    /// The connection's end before an answer is none (rule WS-4).
+    /// A connection that ends before the handshake was answered is a bad response (rule WS-4).
     private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
         guard let error = error as? URLError, error.code == .networkConnectionLost else { return error }
         return URLErrors.error(
@@ -221,7 +221,8 @@ final class WebSocketLink: Sendable {
         for call in takeLate() { driver.perform(call) }
     }
 
-    /// Calls of all that waits: messages that are here are handed over, the rest fails.
+    /// The calls that answer all waiting operations: messages that have arrived are delivered, everything
+    /// else fails.
     private func takeLate() -> [@Sendable () -> Void] {
         state.withLock { state in
             let error: any Error = state.closing.error ?? URLError(.networkConnectionLost)

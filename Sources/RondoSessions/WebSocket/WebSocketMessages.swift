@@ -1,20 +1,20 @@
 internal import RondoCore
 
 extension URLSessionWebSocketTask {
-    /// The messages that come, one after the other; see `Messages`.
+    /// The messages as they arrive; see `Messages`.
     public var messages: Messages { Messages(reading: Messages.Reading(self)) }
 
-    /// The messages of a WebSocket. They end after a normal close, 1000 or 1001, and throw when it ends otherwise. While the
-    /// program does not iterate, the server is held back (rules WS-10 and WS-27).
+    /// The messages of a WebSocket. The sequence ends after a normal close, 1000 or 1001, and throws after
+    /// any other end. While the program does not iterate, the server is held back (rules WS-10 and WS-27).
     ///
-    /// A program that leaves the sequence before its end goes on with the task as long as it holds that. When it has let go
-    /// of the sequence, its iterators and the task, in any order, the WebSocket is closed with 1001, as `cancel(with:reason:)`
-    /// does.
+    /// A program may leave the sequence before its end and go on with the task. When it has released the
+    /// sequence, its iterators and the task, in any order, the WebSocket is closed with 1001 as by
+    /// `cancel(with:reason:)`.
     public struct Messages: AsyncSequence, Sendable {
         public typealias Element = Message
         public typealias Failure = any Error
 
-        /// What a sequence and its iterators have in common: with the last of them it goes.
+        /// Shared by a sequence and its iterators; deallocated with the last of them.
         final class Reading: Sendable {
             let task: URLSessionWebSocketTask
 
@@ -25,12 +25,17 @@ extension URLSessionWebSocketTask {
 
         let reading: Reading
 
+        /// An iterator; each message goes to only one of the iterators.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reading: reading) }
 
+        /// An iterator over the messages.
         public struct AsyncIterator: AsyncIteratorProtocol {
             let reading: Reading
 
-            /// - Throws: `URLError.cancelled` when the Swift task was cancelled; no message is lost by that.
+            /// The next message; nil after a normal close.
+            ///
+            /// - Throws: The task's `URLError`; `URLError.cancelled` if the Swift task was cancelled, which
+            ///   loses no message.
             public mutating func next() async throws -> Message? {
                 let task = reading.task
                 do {

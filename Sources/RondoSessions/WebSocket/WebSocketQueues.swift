@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What waits on a WebSocket: messages and pings to be sent, those that want a message, messages that nobody has asked for
-/// yet, and pings without their pongs. A value without I/O; each handler leaves it exactly once.
+/// The queues of a WebSocket: messages and pings to send, waiting receivers, received messages, and pings
+/// without their pongs. A value without I/O; each handler leaves it exactly once.
 struct WebSocketQueues {
     typealias Receiver = @Sendable (Result<WebSocketMessage, any Error>) -> Void
     typealias Completion = @Sendable ((any Error)?) -> Void
@@ -19,11 +19,12 @@ struct WebSocketQueues {
         let completion: Completion
     }
 
-    /// What is kept of a message beside its bytes: so empty ones do not wait without bound.
+    /// The bytes that a message counts in addition to its payload, so that the number of empty messages is
+    /// limited too.
     private static let overhead = 64
 
     var maximumMessageSize = 1_048_576
-    /// The program's close frame.
+    /// The program's close frame, if it has closed the WebSocket.
     var close: WebSocketClose?
     private var lastIdentifier = 0
     private var outgoing = Line<Sending>()
@@ -32,14 +33,14 @@ struct WebSocketQueues {
     private var waitingBytes = 0
     private var pings = Line<(identifier: Int, completion: Completion)>()
 
-    // MARK: - Asking
+    // MARK: - Properties
 
-    /// Reading goes on: another message may be kept (rule WS-10).
+    /// True if another message may be read (rule WS-10).
     var takesMessages: Bool { waitingBytes == 0 || waitingBytes < maximumMessageSize }
 
     var hasMessages: Bool { !messages.isEmpty }
 
-    // MARK: - What the program wants
+    // MARK: - Adding operations
 
     mutating func add(_ what: Outgoing, _ completion: @escaping Completion) -> Int {
         lastIdentifier += 1
@@ -53,9 +54,9 @@ struct WebSocketQueues {
         return lastIdentifier
     }
 
-    /// Takes back what was not begun.
+    /// Removes a message or ping that was not sent, or a ping that was not answered.
     ///
-    /// - Returns: Its handler, to be let go; nil: it is too late.
+    /// - Returns: Its handler, which the caller releases; nil if it is too late.
     mutating func cancelSend(_ identifier: Int) -> Completion? {
         if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
         return pings.remove { $0.identifier == identifier }?.completion
@@ -65,13 +66,13 @@ struct WebSocketQueues {
         receivers.remove { $0.identifier == identifier }?.receiver
     }
 
-    // MARK: - What comes and goes
+    // MARK: - Performing operations
 
     mutating func takeOutgoing() -> Sending? { outgoing.popFirst() }
 
     mutating func noteSent(ping: Sending) { pings.append((ping.identifier, ping.completion)) }
 
-    /// - Returns: The handlers of that ping and those before it; none if no ping has this number.
+    /// - Returns: The handlers of this ping and those before it; none if there is no ping with this number.
     mutating func takePings(upTo identifier: Int) -> [Completion] {
         guard pings.contains(where: { $0.identifier == identifier }) else { return [] }
         var taken: [Completion] = []
@@ -93,7 +94,7 @@ struct WebSocketQueues {
         return message
     }
 
-    /// A message, and the one that has waited for it longest.
+    /// The next message with the receiver that has waited longest.
     mutating func takePair() -> (WebSocketMessage, Receiver)? {
         guard !messages.isEmpty, let first = receivers.popFirst(), let message = takeMessage() else {
             return nil
@@ -101,7 +102,7 @@ struct WebSocketQueues {
         return (message, first.receiver)
     }
 
-    // MARK: - What cannot be done any more
+    // MARK: - After the end
 
     mutating func takeReceivers() -> [Receiver] {
         var all: [Receiver] = []
@@ -109,7 +110,7 @@ struct WebSocketQueues {
         return all
     }
 
-    /// Of pings and of what was not sent, in the order in which it was asked for.
+    /// Removes the handlers of pings and unsent messages, in the order of their calls.
     mutating func takeSenders() -> [Completion] {
         var all: [Completion] = []
         while let next = pings.popFirst() { all.append(next.completion) }
@@ -117,14 +118,14 @@ struct WebSocketQueues {
         return all
     }
 
-    /// The program wants no messages any more.
+    /// Drops received messages, which a program that has closed the WebSocket does not get.
     mutating func dropMessages() {
         messages = Line()
         waitingBytes = 0
     }
 }
 
-/// A queue whose first element is taken without moving the others.
+/// A queue whose first element is removed without moving the others.
 struct Line<Element> {
     private var elements: [Element?] = []
     private var start = 0

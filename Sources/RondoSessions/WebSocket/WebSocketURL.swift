@@ -2,27 +2,27 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// ws and wss are http and https by other names (RFC 6455 §3): so the engine loads them.
+/// Translates ws and wss URLs to http and https, the schemes that the engine loads (RFC 6455 §3), and back.
 enum WebSocketURL {
-    /// The request as it is sent; nil: it is none of a WebSocket's (rule WS-1).
+    /// The request as it is sent; nil if it cannot open a WebSocket (rule WS-1).
     static func sent(_ request: URLRequest) -> URLRequest? {
         guard (request.httpMethod ?? "GET") == "GET", let url = request.url else { return nil }
         switch url.scheme?.lowercased() {
         case "ws": return with(request, url, scheme: "http")
         case "wss": return with(request, url, scheme: "https")
-        // Where a redirect leads, and what a delegate makes of it (rule WS-3).
+        // The target of a redirect, or the request that a delegate made of it (rule WS-3).
         case "http", "https": return request
         default: return nil
         }
     }
 
-    /// Whether a task may begin with it.
+    /// True if a task may begin with this URL.
     static func isWebSocket(_ url: URL?) -> Bool {
         let scheme = url?.scheme?.lowercased()
         return scheme == "ws" || scheme == "wss"
     }
 
-    /// The request as the program sees it.
+    /// The request with the URL as the program sees it.
     static func shown(_ request: URLRequest) -> URLRequest {
         guard let url = request.url else { return request }
         var changed = request
@@ -30,7 +30,7 @@ enum WebSocketURL {
         return changed
     }
 
-    /// The error as the program sees it (rule US-86): of the URL that it asked for.
+    /// The error with the URL as the program sees it (rule US-86).
     static func shown(_ error: (any Error)?) -> (any Error)? {
         guard let error = error as? URLError, let url = error.failingURL else { return error }
         return URLErrors.error(error, at: shown(url))

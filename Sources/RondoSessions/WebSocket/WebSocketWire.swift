@@ -4,17 +4,18 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The connection of an open WebSocket: moves bytes between the channel and the protocol, and messages between the protocol
-/// and what waits in the link.
+/// The connection of an open WebSocket: moves bytes between the channel and the protocol, and messages
+/// between the protocol and the queues of the link.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load.
+/// `@unchecked Sendable`: used only inside the gate of its load.
 final class WebSocketWire: Upgrade, @unchecked Sendable {
     private enum Phase {
         case handshake
         case open
-        /// The program closes: what it has sent before goes out, then its close frame, and the server's is waited for.
+        /// The program closes: earlier messages are sent, then the close frame, and the server's close frame
+        /// is awaited.
         case closing
-        /// Nothing is said any more: the server is to end the connection (rule WS-22).
+        /// Nothing more is sent; the server is expected to end the connection (rule WS-22).
         case waitingForEnd
         case ended
     }
@@ -22,15 +23,17 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     /// A message or ping that is being sent.
     private struct Current {
         let sending: WebSocketQueues.Sending
-        /// All its bytes are in the buffer.
+        /// All bytes of the message are in the buffer.
         var isWhole: Bool
     }
 
-    /// How long a closing handshake, and the server's end of the connection, is waited for, in seconds (rules WS-17, WS-22).
+    /// The time in seconds for the closing handshake and for the server to end the connection (rules WS-17
+    /// and WS-22).
     private static let closingTime = 2.0
-    /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
+    /// Limits for one pass: bytes of one read call, and about as many of all writes. They leave time for
+    /// other tasks.
     private static let bytesAtOnce = 64 * 1024, writtenAtOnce = 1024 * 1024
-    /// Bytes from which on pongs are written before more is read.
+    /// The number of buffered bytes at which pongs are written before more is read.
     private static let pongsAtOnce = 4096
 
     private let link: WebSocketLink
@@ -47,7 +50,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private var unsent: [UInt8] = []
     private var written = 0
     private var current: Current?
-    /// The connection takes no bytes any more, or its time is over.
+    /// The connection takes no more bytes, or the time for the closing handshake has expired.
     private var hasEndedWriting = false
 
     init(_ link: WebSocketLink) {
@@ -64,7 +67,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         do {
             try handshake.addFields(to: &fields)
         } catch {
-            // Looked at before the task began; without its fields the handshake is refused.
+            // `sentRequest(_:)` has checked this before the task began. Without the fields the handshake is
+            // refused.
             Log.sessions.warning("A WebSocket handshake cannot be made: \(error)")
         }
     }
@@ -167,12 +171,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         channel?.wantsRead = !isPaused && !sawEnd && takesBytes
     }
 
-    /// In any other phase than `open` nothing is kept of what comes.
+    /// True if more may be read. In every phase but `open`, what arrives is not kept.
     private var takesBytes: Bool {
         if case .open = phase { link.state.withLock { $0.queues.takesMessages } } else { true }
     }
 
-    // MARK: - What comes
+    // MARK: - Receiving
 
     private func readEvents() {
         connection.limits.maximumMessageSize = link.maximumMessageSize
@@ -192,7 +196,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 case .pong(let payload): receive(pong: payload)
                 case .close(let close): return receive(close)
                 case .needMoreData: return
-                // After the program's close frame the server has left without one of its own.
+                // The server has ended the connection without a close frame, after that of the program.
                 case .closed: return endClosed()
                 }
             } catch {
@@ -208,11 +212,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         answer()
     }
 
-    /// What the program has sent when it got a message goes before what has come behind is looked at: that may be the end.
+    /// Sends what the program sent on getting a message, before later frames are read: one of them may be the
+    /// end.
     private func answer() { if takesAnswers { flush() } }
 
-    /// Pongs for pings that have come together are written together. While the socket takes nothing, only the last ping waits
-    /// for its pong (rule WS-15).
+    /// Writes pongs for pings that arrived together at once. While the socket takes no bytes, only the last
+    /// ping waits for its pong (rule WS-15).
     private func answerPing() {
         guard takesAnswers, connection.hasAnswers else { return }
         connection.sendAnswers(into: &unsent)
@@ -243,7 +248,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         endClosed()
     }
 
-    /// Hands messages over, and tells those that wait in vain.
+    /// Delivers messages, and answers operations that can no longer be performed.
     private func handOver() {
         while !isPaused, let owner, let (message, receiver) = link.state.withLock({ $0.queues.takePair() }) {
             owner.call("receive", size: message.size) { receiver(.success(message)) }
@@ -254,11 +259,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             guard let error = state.closing.error else {
                 return (nil as URLError?, [WebSocketQueues.Completion](), [WebSocketQueues.Receiver]())
             }
-            // The program may have closed it since this look began: what it had sent goes before its close frame (rule WS-18).
+            // The program may have closed the WebSocket since `isClosing` was computed: its earlier messages
+            // go before its close frame (rule WS-18).
             let mayBeSent = isClosing || isOpen && state.queues.close != nil
             let senders = (mayBeSent ? [] : state.queues.takeSenders()) + state.late
             state.late = []
-            // While a message waits for them, the receivers do as well.
+            // Receivers wait as long as there is a message for them.
             return (error, senders, state.queues.hasMessages ? [] : state.queues.takeReceivers())
         }
         guard let error, let owner else { return }
@@ -266,7 +272,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         for receiver in receivers { owner.call("receive", size: 0) { receiver(.failure(error)) } }
     }
 
-    // MARK: - What goes
+    // MARK: - Sending
 
     private func flush() {
         var budget = Self.writtenAtOnce
@@ -280,7 +286,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         channel?.wantsWrite = false
     }
 
-    /// - Returns: Whether all is written.
+    /// - Returns: True if all bytes were written.
     private func write(to channel: SocketChannel, _ budget: inout Int) -> Bool {
         while written < unsent.count {
             guard budget > 0 else {
@@ -299,7 +305,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 written += count
                 budget -= count
             } catch {
-                // What the server has said before it left is worth more: reading goes on, and tells of the end.
+                // Reading goes on: the server may have sent more before it closed. The end is reported after
+                // that.
                 hasEndedWriting = true
                 channel.wantsWrite = false
                 failCurrent()
@@ -309,7 +316,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         return true
     }
 
-    /// Puts the next frame into the buffer; false: there is none.
+    /// Puts the next frame into the buffer; returns false if there is none.
     private func writeNext() -> Bool {
         if connection.hasAnswers {
             connection.sendAnswers(into: &unsent)
@@ -346,7 +353,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// What was being sent is with the kernel.
+    /// Answers the current message once the kernel has taken all of it.
     private func endCurrent() {
         guard let done = current, done.isWhole else { return }
         current = nil
@@ -364,7 +371,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     // MARK: - The end
 
-    /// What waits and comes later gets that; the first end counts.
+    /// Sets the error for waiting and later operations. The first call counts.
     private func end(
         with code: Int, reason: Data?, _ error: URLError.Code,
         _ sentence: String
@@ -376,7 +383,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// The WebSocket is closed by a close frame; the connection's end is waited for.
+    /// Reports that the WebSocket was closed by a close frame, and waits for the end of the connection.
     private func endClosed() {
         phase = .waitingForEnd
         flush()
@@ -388,7 +395,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     }
 
     private func fail(_ error: WebSocketError) {
-        // After the program's close frame nothing matters but that it ends.
+        // After the program's close frame only the end counts.
         if case .closing = phase { return endClosed() }
         let code = Self.urlErrorCode(error)
         end(with: Int(error.closeCode ?? 1006), reason: nil, code, error.description)
@@ -420,7 +427,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// The time is over in which the server was to answer or to leave.
+    /// Ends the connection when the time for the server's answer has expired.
     private func giveUp() {
         hasEndedWriting = true
         if case .closing = phase { endClosed() }
