@@ -1,4 +1,4 @@
-/// What an experiment works with: a server, notes, and threads. The program's first argument is the address that
+/// The tools of an experiment: a server, notes, and threads. The program's first argument is the address that
 /// `rondo lab serve` prints.
 final class Stage: Sendable {
     static let patience = 15.0
@@ -11,7 +11,7 @@ final class Stage: Sendable {
         return url
     }
 
-    /// What the requests for `url` said in Cache-Control.
+    /// The Cache-Control fields of the requests for `url`, in the order of arrival.
     func requests(for url: URL) -> [String] {
         let request = URLRequest(url: self.url("/requests" + url.path))
         let lines = try? URLConnection.sendSynchronousRequest(request, returning: nil)

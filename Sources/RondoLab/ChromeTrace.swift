@@ -4,9 +4,9 @@ package import RondoTrace
 // Chrome's trace-event format, which Perfetto (ui.perfetto.dev), speedscope and chrome://tracing open:
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 //
-// Activations, passes, waits and call-outs are complete events ("X") on the track of their thread, where they
-// nest as they did; requests and notes are instants ("i"); what was held back is an asynchronous span ("b", "e"),
-// which may overlap others.
+// Activations, passes, waits and call-outs are complete events ("X") on the track of their thread, nested as
+// they happened. Requests and notes are instants ("i"). Time in which an object was held back is an
+// asynchronous span ("b", "e"), because such spans may overlap.
 
 extension Recording {
     /// The recording as a JSON object of trace events. Times are microseconds from its beginning.
@@ -126,7 +126,7 @@ extension Recording {
 }
 
 extension RunLoop.Activity {
-    /// "beforeTimers", or several of these with commas.
+    /// The names of the activities, joined by commas: "beforeTimers".
     package var words: String {
         let names: [(RunLoop.Activity, String)] = [
             (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),

@@ -1,4 +1,4 @@
-/// JSON whose keys stay in the order in which they were given, which no encoder of Foundation's offers.
+/// JSON whose keys keep their order, which Foundation's encoders do not offer.
 package indirect enum JSONText: Sendable, Equatable {
     case null
     case bool(Bool)
@@ -15,13 +15,13 @@ package indirect enum JSONText: Sendable, Equatable {
         string.map { .string($0) } ?? .null
     }
 
-    /// On one line, with no blanks.
+    /// The JSON text on one line, without blanks.
     package var text: String {
         switch self {
         case .null: "null"
         case .bool(let value): value ? "true" : "false"
         case .integer(let value): String(value)
-        // JSON has no word for what is not finite.
+        // JSON cannot express infinity and NaN.
         case .number(let value): value.isFinite ? "\(value)" : "null"
         case .string(let value): Self.quoted(value)
         case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
@@ -30,8 +30,8 @@ package indirect enum JSONText: Sendable, Equatable {
         }
     }
 
-    /// RFC 8259, section 7: quotation mark, reverse solidus and the control characters must be escaped.
-    /// U+2028 and U+2029 need not be, but end a line for some readers of "one object a line".
+    /// Escapes quotation marks, reverse solidi and control characters (RFC 8259, section 7), and U+2028 and
+    /// U+2029, which end a line for some readers of "one object a line".
     static func quoted(_ string: String) -> String {
         var text = "\""
         for scalar in string.unicodeScalars {

@@ -1,10 +1,11 @@
 public import RondoCore
 public import RondoSystem
 
-/// A program that plays scenarios which need the main run loop: no test has the main thread, which Swift Testing and `await`
-/// keep for themselves.
+/// An executable that runs scenarios on the main run loop, which tests cannot do: Swift Testing and `await`
+/// occupy the main thread.
 ///
-/// The program is an executable of the package. Its first argument names the scenario; it exits with 0 if that went well:
+/// The executable belongs to the package under test. Its first argument names the scenario; its exit status
+/// is 0 if the scenario succeeded:
 ///
 /// ```swift
 /// let helper = try MainLoopHelper("MyMainLoopProbe")
@@ -14,12 +15,15 @@ public import RondoSystem
 ///
 /// Rule XT-11.
 public struct MainLoopHelper: Sendable {
-    /// The path of the program.
+    /// The path of the executable.
     public let program: String
 
-    /// - Parameter name: A program in the folder of the one that runs the tests, where the package manager puts both; or a
-    ///   path.
-    /// - Throws: `CocoaError(.fileNoSuchFile)` where there is none: the test target has to depend on its target.
+    /// Finds the executable.
+    ///
+    /// - Parameter name: The name of an executable in the folder of the test executable, where the package
+    ///   manager puts both; or a path.
+    /// - Throws: `CocoaError(.fileNoSuchFile)` if there is no such file. The test target must depend on the
+    ///   executable's target.
     public init(_ name: String) throws {
         if name.contains("/") {
             program = name
@@ -33,18 +37,22 @@ public struct MainLoopHelper: Sendable {
         }
     }
 
-    /// How a scenario has ended.
+    /// The result of a scenario.
     public struct Run: Sendable {
+        /// The exit status; success means that the scenario succeeded.
         public let status: Child.Status
-        /// What the program has written to its standard output; its standard error is that of the tests.
+        /// The standard output of the executable. Its standard error is that of the tests.
         public let output: String
     }
 
     /// Runs a scenario to its end.
     ///
-    /// - Parameter timeLimit: Seconds after which the program is stopped.
-    /// - Throws: `ChildError` where it could not be started, was stopped, or has written more than a mebibyte;
-    ///   `CancellationError`.
+    /// - Parameters:
+    ///   - scenario: The first argument of the executable.
+    ///   - arguments: Further arguments.
+    ///   - timeLimit: Seconds after which the executable is stopped.
+    /// - Throws: `ChildError` if the executable could not be started, was stopped, or wrote more than 1
+    ///   MiB; `CancellationError` if the Swift task was cancelled.
     public func run(_ scenario: String, _ arguments: [String] = [], timeLimit: TimeInterval = 60) async throws
         -> Run
     {

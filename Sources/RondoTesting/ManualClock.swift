@@ -1,8 +1,8 @@
 public import RondoCore
 internal import RondoMutex
 
-/// A clock for one run loop that advances only when it is told to, so that timers and time limits are tested
-/// without sleeping, with the same result each time.
+/// A clock for one run loop that advances only on request, so that timers and time limits are tested without
+/// sleeping and with the same result each time.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -13,13 +13,13 @@ internal import RondoMutex
 /// RunLoop.current.run(until: clock.date.addingTimeInterval(7200))
 /// ```
 ///
-/// A loop that would sleep moves the clock to its next deadline instead (a timer's, or the end of the run),
-/// unless `advancesAutomatically` is false: then it sleeps until `advance(by:)` is called, from another
-/// thread. Ready descriptors, signals and blocks are served first, without time passing. A loop without a
-/// deadline sleeps, as it would without the clock.
+/// A loop that would sleep moves the clock to its next deadline instead: that of a timer, or the end of the
+/// run. If `advancesAutomatically` is false, the loop sleeps until another thread calls `advance(by:)`. Ready
+/// descriptors, signals and blocks are served first, and no time passes. A loop without a deadline sleeps as
+/// it would without the clock.
 ///
-/// Dates handed to such a loop are meant by this clock: make them from `date`, not from `Date()`. Timers made
-/// with an interval count from it if they are made on the loop's thread.
+/// Such a loop takes dates by this clock: make them from `date`, not from `Date()`. Timers made with an
+/// interval on the loop's thread count from this clock.
 public final class ManualClock: Sendable {
     private struct State {
         var elapsed: Int64 = 0
@@ -34,13 +34,14 @@ public final class ManualClock: Sendable {
     private let startDate: Date
     private let state = Mutex(State())
 
+    /// Makes a clock that stands at the current time.
     public init(advancesAutomatically: Bool = true) {
         self.advancesAutomatically = advancesAutomatically
         startDate = LoopClock.date(of: start)
     }
 
-    /// Makes this the clock of `loop`, for ever. One loop only, on the loop's own thread. For the loop of a
-    /// `RunLoopThread`, call `attach(to:)` with the thread.
+    /// Makes this the clock of `loop` for good. Call it on the loop's own thread; a clock serves only one
+    /// loop. For the loop of a `RunLoopThread`, call `attach(to:)` with the thread. Misuse traps.
     public func attach(to loop: RunLoop) {
         if !loop.isCurrent {
             fatalError(
@@ -51,7 +52,8 @@ public final class ManualClock: Sendable {
         take(loop)
     }
 
-    /// Makes this the clock of the loop of `thread`, for ever. One loop only; before `thread` is started.
+    /// Makes this the clock of the loop of `thread` for good. Call it before `thread` is started; a clock
+    /// serves only one loop. Misuse traps.
     ///
     /// ```swift
     /// let thread = RunLoopThread(name: "network")
@@ -68,7 +70,7 @@ public final class ManualClock: Sendable {
         }
     }
 
-    /// Marks the clock as a loop's.
+    /// Marks the clock as in use.
     private func reserve() {
         let isFree = state.withLock { state in
             defer { state.isAttached = true }
@@ -88,11 +90,11 @@ public final class ManualClock: Sendable {
     /// The date by this clock. Any thread.
     public var date: Date { startDate.addingTimeInterval(elapsed) }
 
-    /// Lets time pass, and wakes the loop. Any thread.
+    /// Advances the clock and wakes the loop. Any thread.
     ///
-    /// - Parameter seconds: Not negative: time does not go back.
+    /// - Parameter seconds: Not negative; a negative number traps.
     public func advance(by seconds: TimeInterval) {
-        // Not a precondition, which loses its message in release.
+        // A precondition would lose its message in release builds.
         guard seconds >= 0 else {
             fatalError(
                 "ManualClock.advance(by:) was given \(seconds) s. Time does not go back: pass 0 or more.")

@@ -1,10 +1,11 @@
 public import RondoCore
 internal import RondoMutex
 
-/// Runs `body` with a run loop that runs in its default mode on a thread of its own, and ends that thread afterwards.
+/// Runs `body` with a run loop that runs in its default mode on a thread of its own, and ends that thread
+/// afterwards.
 ///
-/// Swift Testing runs no test on the main thread's loop, those of the main actor included, so what a test schedules on
-/// `RunLoop.main` never comes. Here the loop runs by itself while the test awaits:
+/// Swift Testing never runs the main thread's loop, not even for tests of the main actor, so nothing that a
+/// test schedules on `RunLoop.main` is called. This function's loop runs while the test awaits:
 ///
 /// ```swift
 /// @Test func load() async throws {
@@ -19,16 +20,18 @@ internal import RondoMutex
 /// ```
 ///
 /// - Parameters:
-///   - name: The thread's, for messages.
-///   - clock: The loop's clock, if the test holds one: then timers of hours take no time.
-///   - failsOnLeftovers: Whether sources, timers and blocks that are left on the loop at the end are an error. It is thrown,
-///     which every test library reports as an issue of the test: this one links none of them (rule XT-9).
-///   - timeLimit: Seconds after which the test has failed, be it that `body` has not ended or that a callback has not returned:
-///     what every loop of the process holds is printed then, with why it is not delivered, and `body`'s task is cancelled. Nil
-///     or `infinity`: no limit.
-/// - Throws: What `body` throws; `RunLoopLeftovers`; `RunLoopTimeLimit`; a POSIX error where the system has no thread left.
-/// - Note: When it returns the thread has ended, but after `RunLoopTimeLimit`, where a callback may not return (rules XT-7 to
-///   XT-10, XT-12).
+///   - name: The name of the thread, for messages.
+///   - clock: The clock of the loop. With a clock, timers of hours take no time.
+///   - failsOnLeftovers: Whether sources, timers and blocks that are left on the loop at the end are an
+///     error. The error is thrown, and every test library reports that as an issue of the test; this module
+///     links none of them (rule XT-9).
+///   - timeLimit: Seconds after which the test fails, because `body` has not ended or a callback has not
+///     returned. The contents of every loop of the process are printed, with the reasons why they are not
+///     delivered, and the task of `body` is cancelled. Nil and `infinity` mean no limit.
+/// - Throws: The error of `body`; `RunLoopLeftovers`; `RunLoopTimeLimit`; a POSIX error if no thread can be
+///   made.
+/// - Note: The thread has ended when this function returns, except after `RunLoopTimeLimit`, because a
+///   callback may never return (rules XT-7 to XT-10, XT-12).
 public func withRunLoop<Value: Sendable>(
     named name: String = "test", clock: ManualClock? = nil, failsOnLeftovers: Bool = false,
     timeLimit: TimeInterval? = 60, _ body: @escaping @Sendable (RunLoop) async throws -> Value
@@ -54,7 +57,7 @@ public func withRunLoop<Value: Sendable>(
             return value
         }
     } catch let limit as RunLoopTimeLimit {
-        // Not waited for: `body`, or a callback, may not return.
+        // Do not join the thread: `body` or a callback may never return.
         thread.stop()
         throw limit
     }
@@ -64,7 +67,7 @@ public func withRunLoop<Value: Sendable>(
 private func end(_ thread: RunLoopThread) async {
     thread.stop()
     await withCheckedContinuation { continuation in
-        // It blocks, and tasks' threads are few.
+        // `join()` blocks, and Swift's concurrency has few threads.
         Thread.detachNewThread {
             thread.join()
             continuation.resume()
@@ -72,9 +75,9 @@ private func end(_ thread: RunLoopThread) async {
     }
 }
 
-/// What was left on the loop of `withRunLoop(failsOnLeftovers: true)`.
+/// The error of `withRunLoop(failsOnLeftovers: true)`: members that were left on the loop.
 public struct RunLoopLeftovers: Error, CustomStringConvertible {
-    /// A line for each source, timer and kind of block, with its mode.
+    /// One line for each source, timer and kind of block, with its mode.
     public let members: [String]
 
     public var description: String {
@@ -82,27 +85,29 @@ public struct RunLoopLeftovers: Error, CustomStringConvertible {
     }
 }
 
-/// A test has not ended in its time.
+/// The error of `withRunLoop` for a test that has not ended within its time limit.
 public struct RunLoopTimeLimit: Error, CustomStringConvertible {
     /// The limit, in seconds.
     public let seconds: TimeInterval
-    /// What every run loop of the process held then, and why it was not delivered.
+    /// The contents of every run loop of the process when the time expired, and the reasons why they were not
+    /// delivered.
     public let report: String
 
     public var description: String { "not done after \(seconds.formatted()) s\n\(report)" }
 }
 
-/// What every run loop of the process holds at this moment, and why it is not delivered: for a test that waits in vain.
+/// Describes the contents of every run loop of the process, and why they are not delivered. For a test that
+/// waits in vain. Any thread.
 public func explainRunLoops() -> String { LoopReport.ofAllLoops }
 
-/// Seconds that no test takes: thirty years. `Duration` does not take every number.
+/// A limit in seconds that no test reaches: thirty years. `Duration` traps on much larger numbers.
 private let endlessLimit: TimeInterval = 1e9
 
-/// Runs `body` in a task of its own, and does not wait for it beyond the limit.
+/// Runs `body` in a task of its own, and stops waiting at the limit.
 private func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval?, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
-    // Not a number is not less either.
+    // This comparison is false for NaN too.
     guard let seconds, seconds < endlessLimit else { return try await body() }
     let race = Race<Value>()
     let task = Task {
@@ -128,7 +133,7 @@ private func withTimeLimit<Value: Sendable>(
     }
 }
 
-/// The first of two ends.
+/// Keeps the first of two outcomes.
 private final class Race<Value: Sendable>: Sendable {
     private enum State {
         case runs
@@ -140,7 +145,7 @@ private final class Race<Value: Sendable>: Sendable {
 
     var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
 
-    /// - Returns: False where it has ended before.
+    /// - Returns: False if there was an outcome before.
     @discardableResult
     func end(_ result: Result<Value, any Error>) -> Bool {
         let (isFirst, waiting) = state.withLock { state -> (Bool, CheckedContinuation<Value, any Error>?) in

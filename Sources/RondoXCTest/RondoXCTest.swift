@@ -2,16 +2,17 @@ internal import RondoCore
 internal import RondoTesting
 public import XCTest
 
-/// Has XCTest's waits serve the objects that are scheduled on Rondo's main loop.
+/// Lets XCTest's waits serve the objects that are scheduled on Rondo's main loop.
 ///
-/// `wait(for:)`, `waitForExpectations` and async test methods run Foundation's main loop, which knows nothing of Rondo's: a
-/// test waits in vain. After `install()` the default mode of Rondo's main loop is a guest of Foundation's (bridge A,
-/// `RunLoop.hostInFoundation(mode:)`), and both are served (rules XT-1 to XT-4).
+/// `wait(for:)`, `waitForExpectations` and async test methods run Foundation's main loop, which does not
+/// serve Rondo's main loop. After `install()` the default mode of Rondo's main loop is a guest of
+/// Foundation's (bridge A, `RunLoop.hostInFoundation(mode:)`), and both are served (rules XT-1 to XT-4).
 public enum RondoXCTest {
-    /// To be called before the first wait, from any thread; again does nothing. `RondoTestCase` calls it.
+    /// Sets the bridge up. Call it before the first wait, from any thread; further calls do nothing.
+    /// `RondoTestCase` calls it.
     public static func install() {
         if Thread.isMainThread { return host() }
-        // The main thread runs tests, and serves its queue when the first of them waits.
+        // XCTest runs tests on the main thread, which drains its queue in the first wait.
         DispatchQueue.main.async { host() }
     }
 

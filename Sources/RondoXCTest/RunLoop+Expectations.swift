@@ -3,17 +3,18 @@ internal import RondoTesting
 public import XCTest
 
 extension RondoCore.RunLoop {
-    /// Runs this loop in `mode` until the expectations are fulfilled, and says how the wait has ended, as `XCTWaiter` does. On
-    /// any thread, of its own loop (rule XT-5).
+    /// Runs this loop in `mode` until the expectations are fulfilled, and returns how the wait ended, as
+    /// `XCTWaiter` does. Call it on the thread of this loop; on another thread it traps (rule XT-5).
     ///
-    /// A wait that times out prints what every loop of the process holds, with why it is not delivered (rule XT-12). It
-    /// records no failure: compare the result.
+    /// A wait that times out prints the contents of every loop of the process, and why they are not delivered
+    /// (rule XT-12). It does not record a failure: compare the result.
     ///
     /// - Parameters:
-    ///   - expectations: Each is waited for once. Those of predicates are asked on Foundation's loop of the thread that made
-    ///     them: on this thread it is polled meanwhile.
-    ///   - timeout: Seconds.
-    ///   - enforceOrder: Whether they have to be fulfilled in the order of the list.
+    ///   - expectations: Each is awaited once. Predicate expectations are evaluated on Foundation's loop of
+    ///     the thread that made them; Foundation's loop of this thread is polled meanwhile.
+    ///   - timeout: In seconds.
+    ///   - enforceOrder: Whether the expectations must be fulfilled in the order of the list.
+    ///   - mode: The mode in which this loop runs.
     @available(*, noasync, message: "It blocks the thread. Use await fulfillment(of:timeout:).")
     @discardableResult
     public func run(
@@ -27,10 +28,10 @@ extension RondoCore.RunLoop {
             : wait(expectations, timeout, enforceOrder, mode)
     }
 
-    /// Serves Foundation's loop of this thread while `body` runs this one.
+    /// Polls Foundation's loop of this thread while `body` runs this loop.
     private func pollingFoundation<Value>(in mode: Mode, _ body: () -> Value) -> Value {
         let bridge = bridgeInUse
-        // It serves Foundation's loop already.
+        // The bridge in use serves Foundation's loop already.
         if bridge == .sleep || bridge == .polls { return body() }
         endFoundationBridge()
         servesFoundation(in: [mode], atLeastEvery: 0.01)
@@ -47,7 +48,7 @@ extension RondoCore.RunLoop {
         let end = LoopWait()
         let outcome = Outcome()
         Thread.detachNewThread {
-            // XCTest asks again and again, without a pause, on a thread whose loop is empty.
+            // Without a timer the loop of this thread would be empty, and XCTest would spin on it.
             let keepAlive = Foundation.Timer(fire: .distantFuture, interval: 0, repeats: false) { _ in }
             Foundation.RunLoop.current.add(keepAlive, forMode: .default)
             outcome.result = XCTWaiter.wait(for: expectations, timeout: timeout, enforceOrder: enforceOrder)
@@ -63,9 +64,9 @@ extension RondoCore.RunLoop {
     }
 }
 
-/// How the wait of another thread has ended.
+/// The result of a wait on another thread.
 private final class Outcome: @unchecked Sendable {
-    // Guarded by the condition.
+    // The condition guards `value`, which makes the class safe to share.
     private let condition = NSCondition()
     private var value: XCTWaiter.Result?
 

@@ -1,4 +1,4 @@
-/// Seconds since it was made, on the monotonic clock.
+/// Measures the seconds since its creation on the monotonic clock.
 package struct Stopwatch: Sendable {
     private let began = ContinuousClock.now
 

@@ -1,12 +1,12 @@
 import Rondo
 
-/// Where text goes, and what may be done to it there.
+/// A descriptor for text, and the features of the terminal behind it.
 package struct Terminal: Sendable {
     package let descriptor: Int32
     package let isTerminal: Bool
-    /// Colour is for terminals, and not where `NO_COLOR` is set (https://no-color.org).
+    /// True for a terminal, unless `NO_COLOR` is set (https://no-color.org).
     package let hasColour: Bool
-    /// Whether block characters can be shown: the locale has to be a UTF-8 one.
+    /// True if block characters can be shown: the locale is a UTF-8 one.
     package let hasUnicode: Bool
 
     package static let standardOutput = Terminal(descriptor: 1)
@@ -26,21 +26,23 @@ package struct Terminal: Sendable {
         hasUnicode = Self.isUTF8(environment)
     }
 
-    /// The locale for characters: the first of these that is set and not empty decides, as in setlocale(3).
+    /// The locale for characters is the first of these variables that is set and not empty, as in
+    /// setlocale(3).
     static func isUTF8(_ environment: [String: String]) -> Bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         let name = (locale ?? "").uppercased()
         return name.contains("UTF-8") || name.contains("UTF8")
     }
 
-    /// Columns and rows, asked anew each time because windows change; 80 by 24 where the system does not say.
+    /// Columns and rows. They are read at each call, because windows change; 80 by 24 if the system does not
+    /// report them.
     package var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
         return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    /// Writes all of `text` at once. Returns false when the reader is gone.
+    /// Writes all of `text` at once. Returns false if the reader has closed.
     @discardableResult
     package func write(_ text: String) -> Bool {
         var text = text
@@ -64,7 +66,7 @@ package func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> I
     return 0
 }
 
-/// The few colours that are used, by what they mean.
+/// The colours in use, named by their meaning.
 package enum Tint: String, Sendable {
     case strong = "1"
     case quiet = "2"
@@ -75,7 +77,7 @@ package enum Tint: String, Sendable {
 }
 
 extension Terminal {
-    /// `text` in a colour, or as it is where there are none.
+    /// `text` in a colour; unchanged without colours.
     package func tinted(_ text: String, _ tint: Tint) -> String {
         hasColour ? "\u{1B}[\(tint.rawValue)m\(text)\u{1B}[0m" : text
     }

@@ -24,7 +24,7 @@ package struct TextBar: Sendable {
     }
 }
 
-/// One column that shows by its height how large `value` is, `full` filling it.
+/// One column whose height shows `value`; it is filled at `full`.
 package func heightMark(_ value: Double, full: Double, usesUnicode: Bool) -> Character {
     let marks: [Character] =
         usesUnicode

@@ -1,6 +1,6 @@
 import Rondo
 
-/// Numbers as a person reads them. Every result is plain text, independent of the locale.
+/// Formats numbers for people. Every result is plain text, independent of the locale.
 package enum TextFormats {
     /// A number of bytes with a decimal unit and about three digits: `999 B`, `1.23 kB`, `12.3 MB`, `123 GB`.
     package static func bytes(_ count: Double) -> String {
@@ -20,7 +20,7 @@ package enum TextFormats {
         bytes(Double(count))
     }
 
-    /// Minutes and seconds, with hours where there are any: `0:07`, `12:34`, `1:02:03`.
+    /// Minutes and seconds, and hours if there are any: `0:07`, `12:34`, `1:02:03`.
     package static func clock(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 360_000 else { return "--:--" }
         let whole = Int(max(seconds, 0).rounded(.up))
@@ -30,7 +30,7 @@ package enum TextFormats {
             : "\(minutes):\(twoDigits(rest))"
     }
 
-    /// Every digit, in groups of three: `3,100,000`.
+    /// All digits, in groups of three: `3,100,000`.
     package static func grouped(_ number: Int) -> String {
         var text = String(number.magnitude)
         var end = text.endIndex
@@ -51,12 +51,12 @@ package enum TextFormats {
 }
 
 extension String {
-    /// Filled with blanks on the right to `width` columns, or cut there.
+    /// The text padded with blanks on the right, or cut, to `width` columns.
     package func padded(_ width: Int) -> String {
         count >= width ? String(prefix(width)) : self + String(repeating: " ", count: width - count)
     }
 
-    /// Filled with blanks on the left to `width` columns.
+    /// The text padded with blanks on the left to `width` columns.
     package func rightAligned(_ width: Int) -> String {
         count >= width ? self : String(repeating: " ", count: width - count) + self
     }

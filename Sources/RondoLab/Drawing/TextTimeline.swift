@@ -1,7 +1,8 @@
 import Rondo
 package import RondoTrace
 
-/// A recording as lines of text: for each loop its modes, then a line for each thing that was called or waited.
+/// A recording as lines of text: for each loop its modes, then a line for each object that was called or
+/// waited.
 ///
 ///     run loop of lab
 ///       mode       ddddddddddttttttttttdddddd
@@ -14,7 +15,7 @@ package struct TextTimeline {
 
     private enum Cell: Equatable {
         case empty
-        /// The loop runs in the mode at that place of the tables, asleep or not.
+        /// The loop runs in the mode at this index of the tables, asleep or not.
         case mode(UInt16)
         case call(UInt16)
         case held
@@ -30,12 +31,12 @@ package struct TextTimeline {
     private let terminal: Terminal
     private let columns: Int
     private let span: Double
-    /// By place in the tables.
+    /// By index in the tables.
     private let letters: [UInt16: Character]
 
     /// - Parameters:
     ///   - width: In columns.
-    ///   - seconds: What the width stands for; nil for all that was recorded.
+    ///   - seconds: The time that the width stands for; nil means the whole recording.
     package init(_ recording: Recording, terminal: Terminal, width: Int, seconds: Double? = nil) {
         self.recording = recording
         self.terminal = terminal
@@ -45,7 +46,7 @@ package struct TextTimeline {
         letters = Self.letters(of: recording)
     }
 
-    /// What tells modes apart where there is no colour, no two alike: a letter of the name, or else a digit.
+    /// A unique letter for each mode, for terminals without colour: a letter of the name, or else a digit.
     private static func letters(of recording: Recording) -> [UInt16: Character] {
         var letters: [UInt16: Character] = [:]
         var free = Set("abcdefghijklmnopqrstuvwxyz0123456789")
@@ -60,7 +61,7 @@ package struct TextTimeline {
 
     package var lines: [String] {
         var lines: [String] = []
-        // Gone through once, and not for each loop: there may be thousands.
+        // Grouped once and not for each loop: there may be thousands of loops.
         let activations = Dictionary(grouping: recording.activations, by: \.loop)
         let records = Dictionary(grouping: recording.records, by: \.loop)
         let notes = Dictionary(grouping: recording.records.lazy.filter { $0.kind == .mark }, by: \.thread)
@@ -86,13 +87,13 @@ package struct TextTimeline {
         for place in first...max(first, min(columns - 1, column(to))) { lane.cells[place] = cell }
     }
 
-    /// Of one loop; `notes` are those of its thread.
+    /// The lanes of one loop; `notes` are those of its thread.
     private func lanes(
         _ activations: [Recording.Activation], _ records: [TraceRecord], _ notes: [TraceRecord]
     ) -> [Lane] {
         let empty = Array(repeating: Cell.empty, count: columns)
         var modes = Lane(title: "mode", cells: empty)
-        // A nested run is drawn over the one around it.
+        // A nested run is drawn over the run around it.
         for activation in activations {
             fill(&modes, from: activation.began, to: activation.ended, with: .mode(activation.mode))
         }
@@ -102,13 +103,13 @@ package struct TextTimeline {
             guard record.kind.isCallOut || record.kind == .heldBack else { continue }
             let kind =
                 record.kind == .heldBack ? TraceRecord.Kind(rawValue: record.detail) ?? .mark : record.kind
-            // Calls to a delegate share the line of what brought them, where both have the same name.
+            // Calls to a delegate share the line of the source that made them, if both have the same name.
             let label = recording.label(record)
             let title = label.isEmpty ? Self.title(ofUnlabelled: kind) : label
             let place = places[title] ?? calls.count
             if place == calls.count {
                 places[title] = place
-                // Lanes that are only counted need no room.
+                // A lane beyond the limit is only counted and needs no cells.
                 calls.append(Lane(title: title, cells: place < Limits.lanes ? empty : []))
             }
             guard place < Limits.lanes else { continue }
@@ -122,7 +123,7 @@ package struct TextTimeline {
         return [modes, noted] + calls
     }
 
-    /// What stands for objects without a label: their kind, and for blocks where they come from.
+    /// The title for objects without a label: their kind, and for blocks their origin.
     private static func title(ofUnlabelled kind: TraceRecord.Kind) -> String {
         switch kind {
         case .block: "performed blocks"
@@ -136,7 +137,7 @@ package struct TextTimeline {
     private func line(_ lane: Lane) -> String {
         var text = "  " + lane.title.padded(Limits.title) + " "
         var rest = lane.cells[...]
-        // Whole stretches are tinted, not single columns, to keep what is written short.
+        // Whole stretches are tinted, not single columns, to keep the output short.
         while let first = rest.first {
             let stretch = rest.prefix { $0 == first }
             rest = rest.dropFirst(stretch.count)
@@ -154,7 +155,7 @@ package struct TextTimeline {
             guard terminal.hasColour && unicode else {
                 return terminal.tinted(String(repeating: letter(of: mode), count: count), tint(name))
             }
-            // Named where there is room: colours are fewer than modes.
+            // The name is written where there is room: there are fewer colours than modes.
             let bar = count >= name.count + 4 ? "━ \(name) " : ""
             return terminal.tinted(bar + String(repeating: "━", count: count - bar.count), tint(name))
         case .call(let mode):
@@ -187,7 +188,7 @@ package struct TextTimeline {
 
     private var key: String {
         let unicode = terminal.hasUnicode
-        // Those that ran; the common name is in the tables as well.
+        // Only modes that ran: the tables contain the common name too.
         let ran = Set(recording.activations.map(\.mode))
         let modes = ran.sorted().map { mode in
             let name = name(ofMode: mode)

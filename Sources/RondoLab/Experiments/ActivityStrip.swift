@@ -1,6 +1,6 @@
 package import Rondo
 
-/// What arrived when, in slots of a tenth of a second: a picture of the whole run in one row for each load.
+/// The bytes that arrived in each tenth of a second: a picture of the whole run with one row for each load.
 package struct ActivityStrip: Sendable, Equatable {
     package struct Slot: Sendable, Equatable {
         package var mode: RunLoop.Mode
@@ -15,7 +15,7 @@ package struct ActivityStrip: Sendable, Equatable {
         self.loads = loads
     }
 
-    /// Goes on to `elapsed` seconds, the loop being in `mode`. A column keeps the mode in which it began.
+    /// Extends the strip to `elapsed` seconds in `mode`. A column keeps the mode in which it began.
     package mutating func advance(to elapsed: Double, mode: RunLoop.Mode) {
         while Double(slots.count) * Self.slotLength <= elapsed {
             slots.append(Slot(mode: mode, bytes: Array(repeating: 0, count: loads)))
@@ -27,7 +27,8 @@ package struct ActivityStrip: Sendable, Equatable {
         slots[slots.count - 1].bytes[load] += count
     }
 
-    /// Bytes a second over the last two slots that are complete: soon zero where a load stands still.
+    /// Bytes a second over the last two complete slots, so that the rate of a load that stands still soon is
+    /// zero.
     package func rate(ofLoad load: Int) -> Double {
         let last = slots.dropLast().suffix(2)
         guard !last.isEmpty else { return 0 }

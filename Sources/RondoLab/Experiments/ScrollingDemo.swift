@@ -1,23 +1,23 @@
 package import Rondo
 
-// The point of modes, in one experiment.
+// The scrolling experiment shows the point of modes.
 //
 // Two connections load the same file on the same run loop. A is scheduled in the default mode, B in the
-// common modes. The loop spends spans of time in default and in tracking by turns, as the main loop of a
-// program does whose user scrolls now and then. No thread is involved but the one that runs the loop, and
-// nothing is simulated: the bytes come from a server in another process.
+// common modes. The loop runs in default and in tracking by turns, as the main loop of a program does when
+// its user scrolls now and then. One thread runs the loop and everything on it, and nothing is simulated: the
+// bytes come from a server in another process.
 
-/// Runs the experiment on the current thread's run loop.
+/// Runs the scrolling experiment on the current thread's run loop.
 package final class ScrollingDemo {
     package struct Plan: Sendable {
-        /// What both connections load, and its size in bytes.
+        /// The file that both connections load, and its size in bytes.
         package var url: URL
         package var size: Int
-        /// Bytes a second that the server sends on a connection.
+        /// Bytes a second that the server sends on each connection.
         package var rate: Int
-        /// Seconds that the loop spends in a mode before it changes to the other.
+        /// Seconds that the loop runs in one mode before it changes to the other.
         package var span = 0.7
-        /// Seconds after which the experiment is given up.
+        /// Seconds after which the experiment fails.
         package var limit = 60.0
 
         package init(url: URL, size: Int, rate: Int) {
@@ -59,10 +59,10 @@ package final class ScrollingDemo {
                 ]))
     }
 
-    /// Loads, draws, and returns what was counted.
+    /// Loads the files, draws the picture and returns the counts.
     package func run() throws -> ScrollingReport {
         let loop = RunLoop.current
-        // Neither mode may become empty, or running in it would return at once (rule RL-12).
+        // Both modes need a source, or running in them would return at once (rule RL-12).
         let port = Port()
         for mode in [RunLoop.Mode.default, .tracking] { loop.add(port, forMode: mode) }
         let connections = try startLoads(on: loop)
@@ -95,7 +95,7 @@ package final class ScrollingDemo {
         }
     }
 
-    /// Runs the loop in `mode` for a span, drawing between the turns.
+    /// Runs the loop in `mode` for a span and draws between the turns.
     private func runSpan(in mode: RunLoop.Mode, of loop: RunLoop) throws {
         let spanBegan = elapsed
         let spanEnd = spanBegan + plan.span
@@ -119,7 +119,7 @@ package final class ScrollingDemo {
 }
 
 extension ScrollingDemo {
-    /// What both delegates write to. On the loop's thread only, like everything here.
+    /// The counts of both delegates. Only the loop's thread uses them.
     private final class Record {
         var report: ScrollingReport
         var strip: ActivityStrip
@@ -131,7 +131,7 @@ extension ScrollingDemo {
 
         var isUnderWay: Bool { report.loads.contains(where: \.isUnderWay) }
 
-        /// Counts a span of tracking for the loads that were under way when it began.
+        /// Counts a span of tracking for the loads that were running when it began.
         func spanEnded(_ mode: RunLoop.Mode, seconds: Double, underWay indices: [Int]) {
             guard mode == .tracking else { return }
             for index in indices {
@@ -159,7 +159,7 @@ extension ScrollingDemo {
         }
 
         func connection(_ connection: URLConnection, didReceive data: Data) {
-            // The evidence: the mode that runs now, asked of the loop and of nobody else.
+            // The evidence: the loop itself says which mode runs now.
             let mode = RunLoop.current.currentMode ?? RunLoop.Mode("no mode")
             record.report.loads[index].bytes[mode, default: 0] += data.count
             record.strip.record(data.count, load: index, at: clock.elapsed, mode: mode)

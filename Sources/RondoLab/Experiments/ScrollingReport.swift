@@ -1,22 +1,22 @@
 package import Rondo
 
-// What the scrolling experiment counted, and what follows from it.
+// The counts of the scrolling experiment, and the conclusion from them.
 //
-// The sentence at the end of the demo is never written in: it is put together from these counts. A change that
-// breaks the isolation of modes gets other counts, another sentence, and a failure.
+// The sentence at the end of the demo is computed from the counts. A change that breaks the isolation of
+// modes leads to other counts, another sentence, and a failure.
 
-/// What became of one of the two loads.
+/// The counts of one of the two loads.
 package struct ScrollingLoad: Sendable, Equatable {
     package let name: String
-    /// The mode that the connection is scheduled in; `.common` stands for default and tracking here.
+    /// The mode that the connection is scheduled in; here `.common` stands for default and tracking.
     package let scheduledIn: RunLoop.Mode
 
-    /// Bytes by the mode that ran when they were delivered, as `currentMode` said inside didReceiveData.
+    /// Bytes by the mode in which they were delivered, as `currentMode` returned it inside didReceiveData.
     package var bytes: [RunLoop.Mode: Int] = [:]
-    /// Spans of tracking that began while this load was under way, and their seconds.
+    /// The spans of tracking that began while this load was running, and their seconds.
     package var trackingSpans = 0
     package var trackingSeconds = 0.0
-    /// Seconds from the start to the terminal callback.
+    /// Seconds from the start to the last callback.
     package var seconds: Double?
     package var failure: String?
 
@@ -28,14 +28,14 @@ package struct ScrollingLoad: Sendable, Equatable {
     package var received: Int { bytes.values.reduce(0, +) }
     package var isUnderWay: Bool { seconds == nil && failure == nil }
 
-    /// The modes in which this connection may be called.
+    /// The modes in which the delegate of this connection may be called.
     package var modes: [RunLoop.Mode] { scheduledIn == .common ? [.default, .tracking] : [scheduledIn] }
 
     package func bytes(in mode: RunLoop.Mode) -> Int { bytes[mode, default: 0] }
 }
 
 package struct ScrollingReport: Sendable, Equatable {
-    /// The size of the file that both load.
+    /// The size in bytes of the file that both connections load.
     package let size: Int
     package var loads: [ScrollingLoad]
 
@@ -46,7 +46,7 @@ package struct ScrollingReport: Sendable, Equatable {
 
     package var isAsDocumented: Bool { contradictions.isEmpty }
 
-    /// What was counted and should not have been, a clause each.
+    /// The counts that contradict the rules of modes, a clause for each.
     package var contradictions: [String] {
         loads.flatMap { load in
             var found: [String] = []
@@ -75,7 +75,7 @@ package struct ScrollingReport: Sendable, Equatable {
         }
     }
 
-    /// Why the table looks as it does.
+    /// The explanation of the table.
     package var sentence: String {
         let contradictions = contradictions
         guard contradictions.isEmpty else {
@@ -129,7 +129,7 @@ extension ScrollingLoad {
 }
 
 extension RunLoop.Mode {
-    /// The mode as people say it: the raw values of the known ones are long.
+    /// A short name of the mode: the raw values of the known modes are long.
     package var spokenName: String {
         switch self {
         case .default: "default"
@@ -139,7 +139,7 @@ extension RunLoop.Mode {
         }
     }
 
-    /// The mode of that name: one of the known ones, or a custom one.
+    /// The mode with this short name: one of the known modes, or a custom one.
     package init(spokenName: String) {
         let known: [RunLoop.Mode] = [.default, .common, .tracking]
         self = known.first { $0.spokenName == spokenName } ?? RunLoop.Mode(spokenName)

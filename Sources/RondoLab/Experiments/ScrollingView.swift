@@ -1,6 +1,7 @@
 import Rondo
 
-/// Draws the scrolling experiment: live on a terminal that can move its cursor, else a line for each span.
+/// Draws the scrolling experiment: live on a terminal that can move its cursor, otherwise a line for each
+/// span.
 struct ScrollingView {
     enum Style {
         case live, lines, silent
@@ -12,7 +13,8 @@ struct ScrollingView {
     private var drawnLines = 0
     private var bytesBefore: [Int] = []
 
-    /// - Parameter rate: what the server sends a second, which is a full column of the picture.
+    /// - Parameter rate: The bytes a second that the server sends; a full column of the picture stands for
+    ///   them.
     init(terminal: Terminal, silent: Bool, rate: Double) {
         self.terminal = terminal
         self.rate = rate
@@ -22,13 +24,13 @@ struct ScrollingView {
         style = silent ? .silent : canMove && hasRoom ? .live : .lines
     }
 
-    /// Columns to draw in: the window's, though no wider than what is read with ease.
+    /// The columns to draw in: those of the window, but no more than are easy to read.
     private var width: Int { terminal.isTerminal ? min(terminal.size.columns, Self.widest) : Self.widest }
 
     private static let widest = 100
-    /// Fewer columns than this, and the lines of a frame would not fit: nothing is live.
+    /// With fewer columns the lines of a frame do not fit, and nothing is drawn live.
     private static let narrowest = 46
-    /// Fewer columns than this, and labels and columns are the short ones.
+    /// With fewer columns labels and columns are short.
     private static let roomy = 80
 
     private var isNarrow: Bool { width < Self.roomy }
@@ -44,7 +46,7 @@ struct ScrollingView {
 
     // MARK: While it runs
 
-    /// Draws anew what is live.
+    /// Redraws the live picture.
     mutating func frame(_ report: ScrollingReport, _ strip: ActivityStrip, mode: RunLoop.Mode) {
         guard style == .live else { return }
         let width = width
@@ -55,7 +57,7 @@ struct ScrollingView {
         draw(lines)
     }
 
-    /// Notes the end of a span in `mode`, where nothing is live.
+    /// Prints the end of a span in `mode`, unless the picture is live.
     mutating func spanEnded(_ report: ScrollingReport, mode: RunLoop.Mode, elapsed: Double) {
         guard style == .lines else { return }
         let parts = report.loads.indices.map { index in
@@ -93,12 +95,12 @@ struct ScrollingView {
         terminal.write("\n" + lines.map { $0.isEmpty ? "\n" : "  " + $0 + "\n" }.joined() + "\n")
     }
 
-    /// Every digit where there is room for it.
+    /// All digits if there is room, otherwise a rounded number with a unit.
     private func amount(_ bytes: Int) -> String {
         isNarrow ? TextFormats.bytes(bytes) : TextFormats.grouped(bytes)
     }
 
-    /// 72 columns, or 42 where the window is narrow.
+    /// A row of 72 columns, or 42 in a narrow window.
     private func tableRow(_ name: String, _ cells: [String]) -> String {
         let (first, other) = isNarrow ? (2, 10) : (20, 13)
         return name.padded(first) + cells.map { $0.rightAligned(other) }.joined()
@@ -130,10 +132,10 @@ struct ScrollingView {
             + figures + "  " + doing(load, rate: strip.rate(ofLoad: index))
     }
 
-    /// The columns of "stands still", which the bar leaves free.
+    /// The length of "stands still"; the bar leaves these columns free.
     private static let longestDoing = 12
 
-    /// What a load is doing, in a word or two.
+    /// The state of a load, in one or two words.
     private func doing(_ load: ScrollingLoad, rate: Double) -> String {
         if load.failure != nil { return terminal.tinted("failed", .bad) }
         if !load.isUnderWay { return terminal.tinted("done", .good) }
@@ -144,7 +146,7 @@ struct ScrollingView {
     private func stripLines(_ report: ScrollingReport, _ strip: ActivityStrip, width: Int) -> [String] {
         let slots = Array(strip.slots.suffix(max(width - 10, 10)))
         let (thin, thick) = terminal.hasUnicode ? ("─", "━") : ("-", "=")
-        // Whole stretches are tinted, not single columns, to keep what is written short.
+        // Whole stretches are tinted, not single columns, to keep the output short.
         var modes = ""
         var rest = slots[...]
         while let first = rest.first {
@@ -167,7 +169,7 @@ struct ScrollingView {
 
     // MARK: Cursor
 
-    /// Writes `lines` over those drawn before, in one write so that nothing flickers.
+    /// Draws `lines` over those drawn before, in one write so that the picture does not flicker.
     private mutating func draw(_ lines: [String]) {
         var text = drawnLines > 0 ? "\u{1B}[\(drawnLines)A\r" : ""
         for line in lines { text += line + "\u{1B}[K\n" }

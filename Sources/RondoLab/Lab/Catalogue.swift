@@ -1,5 +1,5 @@
 extension Experiment {
-    /// All of them, in the order in which they are best met.
+    /// All experiments, in the order in which a reader should meet them.
     package static let all: [Experiment] = [
         .scrollingStalls, .commonModes, .timerModes, .scheduleAfterStart, .threadWithoutLoop, .anatomyOfAPass,
         .runCannotBeStopped, .pollingLoop, .nestedLoops, .stopTheWrongLoop, .delegateQueue,

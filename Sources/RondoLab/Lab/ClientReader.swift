@@ -1,10 +1,10 @@
 import Rondo
 
-/// What a client of the lab's server sends, as far as the experiments need it read.
+/// Reads the requests of a client of the lab's server, as far as the experiments need.
 struct ClientReader {
     struct Request {
         let target: String
-        /// By names in lower case; of several, the last.
+        /// Keys are in lower case; of several fields with one name, the last counts.
         let fields: [String: String]
     }
 
@@ -17,7 +17,7 @@ struct ClientReader {
         self.descriptor = descriptor
     }
 
-    /// - Returns: Nil at the end, after an error, and after the server's patience.
+    /// - Returns: Nil at the end, after an error, and after the time limit of the server.
     private mutating func byte() -> UInt8? {
         if next == end {
             let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
@@ -40,7 +40,7 @@ struct ClientReader {
         return nil
     }
 
-    /// - Returns: Nil if there is none that can be read.
+    /// - Returns: Nil if there is no valid head.
     mutating func head() -> Request? {
         var left = LabServer.Limits.headSize
         guard let first = line(limit: left) else { return nil }
@@ -57,9 +57,9 @@ struct ClientReader {
         return nil
     }
 
-    /// Reads the body and throws it away.
+    /// Reads the body and discards it.
     ///
-    /// - Returns: Its length, or what had come when it broke off.
+    /// - Returns: Its length; if it breaks off, the number of bytes that arrived.
     mutating func bodySize(of request: Request) -> Int {
         guard request.fields["transfer-encoding"]?.lowercased() == "chunked" else {
             return skip(Int(request.fields["content-length"] ?? "") ?? 0)

@@ -1,7 +1,7 @@
 import Rondo
 internal import RondoTrace
 
-/// A recording, as the checks of experiments ask it.
+/// A recording with the queries that the checks of experiments need.
 struct Evidence {
     let recording: Recording
 
@@ -13,7 +13,7 @@ struct Evidence {
         recording.label(record) == label
     }
 
-    /// Call-outs to whatever has that label, in order.
+    /// The call-outs to objects with this label, in order.
     func calls(_ label: String) -> [TraceRecord] {
         recording.records.filter { $0.kind.isCallOut && isLabelled($0, label) }
     }
@@ -22,7 +22,7 @@ struct Evidence {
         calls(label).filter { runs($0, in: mode) }
     }
 
-    /// Calls to the delegate of the connection with that label.
+    /// The calls to the delegate of the connection with this label.
     func delegateCalls(_ label: String, _ name: String? = nil) -> [TraceRecord] {
         calls(label).filter { $0.kind == .delegate && (name == nil || recording.name($0) == name) }
     }
@@ -35,7 +35,7 @@ struct Evidence {
         recording.records.filter { $0.kind == kind }
     }
 
-    /// What the experiment noted under that name.
+    /// The experiment's notes of this name.
     func notes(_ name: String) -> [TraceRecord] {
         recording.records.filter { $0.kind == .mark && recording.name($0) == name }
     }
@@ -44,7 +44,7 @@ struct Evidence {
         recording.records.filter { $0.kind == .heldBack && isLabelled($0, label) }
     }
 
-    /// Activations, of one mode or of the loop of one thread if wished.
+    /// The activations, on request only those of one mode or of one thread's loop.
     func activations(mode: RunLoop.Mode? = nil, loop: String? = nil) -> [Recording.Activation] {
         recording.activations.filter { activation in
             (mode == nil || name(ofMode: activation.mode) == mode?.spokenName)
@@ -56,17 +56,17 @@ struct Evidence {
         recording.modeName(TraceRecord(kind: .entry, began: 0, mode: place))
     }
 
-    /// The seconds of all these together.
+    /// The total seconds of the activations.
     func seconds(_ activations: [Recording.Activation]) -> Double {
         Double(activations.reduce(0) { $0 + $1.ended - $1.began }) / 1e9
     }
 
     func thread(of record: TraceRecord) -> String { recording.threadName(record.thread) }
 
-    /// Seconds from the beginning of the recording.
+    /// The time from the beginning of the recording, as text.
     func time(_ nanoseconds: Int64) -> String { Self.milliseconds(nanoseconds - recording.began) }
 
-    /// Whether both happened, the second not before the first.
+    /// True if both happened, and the second not before the first.
     static func inOrder(_ first: Int64?, _ second: Int64?) -> Bool {
         guard let first, let second else { return false }
         return first <= second
@@ -85,7 +85,8 @@ struct Evidence {
 }
 
 extension Check {
-    /// No callback of `label` in `mode`, though that ran, and something of it was waiting meanwhile.
+    /// Checks that `label` had no callback in `mode`, although the mode ran and something was waiting for the
+    /// callback.
     static func silent(_ label: String, in mode: RunLoop.Mode, _ evidence: Evidence) -> Check {
         let count = evidence.calls(label, in: mode).count
         let runs = evidence.activations(mode: mode)
@@ -106,7 +107,7 @@ extension Check {
 
     static func waited(_ label: String, _ evidence: Evidence) -> Check {
         let spans = evidence.heldBack(label)
-        // A source and a descriptor of one connection may wait at the same time, which counts once.
+        // Several objects of one connection may wait at the same time; that time counts once.
         var (total, until) = (Int64(0), Int64.min)
         for span in spans {
             total += max(0, span.ended - max(span.began, until))
@@ -119,7 +120,7 @@ extension Check {
                 : "it was ready and not deliverable for \(Evidence.milliseconds(total))")
     }
 
-    /// The load with that label ended well.
+    /// Checks that the load with this label finished without an error.
     static func finished(_ label: String, _ evidence: Evidence) -> Check {
         let ends = evidence.delegateCalls(label, "connectionDidFinishLoading").count
         let failures = evidence.delegateCalls(label, "didFailWithError").count
@@ -128,7 +129,7 @@ extension Check {
             seen: "it finished \(Evidence.times(ends))" + (failures > 0 ? " and failed" : ""))
     }
 
-    /// The task with that label had its last call, once.
+    /// Checks that the task with this label had its last call exactly once.
     static func completed(_ label: String, _ evidence: Evidence) -> Check {
         let ends = evidence.delegateCalls(label, "didCompleteWithError").count
         return Check(

@@ -1,24 +1,25 @@
 package import RondoTrace
 
-/// A question about run loops that this machine answers: code that runs, and what its recording has to show.
+/// A question about run loops with the code that answers it on this machine, and checks of the code's
+/// recording.
 package struct Experiment: Sendable {
-    /// As in `rondo lab run NAME`: words with hyphens.
+    /// The name in `rondo lab run NAME`: words with hyphens.
     package let name: String
     package let title: String
-    /// What a reader who has not met run loops before needs to understand the question; may be empty.
+    /// An introduction for readers who are new to run loops; may be empty.
     package let background: String
     package let question: String
-    /// What a reader may predict.
+    /// The predictions that a reader may choose from.
     package let choices: [String]
-    /// The place of the right prediction among them.
+    /// The index of the right prediction in `choices`.
     package let answer: Int
-    /// Why it is so, in a few sentences.
+    /// The explanation of the answer, in a few sentences.
     package let why: String
-    /// The numbers of Documentation/Rules.md that it shows.
+    /// The numbers of the rules in Documentation/Rules.md that the experiment shows.
     package let rules: [String]
-    /// Whether it has to have the main thread, whose loop drains the main queue.
+    /// True if the experiment needs the main thread, whose loop drains the main queue.
     package let needsMainThread: Bool
-    /// What its notes are to be drawn as.
+    /// The plot of the experiment's notes; nil if it has none.
     package let plot: Plot?
     let body: @Sendable (Stage) throws -> Void
     let checks: @Sendable (Evidence) -> [Check]
@@ -44,7 +45,7 @@ package struct Experiment: Sendable {
         self.checks = checks
     }
 
-    /// What a recording says. It is computed from the events and from nothing else.
+    /// The checks of a recording. They are computed from its events alone.
     package func verdict(on recording: Recording) -> Verdict {
         let evidence = Evidence(recording)
         let notes = evidence.ofKind(.mark).map { recording.name($0) }
@@ -53,13 +54,14 @@ package struct Experiment: Sendable {
         return Verdict(checks: (end.map { [$0] } ?? []) + checks(evidence))
     }
 
-    /// How the note of a run begins that waited in vain; the reason follows.
+    /// The beginning of the note of a run that waited in vain; the reason follows.
     static let gaveUp = "gave up: "
 
-    /// The lines that ran, as they stand in the source.
+    /// The source lines of the code that runs.
     package var code: String { Listings.all[name] ?? "" }
 
-    /// The code as a whole program that uses nothing but Rondo's public interface: with its helpers, and run at the end.
+    /// The code as a whole program that uses only Rondo's public interface, with helpers and a call at its
+    /// end.
     package var program: String {
         let call = code.split(separator: " ").first { $0.contains("Code(") }?.prefix { $0 != "(" } ?? ""
         let parts = ["helpers of \(name)", "stage", "helpers of all"].compactMap { Listings.all[$0] }
@@ -81,12 +83,12 @@ package struct Experiment: Sendable {
     }
 }
 
-/// One thing that has to be so, and what was seen of it.
+/// One expectation, and the evidence for or against it.
 package struct Check: Sendable, Equatable {
-    /// What is documented, as a sentence.
+    /// The documented behaviour, as a sentence.
     package let expected: String
     package let holds: Bool
-    /// What the recording shows, as a sentence.
+    /// The recorded behaviour, as a sentence.
     package let seen: String
 
     init(_ expected: String, _ holds: Bool, seen: String) {
@@ -99,13 +101,13 @@ package struct Check: Sendable, Equatable {
 package struct Verdict: Sendable, Equatable {
     package let checks: [Check]
 
-    /// Nothing was shown where nothing was checked.
+    /// A run without checks shows nothing.
     package var isAsDocumented: Bool { !checks.isEmpty && checks.allSatisfy(\.holds) }
 
     package var words: String { isAsDocumented ? "as documented" : "not as documented" }
 }
 
-/// An experiment that has been run.
+/// An experiment with the recording and verdict of one run.
 package struct Outcome: Sendable {
     package let experiment: Experiment
     package let recording: Recording

@@ -1,7 +1,7 @@
 import Rondo
 package import RondoTrace
 
-/// An experiment on a terminal: its question, the run as it happens, and what came of it.
+/// Shows an experiment on a terminal: its question, the run as it happens, and the outcome.
 package struct ExperimentView: Sendable {
     private static let widest = 110
     private let terminal: Terminal
@@ -31,8 +31,8 @@ package struct ExperimentView: Sendable {
     ///
     /// - Parameters:
     ///   - maySkip: Whether an empty line is an answer too.
-    ///   - readLine: The next line that was typed; nil at the end of the input.
-    /// - Returns: The place of the choice; nil if the input ended first, or the reader only watches.
+    ///   - readLine: Returns the next line of input; nil at the end of the input.
+    /// - Returns: The index of the choice; nil if the input ended first, or the reader only watches.
     package func ask(_ experiment: Experiment, maySkip: Bool, readLine: () -> String?) -> Int? {
         for (place, choice) in experiment.choices.enumerated() {
             terminal.write("    \(place + 1)  \(choice)\n")
@@ -56,12 +56,12 @@ package struct ExperimentView: Sendable {
 
     // MARK: While it runs
 
-    /// Draws what was recorded so far, over what was drawn before; does nothing where the cursor cannot be moved.
+    /// Draws the recording so far over the previous picture; nil if the cursor cannot be moved.
     package func live() -> (@Sendable (Recording, _ isWhole: Bool) -> Void)? {
         guard canMove else { return nil }
         let drawn = Shared(0)
         return { recording, isWhole in
-            // While it grows the scale stays, as long as it can.
+            // While the recording grows, the scale stays the same for as long as possible.
             let seconds = isWhole ? nil : max(1, Double(recording.ended - recording.began) / 1e9)
             let lines = TextTimeline(recording, terminal: terminal, width: width, seconds: seconds).lines
             draw(lines, over: drawn.value)
@@ -79,13 +79,13 @@ package struct ExperimentView: Sendable {
     private func draw(_ lines: [String], over count: Int) {
         var text = count > 0 ? "\u{1B}[\(count)A\r" : ""
         for line in lines.prefix(room) { text += "  " + line + "\u{1B}[K\n" }
-        // What is left of a longer picture goes.
+        // Clears the rest of a longer previous picture.
         terminal.write(text + "\u{1B}[J")
     }
 
     // MARK: After
 
-    /// A line for each of the plot's notes, whose heights are its values over its own time.
+    /// A line for each note of the plot, whose heights are the note's values over time.
     private func plotted(_ plot: Plot?, _ recording: Recording) -> String {
         guard let plot else { return "" }
         let lines = plot.lines(recording)
@@ -107,7 +107,7 @@ package struct ExperimentView: Sendable {
         return text
     }
 
-    /// - Parameter prediction: The choice that was made before; nil if none was asked for.
+    /// - Parameter prediction: The index of the reader's prediction; nil if none was asked for.
     package func end(_ outcome: Outcome, prediction: Int?, showsCode: Bool) {
         let experiment = outcome.experiment
         var text = ""

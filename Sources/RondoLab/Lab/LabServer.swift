@@ -1,29 +1,29 @@
 import Rondo
 internal import RondoMutex
 
-/// The server of the experiments: blocking sockets, a thread a connection, and none of Rondo's own code, so that
-/// what it sends can be trusted.
+/// The server of the experiments: blocking sockets, one thread for each connection, and none of Rondo's own
+/// code, so that its bytes can be trusted.
 ///
-///     /drip/PIECES/BYTES/MILLISECONDS   so many pieces of so many bytes, with a rest between two
+///     /drip/PIECES/BYTES/MILLISECONDS   that many pieces of that many bytes, with a pause between two
 ///     /redirect                         302 to /drip/1/5/0
-///     /upload                           the number of bytes that the body had
+///     /upload                           the number of bytes in the request's body
 ///     /secret                           5 bytes for user "user" with password "secret", else 401
 ///     /camera                           multipart/x-mixed-replace: parts of 5, 10 and 15 bytes
-///     /news/SECONDS/NAME                as many bytes as it was asked for, which may be kept so long;
-///                                       304 where the client says that it has them
-///     /requests/news/SECONDS/NAME       what the requests for these news said in Cache-Control, a line each
+///     /news/SECONDS/NAME                N bytes at the Nth request, fresh for that many seconds;
+///                                       304 if the client has the current version
+///     /requests/news/SECONDS/NAME       the Cache-Control fields of the requests for these news, a line each
 ///     anything else                     404
 ///
-/// It listens on 127.0.0.1 alone.
+/// It listens only on 127.0.0.1.
 package final class LabServer: Sendable {
     enum Limits {
         static let headSize = 16 << 10
         static let bodySize = 1 << 30
-        /// Seconds that a client may take to send or to take.
+        /// Seconds within which a client must send or read.
         static let patience = 30
         static let pieces = 100_000
         static let pieceSize = 1 << 20
-        /// Of the news; what goes beyond is not counted.
+        /// The number of requests for news that are recorded; further ones are not.
         static let requests = 10_000
     }
 
@@ -54,19 +54,19 @@ package final class LabServer: Sendable {
         Thread.detachNewThread { [self] in accept() }
     }
 
-    /// What the paths are put behind.
+    /// The prefix of the paths.
     package var address: String { "http://127.0.0.1:\(port)" }
 
     func url(_ path: String) -> URL {
         URL(string: address + path) ?? URL(fileURLWithPath: "/")
     }
 
-    /// What the requests for these news said in Cache-Control, in the order in which they came.
+    /// The Cache-Control fields of the requests for these news, in the order of arrival.
     func requests(for url: URL) -> [String] {
         news.withLock { $0.filter { $0.target == url.path }.map(\.cacheControl) }
     }
 
-    /// Takes no more clients; those that are being served end by themselves.
+    /// Accepts no more clients; connections in progress end by themselves.
     func stop() {
         isStopped.withLock { $0 = true }
         shutdown(listener, Int32(SHUT_RDWR))
@@ -150,7 +150,7 @@ package final class LabServer: Sendable {
         for (number, type) in ["text/plain", "text/plain", "text/html"].enumerated() {
             if number > 0 { Thread.sleep(forTimeInterval: 0.05) }
             text += "Content-Type: \(type)\r\n\r\n" + String(repeating: "r", count: (number + 1) * 5)
-            // A part has ended once the next boundary is there.
+            // A part ends with the next boundary.
             guard send(client, text + (number == 2 ? "\r\n--frame--\r\n" : "\r\n--frame\r\n")) else { return }
             text = ""
         }

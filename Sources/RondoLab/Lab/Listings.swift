@@ -23,7 +23,7 @@ enum Listings {
                 }
                 for (name, policy) in policies {
                     for (state, age) in [("fresh", 60), ("stale", 0), ("missing", 60)] {
-                        // May be kept for so many seconds; its Nth version is N bytes long.
+                        // The entry stays fresh for `age` seconds; its Nth version is N bytes long.
                         let url = stage.url("/news/\(age)/\(state)-\(policy.rawValue)")
                         if state != "missing" { _ = try load("to fill the cache", url, .useProtocolCachePolicy) }
                         let before = stage.requests(for: url)
@@ -50,7 +50,7 @@ enum Listings {
                 b.start()
 
                 try stage.run(loop, .default) { readA.bytes > 0 && readB.bytes > 0 }
-                loop.spend(0.25, in: .tracking)  // somebody scrolls
+                loop.spend(0.25, in: .tracking)  // the user scrolls
                 try stage.run(loop, .default) { readA.isDone && readB.isDone }
             }
             """#,
@@ -78,7 +78,7 @@ enum Listings {
                 init(_ stage: Stage) { self.stage = stage }
 
                 func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
-                    self.challenge = challenge  // and return: the loop is free
+                    self.challenge = challenge  // return at once: the loop goes on
                 }
 
                 func connection(_ connection: URLConnection, didReceive response: URLResponse) {
@@ -96,7 +96,7 @@ enum Listings {
                 try URLConnection.labelled("load", stage.url("/secret"), patient).start()
 
                 try stage.run(loop) { patient.challenge != nil }
-                loop.spend(0.3, in: .default)  // somebody types
+                loop.spend(0.3, in: .default)  // the user types
                 stage.note("answered")
                 let credential = URLCredential(user: "user", password: "secret", persistence: .none)
                 if let challenge = patient.challenge { challenge.sender?.use(credential, for: challenge) }
@@ -112,9 +112,9 @@ enum Listings {
                 init(_ stage: Stage) { self.stage = stage }
 
                 func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-                    show()  // the picture is whole once another begins
+                    show()  // the next part ends the picture
                     stage.note("response \(response.mimeType ?? "without a type")")
-                    picture = Data()  // what comes now replaces it
+                    picture = Data()  // the next picture replaces it
                 }
 
                 func connection(_ connection: URLConnection, didReceive data: Data) { picture.append(data) }
@@ -215,7 +215,7 @@ enum Listings {
             """#,
         "helpers of save-a-download": #"""
             extension Stage {
-                /// Has `begin` start a load into an empty file, runs it to its end, and notes memory and size.
+                /// Begins a load into an empty file, runs it to its end, and notes memory and size.
                 fileprivate func inTemporaryFile(_ way: String, _ begin: (String, Saver) throws -> Void) throws {
                     let path = NSTemporaryDirectory() + "/rondo-lab-\(ProcessInfo.processInfo.processIdentifier)"
                     _ = FileManager.default.createFile(atPath: path, contents: nil)
@@ -231,7 +231,7 @@ enum Listings {
                 }
             }
 
-            /// Bytes of the process's own memory that are resident; files that it has mapped do not count.
+            /// The bytes of resident anonymous memory of the process; mapped files do not count.
             private func anonymousMemory() -> Int {
                 guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
                     let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") })
@@ -260,13 +260,13 @@ enum Listings {
                 let loop = RunLoop.current
                 loop.keepAlive(in: .tracking)  // or running it would return at once
 
-                // 40 pieces, one every 20 ms. Nobody schedules the connection: it is in the default mode.
+                // 40 pieces, one every 20 ms. The connection is scheduled by `start()` alone: in the default mode.
                 let reader = Reader()
                 let load = try URLConnection.labelled("load", stage.url("/drip/40/1000/20"), reader)
                 load.start()
 
                 try stage.run(loop, .default) { reader.bytes > 0 }
-                loop.spend(0.4, in: .tracking)  // somebody scrolls
+                loop.spend(0.4, in: .tracking)  // the user scrolls
                 try stage.run(loop, .default) { reader.isDone }
             }
             """#,
@@ -290,7 +290,7 @@ enum Listings {
                     loop.spend(Stage.patience, in: .default)
                 }
                 try stage.wait { wasWrong.value }
-                Thread.sleep(forTimeInterval: 0.2)  // plenty of time for it to end, if it would
+                Thread.sleep(forTimeInterval: 0.2)  // enough time for the run to end, if it could
                 worker.value?.stop()
             }
             """#,
@@ -342,7 +342,7 @@ enum Listings {
                         written += max(0, output.write(piece, maxLength: piece.count))
                         stage.note("body, written", written)
                     }
-                    // Full: back to the run loop, until there is space again.
+                    // The stream is full: return to the run loop until there is space again.
                     if written == body.count { output.close() }
                 }
 
@@ -395,7 +395,7 @@ enum Listings {
                 let isDone = Shared(false)
 
                 stage.note("asked")
-                Task {  // on no loop
+                Task {  // runs on no loop
                     await scroller.work()
                     isDone.value = true
                 }
@@ -413,7 +413,7 @@ enum Listings {
                 loop.add(watcher, forMode: .default)
 
                 let timer = Timer(timeInterval: 0, repeats: false) { _ in
-                    // From now on there is nothing to do but to sleep, until this ends it.
+                    // From now on the loop only sleeps, until this timer stops it.
                     let end = Timer(timeInterval: 0.005, repeats: false) { _ in loop.stop() }
                     end.label = "end"
                     loop.add(end, forMode: .default)
@@ -437,7 +437,7 @@ enum Listings {
                 let own = Timer(timeInterval: 0.02, repeats: true) { _ in }
                 own.label = "own"
                 loop.add(own, forMode: .default)
-                // As code schedules one that imports only Foundation.
+                // A timer as code that imports only Foundation schedules it.
                 let foreign = Foundation.Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in
                     stage.note("Foundation's timer")
                 }
@@ -503,7 +503,7 @@ enum Listings {
                 beat.label = "beat"
                 loop.add(beat, forMode: .default)
 
-                // In the dialogue, 0.2 s later, somebody presses a button.
+                // In the dialogue, 0.2 s later, the user presses a button.
                 let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.current.stop() }
                 button.label = "button"
                 loop.add(button, forMode: modal)
@@ -535,7 +535,7 @@ enum Listings {
                             Notification(name: name, userInfo: ["value": value]), postingStyle: .whenIdle)
                         stage.note("enqueued", value)
                     }
-                    // One after the other, each in a pass of its own.
+                    // The blocks run one after the other, each in a pass of its own.
                     loop.perform {
                         stage.note("block")
                         loop.perform {
@@ -545,7 +545,7 @@ enum Listings {
                     }
                 }
                 try stage.run(loop) { isPosted.value }
-                // Time in which it could be posted again.
+                // Leaves time in which the notification could be posted again.
                 loop.spend(0.1, in: .default)
                 NotificationCenter.default.removeObserver(token)
             }
@@ -723,7 +723,7 @@ enum Listings {
                     told.value = true
                 }
                 child.schedule(in: loop, forMode: .default)
-                // No signal: whether there is a process to be sent one.
+                // Signal 0 is not sent; it only tests whether the process exists.
                 try stage.wait { (try? child.send(signal: 0)) == nil }
                 stage.note("ended")
                 loop.spend(0.33, in: .tracking)
@@ -788,7 +788,7 @@ enum Listings {
                 task.resume()
                 try stage.wait { isIn.value }
 
-                // Until nothing has been received for a while.
+                // Waits until no more bytes have been received for a while.
                 var (seen, since) = (Int64(-1), Date())
                 try stage.wait {
                     if task.countOfBytesReceived != seen { (seen, since) = (task.countOfBytesReceived, Date()) }
@@ -804,7 +804,7 @@ enum Listings {
             }
             """#,
         "helpers of all": #"""
-            /// Why an experiment could not begin, or gave up.
+            /// The reason why an experiment could not begin, or gave up.
             enum StageFailure: Error, Equatable, CustomStringConvertible {
                 case tookTooLong
                 case emptyMode(String)
@@ -821,7 +821,7 @@ enum Listings {
                 }
             }
 
-            /// A value that several threads of an experiment look at.
+            /// A value that several threads of an experiment share.
             final class Shared<Value: Sendable>: Sendable {
                 private let state: Mutex<Value>
 
@@ -835,7 +835,7 @@ enum Listings {
                 func update(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
             }
 
-            /// The delegate of most experiments: counts.
+            /// The delegate of most experiments: counts bytes.
             final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
                 private let state = Mutex((bytes: 0, isDone: false, errorCode: 0))
                 private let whenDone: @Sendable () -> Void
@@ -844,7 +844,7 @@ enum Listings {
 
                 var bytes: Int { state.withLock { $0.bytes } }
                 var isDone: Bool { state.withLock { $0.isDone } }
-                /// Of the error that ended the load; 0 if none did.
+                /// The code of the error that ended the load; 0 if there was none.
                 var errorCode: Int { state.withLock { $0.errorCode } }
 
                 func connection(_ connection: URLConnection, didReceive data: Data) {
@@ -862,12 +862,12 @@ enum Listings {
                 }
             }
 
-            /// The same for tasks of a session.
+            /// The delegate of a session's tasks: counts bytes.
             final class SessionReader: NSObject, URLSessionDataDelegate, Sendable {
                 private let state = Mutex((bytes: 0, isDone: false))
                 private let whenFirst: @Sendable () -> Void
 
-                /// - Parameter whenFirst: Called in the first call that brings content.
+                /// - Parameter whenFirst: Called with the first content.
                 init(whenFirst: @escaping @Sendable () -> Void = {}) { self.whenFirst = whenFirst }
 
                 var bytes: Int { state.withLock { $0.bytes } }
@@ -887,7 +887,7 @@ enum Listings {
             }
 
             extension URLConnection {
-                /// Not started yet, with a name for the timeline.
+                /// Makes a connection that is not started yet, with a name for the timeline.
                 static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {
                     try labelled(label, URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData), delegate)
                 }
@@ -901,7 +901,7 @@ enum Listings {
             }
 
             extension RunLoop {
-                /// One activation of so many seconds that no source ends.
+                /// Runs the loop for that many seconds, in one activation that no source ends.
                 @discardableResult
                 func spend(_ seconds: TimeInterval, in mode: Mode) -> RunResult {
                     run(in: mode, for: seconds, returnAfterSourceHandled: false)
@@ -911,7 +911,7 @@ enum Listings {
                 func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
             }
 
-            /// The processor time that the calling thread has had.
+            /// The processor time of the calling thread, in nanoseconds.
             func nanosecondsOfThread() -> Int {
                 var time = timespec()
                 clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -919,7 +919,7 @@ enum Listings {
             }
             """#,
         "stage": #"""
-            /// What an experiment works with: a server, notes, and threads. The program's first argument is the address that
+            /// The tools of an experiment: a server, notes, and threads. The program's first argument is the address that
             /// `rondo lab serve` prints.
             final class Stage: Sendable {
                 static let patience = 15.0
@@ -932,7 +932,7 @@ enum Listings {
                     return url
                 }
 
-                /// What the requests for `url` said in Cache-Control.
+                /// The Cache-Control fields of the requests for `url`, in the order of arrival.
                 func requests(for url: URL) -> [String] {
                     let request = URLRequest(url: self.url("/requests" + url.path))
                     let lines = try? URLConnection.sendSynchronousRequest(request, returning: nil)

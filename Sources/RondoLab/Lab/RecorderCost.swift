@@ -1,19 +1,21 @@
 import Rondo
 internal import RondoTrace
 
-/// What a recorder costs a run loop, measured on this machine.
+/// The cost of a recorder for a run loop, measured on this machine.
 package struct RecorderCost: Sendable {
-    /// Nanoseconds of processor time a pass that serves one source, without a listener and with a recorder.
+    /// Nanoseconds of processor time for a pass that serves one source, without a listener and with a
+    /// recorder.
     package let passWithout: Double
     package let passWith: Double
-    /// What a recorder is told of such a pass: the signal, the call-out, and the pass.
+    /// The number of events that a recorder gets in such a pass: the signal, the call-out, and the pass.
     package let eventsPerPass: Double
 
     package var nanosecondsPerEvent: Double { (passWith - passWithout) / eventsPerPass }
 
-    /// The best of several rounds each, by turns: what else the machine does makes a round longer, never shorter.
+    /// Takes the best of several rounds of each, by turns: other work of the machine makes a round longer,
+    /// never shorter.
     ///
-    /// On the calling thread's loop, in a mode of its own.
+    /// Runs the calling thread's loop, in a mode of its own.
     package static func measure(passes: Int = 100_000, rounds: Int = 5) -> RecorderCost {
         var without = Double.infinity
         var with = Double.infinity

@@ -2,24 +2,23 @@ import Rondo
 internal import RondoMutex
 package import RondoTrace
 
-/// Runs experiments, one at a time: the recorder is the process's instrument.
+/// Runs experiments one at a time, because the process has one recorder.
 package enum Runner {
-    /// Seconds between two looks for what is held back: closer than for a program that is left recording.
+    /// Seconds between two checks for held-back objects: shorter than for a program that records for long.
     private static let lookInterval = 0.002
-    /// Seconds for a whole experiment, each of whose waits has `Stage.patience`; only a call that never returns
-    /// takes so long.
+    /// Seconds for a whole experiment. Each of its waits has `Stage.patience`, so only a call that never
+    /// returns takes this long.
     private static let patience = 4 * Stage.patience
 
-    /// Runs `experiment` and judges it.
+    /// Runs `experiment` and checks its recording.
     ///
-    /// One that waits in vain, because the behaviour is another than it counts on, gives up, and the recording
-    /// says so: that is a verdict as well.
+    /// An experiment that waits in vain gives up, and the recording says so: that is a verdict too.
     ///
-    /// One that needs the main thread is run on the calling thread, which has to be that; any other on a thread of
-    /// its own, whose loop is new.
-    /// - Parameter watching: Called ten times a second on another thread, with what was recorded so far, and at
-    ///   last with all of it.
-    /// - Throws: `StageFailure`, if it could not even begin.
+    /// An experiment that needs the main thread runs on the calling thread, which must be the main thread.
+    /// Any other runs on a new thread with a new loop.
+    /// - Parameter watching: Called ten times a second on another thread, with the recording so far, and at
+    ///   the end with the whole recording.
+    /// - Throws: `StageFailure`, if the experiment could not begin.
     package static func run(
         _ experiment: Experiment, watching: (@Sendable (Recording, _ isWhole: Bool) -> Void)? = nil
     ) throws -> Outcome {
@@ -62,7 +61,7 @@ package enum Runner {
     }
 }
 
-/// Looks at an experiment while it runs.
+/// Passes the recording of an experiment to `watching` while it runs.
 private final class Watch: Sendable {
     private static let interval = 0.1
     private let mayGoOn = Mutex(true)

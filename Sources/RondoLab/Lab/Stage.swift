@@ -2,7 +2,7 @@ import Rondo
 internal import RondoMutex
 internal import RondoTrace
 
-/// What an experiment has to work with: a server, a notebook, threads, and patience that ends.
+/// The tools of an experiment: a server, notes, threads, and waits with a limit.
 final class Stage: Sendable {
     /// Seconds that an experiment may wait for something; only a failure takes that long.
     static let patience = 15.0
@@ -16,21 +16,21 @@ final class Stage: Sendable {
         server = try LabServer()
     }
 
-    /// An address of the lab's server; see `LabServer` for what it answers.
+    /// A URL of the lab's server; see `LabServer` for its paths.
     func url(_ path: String) -> URL { server.url(path) }
 
-    /// What the requests for news said in Cache-Control; see `LabServer`.
+    /// The Cache-Control fields of the requests for news; see `LabServer`.
     func requests(for url: URL) -> [String] { server.requests(for: url) }
 
-    /// Writes a note into the recording, with the calling thread and time.
+    /// Writes a note into the recording, with the calling thread and the time.
     func note(_ name: String, _ value: Int = 0) { recorder.mark(name, value: Int64(value)) }
 
-    /// Runs `loop` in `mode` until `isDone`, source by source.
+    /// Runs `loop` in `mode` until `isDone`, one source at a time.
     func run(_ loop: RunLoop, _ mode: RunLoop.Mode = .default, until isDone: () -> Bool) throws {
         let limit = LoopClock.now.advanced(bySeconds: Self.patience)
         while !isDone() {
             guard LoopClock.now < limit else { throw StageFailure.tookTooLong }
-            // A short limit, only so that what another thread changes is seen.
+            // The limit is short so that changes by other threads are noticed.
             guard loop.run(mode: mode, before: Date(timeIntervalSinceNow: 0.2)) else {
                 if isDone() { return }
                 throw StageFailure.emptyMode(mode.spokenName)
@@ -38,7 +38,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// Waits for what another thread does.
+    /// Waits until `isDone`, which another thread brings about.
     func wait(for isDone: () -> Bool) throws {
         let limit = LoopClock.now.advanced(bySeconds: Self.patience)
         while !isDone() {
@@ -47,7 +47,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// A thread of that name; the experiment ends when all of them have.
+    /// Starts a thread of this name. The experiment ends when all its threads have ended.
     func thread(_ name: String, _ body: @escaping @Sendable () -> Void) {
         let ended = DispatchSemaphore(value: 0)
         threads.withLock { $0.append(ended) }
@@ -70,7 +70,7 @@ final class Stage: Sendable {
 }
 
 // helpers of all
-/// Why an experiment could not begin, or gave up.
+/// The reason why an experiment could not begin, or gave up.
 package enum StageFailure: Error, Equatable, CustomStringConvertible {
     case tookTooLong
     case emptyMode(String)
@@ -87,7 +87,7 @@ package enum StageFailure: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// A value that several threads of an experiment look at.
+/// A value that several threads of an experiment share.
 final class Shared<Value: Sendable>: Sendable {
     private let state: Mutex<Value>
 
@@ -101,7 +101,7 @@ final class Shared<Value: Sendable>: Sendable {
     func update(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
 }
 
-/// The delegate of most experiments: counts.
+/// The delegate of most experiments: counts bytes.
 final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
     private let state = Mutex((bytes: 0, isDone: false, errorCode: 0))
     private let whenDone: @Sendable () -> Void
@@ -110,7 +110,7 @@ final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
 
     var bytes: Int { state.withLock { $0.bytes } }
     var isDone: Bool { state.withLock { $0.isDone } }
-    /// Of the error that ended the load; 0 if none did.
+    /// The code of the error that ended the load; 0 if there was none.
     var errorCode: Int { state.withLock { $0.errorCode } }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
@@ -128,12 +128,12 @@ final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
-/// The same for tasks of a session.
+/// The delegate of a session's tasks: counts bytes.
 final class SessionReader: NSObject, URLSessionDataDelegate, Sendable {
     private let state = Mutex((bytes: 0, isDone: false))
     private let whenFirst: @Sendable () -> Void
 
-    /// - Parameter whenFirst: Called in the first call that brings content.
+    /// - Parameter whenFirst: Called with the first content.
     init(whenFirst: @escaping @Sendable () -> Void = {}) { self.whenFirst = whenFirst }
 
     var bytes: Int { state.withLock { $0.bytes } }
@@ -153,7 +153,7 @@ final class SessionReader: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 extension URLConnection {
-    /// Not started yet, with a name for the timeline.
+    /// Makes a connection that is not started yet, with a name for the timeline.
     static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {
         try labelled(label, URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData), delegate)
     }
@@ -167,7 +167,7 @@ extension URLConnection {
 }
 
 extension RunLoop {
-    /// One activation of so many seconds that no source ends.
+    /// Runs the loop for that many seconds, in one activation that no source ends.
     @discardableResult
     func spend(_ seconds: TimeInterval, in mode: Mode) -> RunResult {
         run(in: mode, for: seconds, returnAfterSourceHandled: false)
@@ -177,7 +177,7 @@ extension RunLoop {
     func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
 }
 
-/// The processor time that the calling thread has had.
+/// The processor time of the calling thread, in nanoseconds.
 func nanosecondsOfThread() -> Int {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

@@ -1,4 +1,4 @@
-/// Text on its way into a page.
+/// Escapes text for a page.
 package enum HTML {
     /// `text` as the content of an element or of a quoted attribute.
     package static func escaped(_ text: String) -> String {

@@ -1,11 +1,11 @@
 import Rondo
 package import RondoTrace
 
-// A recording as the page's script reads it: JSON, a column for each field, times in nanoseconds, each beginning
-// as the distance from the one before. 100,000 events take about 3 MB.
+// The recording in the form that the page's script reads: JSON with a column for each field, and times in
+// nanoseconds, each as the difference from the one before. 100,000 events take about 3 MB.
 
 extension Recording {
-    /// JSON that may stand inside a script element.
+    /// JSON that is safe inside a script element.
     package var pageData: String {
         var text = "{\"length\":\(ended - began),\"dropped\":\(dropped)"
         let loops = tables.loops.indices.map {
@@ -50,7 +50,7 @@ extension Recording {
         text += "]"
     }
 
-    /// "</script>" in a label must not end the element.
+    /// Keeps "</script>" in a label from ending the element.
     private func quoted(_ text: String) -> String {
         JSONText.quoted(text).replacingOccurrences(of: "<", with: "\\u003c")
     }

@@ -1,8 +1,8 @@
 internal import RondoTrace
 
-/// The pieces that pages are put together from.
+/// The parts of which pages consist.
 enum PageParts {
-    /// A whole page: no network, no other file, no build step.
+    /// A whole page, which needs no network, no other file and no build step.
     ///
     /// - Parameter body: HTML.
     static func page(title: String, body: String) -> String {
@@ -36,7 +36,7 @@ enum PageParts {
         """
     }
 
-    /// The figure of a recording, its data beside it.
+    /// The figure of a recording, with its data.
     ///
     /// - Parameter id: Unique in the page; letters and digits.
     static func timeline(_ recording: Recording, id: String, title: String) -> String {
@@ -76,7 +76,7 @@ enum PageParts {
             """
     }
 
-    /// The legend, which explains what can be seen and why.
+    /// The legend, which explains the marks of the figure.
     static let key = #"""
         <ul class="key">
         <li><span class="swatch mode"></span><span><b>Mode.</b> A run loop runs in one mode at a time: blue is

@@ -1,4 +1,4 @@
-/// The page's script, third part: pointer, keys, details, and the start.
+/// The third part of the page's script: pointer, keys, details, and the start.
 enum PageScriptControls {
     static let text = #"""
         class Timeline {

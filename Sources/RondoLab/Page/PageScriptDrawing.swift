@@ -1,7 +1,7 @@
-/// The page's script, second part: lanes on a canvas.
+/// The second part of the page's script: draws lanes on a canvas.
 ///
-/// What is narrower than a pixel is drawn once a pixel and lane, so that the cost of a picture follows its width
-/// and not the number of events.
+/// Things narrower than a pixel are drawn once for each pixel and lane, so that the cost of a picture depends
+/// on its width and not on the number of events.
 enum PageScriptDrawing {
     static let text = #"""
         const LANE = 20, GAP = 4, HEAD = 26, AXIS = 24, MAP = 22, GUTTER = 120, LABEL = 15;

@@ -1,4 +1,4 @@
-/// The page's script, first part: from the recording in the page to lanes.
+/// The first part of the page's script: turns the recording into lanes.
 enum PageScriptModel {
     static let text = #"""
         const K = {entry: 1, exit: 2, pass: 3, wait: 4, observer: 5, block: 6, source: 7, descriptor: 8, timer: 9,

@@ -1,4 +1,4 @@
-/// The style sheet of every page that the lab writes.
+/// The style sheet of every page of the lab.
 enum PageStyle {
     static let text = #"""
         :root {

@@ -4,9 +4,9 @@ internal import RondoTrace
 package struct Plot: Sendable {
     let title: String
     let unit: String
-    /// What one unit is.
+    /// The number of noted units in one unit of the plot.
     let scale: Int
-    /// The names of the notes, a line each.
+    /// The names of the notes, a line for each.
     let notes: [String]
 }
 
@@ -14,7 +14,8 @@ extension Plot {
     private static let (width, height) = (720.0, 300.0)
     private static let (left, right, top, bottom) = (46.0, 150.0, 18.0, 34.0)
 
-    /// The values of each note in milliseconds from its own first on, named by what follows the note's last comma.
+    /// The values of each note. Times are in milliseconds from the note's first value; the name is the text
+    /// after the note's last comma.
     func lines(_ recording: Recording) -> [(name: String, points: [(time: Double, value: Double)])] {
         let evidence = Evidence(recording)
         return notes.map { name -> (name: String, points: [(time: Double, value: Double)]) in
@@ -32,7 +33,7 @@ extension Plot {
         }
     }
 
-    /// The drawing, each line from its own beginning on; empty where nothing was noted.
+    /// The drawing; empty if nothing was noted.
     func svg(_ recording: Recording) -> String {
         let lines = lines(recording)
         let longest = lines.flatMap(\.points).map(\.time).max() ?? 0
@@ -61,7 +62,7 @@ extension Plot {
         svg +=
             "<text x=\"\(text(Self.left + plotWidth))\" y=\"\(text(Self.height - 10))\" text-anchor=\"end\" "
             + "fill=\"var(--quiet)\">\(Int(longest)) ms</text>\n"
-        // Names stand where their lines end, and make way for each other.
+        // A name stands at the end of its line, or beside it if another name is there.
         var taken: [Double] = []
         for (place, line) in lines.enumerated() where !line.points.isEmpty {
             let path = line.points.map { "\(text(x($0.time))),\(text(y($0.value)))" }.joined(separator: " ")

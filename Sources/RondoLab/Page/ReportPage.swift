@@ -5,7 +5,7 @@ internal import RondoTrace
 package enum ReportPage {
     /// - Parameters:
     ///   - outcomes: In the order of the page.
-    ///   - notRun: Experiments that could not be carried out, each with the reason.
+    ///   - notRun: The experiments that could not run, each with the reason.
     package static func html(_ outcomes: [Outcome], notRun: [(Experiment, String)] = []) -> String {
         let isOne = outcomes.count == 1 && notRun.isEmpty
         let title = isOne ? outcomes[0].experiment.title : "Run loops, seen at work"
@@ -73,7 +73,7 @@ package enum ReportPage {
         if !experiment.background.isEmpty { text += HTML.element("p", experiment.background) }
         text += HTML.element("p", class: "question", experiment.question)
         text += quiz(experiment, place: place)
-        // Closed until the reader opens it, without a script too: the timeline answers the question.
+        // Closed until the reader opens it, without a script: the timeline shows the answer.
         text += "<details class=\"answer\"><summary>See what happened</summary>\n"
         text += HTML.element("p", class: "outcome", "What happens: \(experiment.choices[experiment.answer])")
         text += PageParts.timeline(outcome.recording, id: "recording\(place)", title: experiment.name)

@@ -1,10 +1,10 @@
 package import RondoTrace
 
-/// The page of one recording: what `rondo trace` writes.
+/// The page of one recording, which `rondo trace` writes.
 package enum TracePage {
     /// - Parameters:
-    ///   - title: What was recorded.
-    ///   - id: Of the figure.
+    ///   - title: The name of the recorded program.
+    ///   - id: The identifier of the figure.
     package static func html(_ recording: Recording, title: String) -> String {
         let duration = TextFormats.fixed(Double(recording.ended - recording.began) / 1e9, digits: 3)
         let body =

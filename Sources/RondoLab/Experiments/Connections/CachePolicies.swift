@@ -1,13 +1,13 @@
 import Rondo
 
 extension Experiment {
-    /// What a policy makes of an entry: requests to the server, and the version that the delegate gets; no
-    /// version where the load fails.
+    /// The outcomes of a cache policy: requests to the server, and the version that the delegate gets; no
+    /// version if the load fails.
     private struct Outcomes {
         let policy: String
-        /// That of its loads in the timeline.
+        /// The label of the policy's loads in the timeline.
         let label: String
-        /// Of an entry that is fresh, of one that is stale, and of none.
+        /// For a fresh entry, for a stale one, and for none.
         let requests: [Int]
         let versions: [Int]
         let sentence: String
@@ -119,7 +119,7 @@ extension Experiment {
     }
     for (name, policy) in policies {
         for (state, age) in [("fresh", 60), ("stale", 0), ("missing", 60)] {
-            // May be kept for so many seconds; its Nth version is N bytes long.
+            // The entry stays fresh for `age` seconds; its Nth version is N bytes long.
             let url = stage.url("/news/\(age)/\(state)-\(policy.rawValue)")
             if state != "missing" { _ = try load("to fill the cache", url, .useProtocolCachePolicy) }
             let before = stage.requests(for: url)

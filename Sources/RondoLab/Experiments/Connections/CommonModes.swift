@@ -41,7 +41,7 @@ extension Experiment {
     b.start()
 
     try stage.run(loop, .default) { readA.bytes > 0 && readB.bytes > 0 }
-    loop.spend(0.25, in: .tracking)  // somebody scrolls
+    loop.spend(0.25, in: .tracking)  // the user scrolls
     try stage.run(loop, .default) { readA.isDone && readB.isDone }
 }
 // end

@@ -56,7 +56,7 @@ private final class Patient: NSObject, URLConnectionDataDelegate {
     init(_ stage: Stage) { self.stage = stage }
 
     func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
-        self.challenge = challenge  // and return: the loop is free
+        self.challenge = challenge  // return at once: the loop goes on
     }
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
@@ -74,7 +74,7 @@ private final class Patient: NSObject, URLConnectionDataDelegate {
     try URLConnection.labelled("load", stage.url("/secret"), patient).start()
 
     try stage.run(loop) { patient.challenge != nil }
-    loop.spend(0.3, in: .default)  // somebody types
+    loop.spend(0.3, in: .default)  // the user types
     stage.note("answered")
     let credential = URLCredential(user: "user", password: "secret", persistence: .none)
     if let challenge = patient.challenge { challenge.sender?.use(credential, for: challenge) }

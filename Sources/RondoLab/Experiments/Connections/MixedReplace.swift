@@ -55,9 +55,9 @@ private final class Viewer: NSObject, URLConnectionDataDelegate {
     init(_ stage: Stage) { self.stage = stage }
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-        show()  // the picture is whole once another begins
+        show()  // the next part ends the picture
         stage.note("response \(response.mimeType ?? "without a type")")
-        picture = Data()  // what comes now replaces it
+        picture = Data()  // the next picture replaces it
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) { picture.append(data) }

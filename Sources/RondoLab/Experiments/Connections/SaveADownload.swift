@@ -2,7 +2,7 @@ import Rondo
 
 extension Experiment {
     private static let ways = ["output stream", "file handle", "URLDownload", "in memory"]
-    /// What the server sends, in bytes.
+    /// The size of the response, in bytes.
     private static let size = 32 << 20
 
     static let saveADownload = Experiment(
@@ -96,7 +96,7 @@ private final class Saver: NSObject, URLConnectionDataDelegate, URLDownloadDeleg
 
 // helpers of save-a-download
 extension Stage {
-    /// Has `begin` start a load into an empty file, runs it to its end, and notes memory and size.
+    /// Begins a load into an empty file, runs it to its end, and notes memory and size.
     fileprivate func inTemporaryFile(_ way: String, _ begin: (String, Saver) throws -> Void) throws {
         let path = NSTemporaryDirectory() + "/rondo-lab-\(ProcessInfo.processInfo.processIdentifier)"
         _ = FileManager.default.createFile(atPath: path, contents: nil)
@@ -112,7 +112,7 @@ extension Stage {
     }
 }
 
-/// Bytes of the process's own memory that are resident; files that it has mapped do not count.
+/// The bytes of resident anonymous memory of the process; mapped files do not count.
 private func anonymousMemory() -> Int {
     guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
         let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") })

@@ -43,13 +43,13 @@ extension Experiment {
     let loop = RunLoop.current
     loop.keepAlive(in: .tracking)  // or running it would return at once
 
-    // 40 pieces, one every 20 ms. Nobody schedules the connection: it is in the default mode.
+    // 40 pieces, one every 20 ms. The connection is scheduled by `start()` alone: in the default mode.
     let reader = Reader()
     let load = try URLConnection.labelled("load", stage.url("/drip/40/1000/20"), reader)
     load.start()
 
     try stage.run(loop, .default) { reader.bytes > 0 }
-    loop.spend(0.4, in: .tracking)  // somebody scrolls
+    loop.spend(0.4, in: .tracking)  // the user scrolls
     try stage.run(loop, .default) { reader.isDone }
 }
 // end

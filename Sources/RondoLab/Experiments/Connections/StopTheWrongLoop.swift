@@ -63,7 +63,7 @@ extension Experiment {
         loop.spend(Stage.patience, in: .default)
     }
     try stage.wait { wasWrong.value }
-    Thread.sleep(forTimeInterval: 0.2)  // plenty of time for it to end, if it would
+    Thread.sleep(forTimeInterval: 0.2)  // enough time for the run to end, if it could
     worker.value?.stop()
 }
 // end

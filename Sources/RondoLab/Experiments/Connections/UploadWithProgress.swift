@@ -29,7 +29,7 @@ extension Experiment {
         let written = evidence.notes("body, written")
         let sent = evidence.notes("body, sent")
         let early = sent.filter { sent in (written.last?.began ?? 0) > sent.began }
-        // At each moment, what has been written and not been sent.
+        // The bytes that were written and not sent yet, at each moment.
         let waiting = written.map { write in
             write.duration - (sent.last { $0.began <= write.began }?.duration ?? 0)
         }
@@ -67,7 +67,7 @@ private final class Uploader: NSObject, URLConnectionDataDelegate, StreamDelegat
             written += max(0, output.write(piece, maxLength: piece.count))
             stage.note("body, written", written)
         }
-        // Full: back to the run loop, until there is space again.
+        // The stream is full: return to the run loop until there is space again.
         if written == body.count { output.close() }
     }
 

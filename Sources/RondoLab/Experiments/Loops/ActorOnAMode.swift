@@ -65,7 +65,7 @@ private actor Scroller {
     let isDone = Shared(false)
 
     stage.note("asked")
-    Task {  // on no loop
+    Task {  // runs on no loop
         await scroller.work()
         isDone.value = true
     }

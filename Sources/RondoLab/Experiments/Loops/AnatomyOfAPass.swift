@@ -62,7 +62,7 @@ extension Experiment {
     loop.add(watcher, forMode: .default)
 
     let timer = Timer(timeInterval: 0, repeats: false) { _ in
-        // From now on there is nothing to do but to sleep, until this ends it.
+        // From now on the loop only sleeps, until this timer stops it.
         let end = Timer(timeInterval: 0.005, repeats: false) { _ in loop.stop() }
         end.label = "end"
         loop.add(end, forMode: .default)

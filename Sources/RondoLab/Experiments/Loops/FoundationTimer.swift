@@ -62,7 +62,7 @@ extension Experiment {
     let own = Timer(timeInterval: 0.02, repeats: true) { _ in }
     own.label = "own"
     loop.add(own, forMode: .default)
-    // As code schedules one that imports only Foundation.
+    // A timer as code that imports only Foundation schedules it.
     let foreign = Foundation.Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in
         stage.note("Foundation's timer")
     }

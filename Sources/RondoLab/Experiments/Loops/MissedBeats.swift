@@ -25,7 +25,7 @@ extension Experiment {
         guard let made = evidence.notes("made, first beat in 50 ms").first?.began,
             let busy = evidence.notes("busy").first?.began, let free = evidence.notes("free").first?.began
         else { return [Check("the timer was made", false, seen: "it was not")] }
-        // Made within a millisecond of the note; called at or after its date.
+        // The timer was made within a millisecond of the note, and is called at or after its date.
         let numbers = beats.map { ($0 - made + 1_000_000) / interval }
         let during = beats.filter { $0 > busy && $0 < free }
         let missed = (free - made) / interval - (busy - made) / interval

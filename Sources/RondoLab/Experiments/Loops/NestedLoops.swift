@@ -54,7 +54,7 @@ extension Experiment {
     beat.label = "beat"
     loop.add(beat, forMode: .default)
 
-    // In the dialogue, 0.2 s later, somebody presses a button.
+    // In the dialogue, 0.2 s later, the user presses a button.
     let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.current.stop() }
     button.label = "button"
     loop.add(button, forMode: modal)

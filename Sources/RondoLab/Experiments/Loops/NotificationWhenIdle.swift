@@ -63,7 +63,7 @@ extension Experiment {
                 Notification(name: name, userInfo: ["value": value]), postingStyle: .whenIdle)
             stage.note("enqueued", value)
         }
-        // One after the other, each in a pass of its own.
+        // The blocks run one after the other, each in a pass of its own.
         loop.perform {
             stage.note("block")
             loop.perform {
@@ -73,7 +73,7 @@ extension Experiment {
         }
     }
     try stage.run(loop) { isPosted.value }
-    // Time in which it could be posted again.
+    // Leaves time in which the notification could be posted again.
     loop.spend(0.1, in: .default)
     NotificationCenter.default.removeObserver(token)
 }

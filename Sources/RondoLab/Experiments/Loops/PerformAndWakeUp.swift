@@ -25,7 +25,7 @@ extension Experiment {
         let loud = evidence.notes("the waking block").first
         let wakes = evidence.ofKind(.wakeUp).filter { evidence.recording.loopName($0.loop) == "worker" }
         let hasSlept = asked.map { asked in (woken ?? asked) - asked > 100_000_000 } ?? false
-        // No limit in seconds: sooner than the one that had to wait for somebody's wake-up.
+        // No limit in seconds: the waking block must run sooner after its call than the silent block did.
         let isSooner =
             if let asked, let quiet, let called, let loud {
                 called <= loud.began && loud.began - called < quiet - asked

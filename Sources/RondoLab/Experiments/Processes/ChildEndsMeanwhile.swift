@@ -54,7 +54,7 @@ extension Experiment {
         told.value = true
     }
     child.schedule(in: loop, forMode: .default)
-    // No signal: whether there is a process to be sent one.
+    // Signal 0 is not sent; it only tests whether the process exists.
     try stage.wait { (try? child.send(signal: 0)) == nil }
     stage.note("ended")
     loop.spend(0.33, in: .tracking)

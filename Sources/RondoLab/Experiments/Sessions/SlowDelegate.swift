@@ -50,7 +50,7 @@ extension Experiment {
     task.resume()
     try stage.wait { isIn.value }
 
-    // Until nothing has been received for a while.
+    // Waits until no more bytes have been received for a while.
     var (seen, since) = (Int64(-1), Date())
     try stage.wait {
         if task.countOfBytesReceived != seen { (seen, since) = (task.countOfBytesReceived, Date()) }
