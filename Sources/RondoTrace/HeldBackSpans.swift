@@ -1,15 +1,15 @@
-/// Turns looks at members that are held back into spans.
+/// Combines checks for held-back members into spans of time.
 ///
-/// One look alone may fall between two runs of the same mode, when nothing is wrong; so a span needs to be seen
-/// twice in a row, or at the end of a long run in another mode. It begins when it was seen first, or when a timer was
-/// due.
+/// A single check may fall between two runs of the same mode, when nothing is wrong. So a span must be seen
+/// in two checks in a row, or at the end of a long run in another mode. A span begins with the first check
+/// that saw it, or when its timer was due.
 package struct HeldBackSpans {
     package struct Held: Hashable {
         package var loop: UInt16
         package var mode: UInt16
         package var kind: TraceRecord.Kind
         package var subject: UInt32
-        /// Nil where it is not known.
+        /// Nil if not known.
         package var since: Int64?
 
         package init(loop: UInt16, mode: UInt16, kind: TraceRecord.Kind, subject: UInt32, since: Int64?) {
@@ -26,7 +26,7 @@ package struct HeldBackSpans {
         var sightings = 0
     }
 
-    /// Beginnings that may wait to be taken.
+    /// The most beginnings that wait for `takeBegun()`.
     private static let maximumBegun = 1024
 
     private var spans: [Held: Span] = [:]
@@ -34,11 +34,13 @@ package struct HeldBackSpans {
 
     package init() {}
 
+    /// Takes in the result of a check.
+    ///
     /// - Parameters:
-    ///   - began: When recording began: no span does before.
-    ///   - busyLoop: The loop that has been running long in one mode, and still is: what it holds back it does. It alone
-    ///     was looked at.
-    /// - Returns: The spans that are over.
+    ///   - began: The beginning of the recording: no span begins before it.
+    ///   - busyLoop: The only loop that was checked: it has run one mode for long and still does, so one
+    ///     check suffices for a span. Nil if all loops were checked.
+    /// - Returns: The spans that have ended.
     package mutating func look(
         _ found: [Held], at now: Int64, notBefore began: Int64, busyLoop: UInt16? = nil
     ) -> [TraceRecord] {
@@ -62,14 +64,14 @@ package struct HeldBackSpans {
         return over
     }
 
-    /// Spans that have begun since the last call, without a length: for a file, since a program that is killed
-    /// ends none.
+    /// The spans that have begun since the last call, without a length. They are for a file: a program that
+    /// is killed ends no span.
     package mutating func takeBegun() -> [TraceRecord] {
         defer { begun = [] }
         return begun
     }
 
-    /// Those that are under way, as if they ended now.
+    /// The spans that have not ended, as if they ended now.
     package func open(at now: Int64) -> [TraceRecord] {
         spans.compactMap { record(of: $0.key, $0.value, at: now) }
     }

@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// A thread that does the same thing again and again, until it is stopped.
+/// A thread that repeats its body at intervals until it is stopped.
 final class PeriodicThread: Sendable {
     private let name: String
     private let interval: Double
@@ -9,13 +9,13 @@ final class PeriodicThread: Sendable {
     private let wakeUp = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Parameter interval: Seconds of rest between two turns.
+    /// - Parameter interval: Seconds between two calls of the body.
     init(name: String, interval: Double) {
         self.name = name
         self.interval = interval
     }
 
-    /// Does nothing where it runs already, or the system has no thread for it.
+    /// Does nothing if the thread runs already, or cannot be made.
     func start(_ body: @escaping @Sendable () -> Void) {
         let isFirst = isRunning.withLock { isRunning in
             defer { isRunning = true }
@@ -28,12 +28,12 @@ final class PeriodicThread: Sendable {
                 ended.signal()
             }
         } catch {
-            // There is no such thread to be stopped; the next start tries again.
+            // There is no thread to stop; the next call tries again.
             isRunning.withLock { $0 = false }
         }
     }
 
-    /// Waits for the turn that is under way. Not from the thread itself.
+    /// Waits until a call of the body that is running has returned. Must not be called on the thread itself.
     func stop() {
         let wasRunning = isRunning.withLock { isRunning in
             defer { isRunning = false }

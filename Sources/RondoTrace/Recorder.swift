@@ -1,38 +1,39 @@
 package import RondoCore
 internal import RondoMutex
 
-/// Keeps what every run loop of the process does, in a bounded amount of memory.
+/// Records the events of every run loop of the process, in a bounded amount of memory.
 ///
-/// The newest events are kept: a program that runs for a week leaves its last million. An event costs its loop
-/// some hundred nanoseconds and 32 bytes. Beside the loops a thread of the recorder's own looks now and then
-/// for members that are ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
+/// The newest events are kept: a program that runs for a week leaves its last million. An event costs its
+/// loop some hundred nanoseconds and 32 bytes. A thread of the recorder checks at intervals for members that
+/// are ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
 ///
-/// Any thread may start, finish and mark. A recorder hands events on to the instrument that it found when it started,
-/// so that a program that records itself can be recorded from outside as well; ending it puts that one back.
+/// Any thread may start, finish and mark. A recorder passes events on to the instrument that was set when it
+/// started, so that a program that records itself can also be recorded from outside. Finishing sets that
+/// instrument again.
 package final class Recorder: RunLoop.Instrument {
     package enum Limits {
-        /// Events kept, if nothing else is said: 32 MiB.
+        /// The default number of events that are kept: 32 MiB.
         package static let events = 1 << 20
-        /// Seconds between two looks for members that are held back, if nothing else is said.
+        /// The default number of seconds between two checks for held-back members.
         package static let lookInterval = 0.01
     }
 
     private struct State {
         var index = TraceIndex()
         var ring: EventRing
-        /// The loops that looks go through.
+        /// The loops that are checked.
         var loops: [RunLoop] = []
         var spans = HeldBackSpans()
-        /// When the activations that are under way began, by loop, the innermost last.
+        /// The times at which the running activations of each loop began, the innermost last.
         var entries: [UInt16: [Int64]] = [:]
         var began: Int64
         var ended: Int64?
-        /// What was the process's instrument when this recorder started.
+        /// The instrument of the process when this recorder started.
         var previous: (any RunLoop.Instrument)?
 
-        /// Notes an event of a loop.
+        /// Records an event of a loop.
         ///
-        /// - Returns: The loop's place, if this is the end of a long activation.
+        /// - Returns: The index of the loop if the event ends a long activation.
         mutating func note(
             _ event: RunLoopEvent, of loop: RunLoop, isOwn: Bool, longActivation: Int64
         ) -> UInt16? {
@@ -58,17 +59,17 @@ package final class Recorder: RunLoop.Instrument {
     }
 
     private let state: Mutex<State>
-    /// Held while loops are asked what they hold back and the answers are noted.
+    /// Locked while loops are checked and the results are recorded.
     private let looking = Mutex(())
     private let look: PeriodicThread
-    /// Nanoseconds of an activation at whose end the recorder looks by itself.
+    /// The length in nanoseconds of an activation at whose end the recorder checks its loop.
     private let longActivation: Int64
 
     /// - Parameters:
-    ///   - capacity: Events kept; the oldest go first.
-    ///   - lookInterval: Seconds between two looks for members that are held back; a span shorter than two of them may
-    ///     be missed. What an activation that is longer still holds back at its end is not, however late the thread
-    ///     is that looks.
+    ///   - capacity: The number of events that are kept; the oldest are dropped first.
+    ///   - lookInterval: Seconds between two checks for held-back members. A span shorter than two
+    ///     intervals may be missed, except for members that are still held back at the end of a longer
+    ///     activation, however late the checking thread is.
     package init(capacity: Int = Limits.events, lookInterval: Double = Limits.lookInterval) {
         state = Mutex(State(ring: EventRing(capacity: capacity), began: LoopClock.now.nanoseconds))
         look = PeriodicThread(name: "rondo.recorder", interval: lookInterval)
@@ -77,7 +78,7 @@ package final class Recorder: RunLoop.Instrument {
 
     // MARK: - Start and end
 
-    /// Records from now on.
+    /// Begins to record.
     package func start() {
         let previous = RunLoop.instrument
         state.withLock { state in
@@ -88,7 +89,7 @@ package final class Recorder: RunLoop.Instrument {
         look.start { [weak self] in self?.lookForHeldBack() }
     }
 
-    /// Records no more, and returns what was recorded. Later calls return the same.
+    /// Ends the recording and returns it. Later calls return the same.
     package func finish() -> Recording {
         let previous = state.withLock { $0.previous }
         if let current = RunLoop.instrument as? Recorder, current === self { RunLoop.instrument = previous }
@@ -108,7 +109,7 @@ package final class Recorder: RunLoop.Instrument {
         }
     }
 
-    /// What was recorded so far.
+    /// The recording so far.
     package func soFar() -> Recording {
         let now = LoopClock.now.nanoseconds
         return state.withLock { state in
@@ -118,7 +119,7 @@ package final class Recorder: RunLoop.Instrument {
         }
     }
 
-    /// Takes out what was recorded since the last time: for a file that is written while the program runs.
+    /// Removes and returns the events since the last call, for a file that is written while the program runs.
     func drain() -> Drained {
         let now = LoopClock.now.nanoseconds
         return state.withLock { state in
@@ -131,19 +132,19 @@ package final class Recorder: RunLoop.Instrument {
     struct Drained {
         let tables: TraceTables
         let records: [TraceRecord]
-        /// Spans held back that have begun.
+        /// The spans of held-back members that have begun.
         let begun: [TraceRecord]
         let until: Int64
     }
 
-    /// How many loops there is something of beside what was recorded.
+    /// The number of loops that the recorder remembers apart from its events.
     var loopsRemembered: Int { state.withLock { max($0.loops.count, $0.entries.count) } }
 
     var beganAt: Int64 { state.withLock { $0.began } }
 
-    // MARK: - What happens
+    // MARK: - Events
 
-    /// A note of the program's own, on the calling thread.
+    /// Records a note of the program, on the calling thread.
     package func mark(_ name: String, value: Int64 = 0) {
         let began = LoopClock.now.nanoseconds
         state.withLock { state in
@@ -165,12 +166,14 @@ package final class Recorder: RunLoop.Instrument {
         if let busyLoop { lookForHeldBack(busyLoop: (loop, busyLoop)) }
     }
 
-    // MARK: - What does not happen
+    // MARK: - Held-back members
 
-    /// - Parameter busyLoop: The one that ends a long activation on the calling thread, and alone is looked at; nil:
-    ///   all are.
+    /// Checks for held-back members and records them.
+    ///
+    /// - Parameter busyLoop: The loop that ends a long activation on the calling thread; only it is
+    ///   checked. Nil means all loops.
     func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
-        // What was found first is noted first.
+        // Checks are recorded in the order in which they are made.
         looking.withLock { _ in lookAndNote(busyLoop: busyLoop) }
     }
 
@@ -207,7 +210,8 @@ package final class Recorder: RunLoop.Instrument {
 }
 
 extension RunLoopEvent.CallOut {
-    /// Blocks without a label have no identity, and the main queue is not one of many.
+    /// False for blocks without a label, which have no identity, and for the main queue, of which there is
+    /// only one.
     fileprivate var hasSubject: Bool {
         switch self {
         case .block, .mainQueue: false
@@ -217,7 +221,7 @@ extension RunLoopEvent.CallOut {
 }
 
 extension TraceIndex {
-    /// Writes down what `event` is, beyond when, where and how deep.
+    /// Adds the kind and details of `event`; time, place and depth are set already.
     fileprivate mutating func complete(_ record: inout TraceRecord, from event: RunLoopEvent) {
         switch event.detail {
         case .entry: break
@@ -252,13 +256,13 @@ extension TraceIndex {
     }
 }
 
-/// The newest events.
+/// A ring of the newest events.
 struct EventRing {
     private let capacity: Int
     private var events: [TraceRecord] = []
-    /// Where the oldest stands, once the ring is full.
+    /// The index of the oldest event, once the ring is full.
     private var first = 0
-    /// How many have been overwritten.
+    /// The number of events that were overwritten.
     private(set) var dropped = 0
 
     init(capacity: Int) {
@@ -275,7 +279,7 @@ struct EventRing {
         dropped += 1
     }
 
-    /// Oldest first.
+    /// The events, oldest first.
     var records: [TraceRecord] { Array(events[first...] + events[..<first]) }
 
     mutating func removeAll() -> [TraceRecord] {

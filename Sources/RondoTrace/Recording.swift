@@ -1,14 +1,15 @@
 package import RondoCore
 
-/// What a recorder has kept, as a value: in order of beginning, whole, and free of any object of the program.
+/// The events of a recorder as a value: in order of beginning, complete, and without references to the
+/// program's objects.
 package struct Recording: Sendable, Equatable {
     package var tables: TraceTables
     /// In order of beginning.
     package var records: [TraceRecord]
-    /// When recording began and ended, in nanoseconds on the monotonic clock.
+    /// The beginning and end of the recording, in nanoseconds on the monotonic clock.
     package var began: Int64
     package var ended: Int64
-    /// How many older events there was no room for.
+    /// The number of older events that were dropped.
     package var dropped: Int
 
     package init(tables: TraceTables, records: [TraceRecord], began: Int64, ended: Int64, dropped: Int) {
@@ -19,8 +20,8 @@ package struct Recording: Sendable, Equatable {
         self.dropped = dropped
     }
 
-    /// Call-outs and passes are recorded when they end, and have to stand where they began. What began at the
-    /// same moment stands in the order of nesting: the entry, then the longer span.
+    /// Call-outs and passes are recorded when they end, and are sorted by when they began. Events that began
+    /// at the same moment are in the order of nesting: the entry, then the longer span.
     private static func sorted(_ records: [TraceRecord]) -> [TraceRecord] {
         records.enumerated().sorted { a, b in
             let (first, second) = (a.element, b.element)
@@ -31,8 +32,8 @@ package struct Recording: Sendable, Equatable {
         }.map(\.element)
     }
 
-    /// A span held back ends when the loop begins to run its mode, which is known more exactly than when
-    /// it was looked at.
+    /// Ends the span of a held-back member when the loop begins to run the member's mode: that is more exact
+    /// than the time of the check.
     private static func clipped(_ records: [TraceRecord]) -> [TraceRecord] {
         guard records.contains(where: { $0.kind == .heldBack }) else { return records }
         struct Place: Hashable {
@@ -56,7 +57,7 @@ package struct Recording: Sendable, Equatable {
         }
     }
 
-    /// Of moments in order: a recording of a day has so many of them that they cannot be gone through for each span.
+    /// Binary search: a recording of a day has too many moments to go through them all for each span.
     private static func first(of moments: [Int64], after moment: Int64) -> Int64? {
         var (low, high) = (0, moments.count)
         while low < high {
@@ -92,7 +93,7 @@ package struct Recording: Sendable, Equatable {
 
     // MARK: - Activations
 
-    /// One activation: from entry to exit, or to the end of the recording.
+    /// One activation: from its entry to its exit, or to the end of the recording.
     package struct Activation: Sendable, Equatable {
         package var began: Int64
         package var ended: Int64
@@ -100,7 +101,7 @@ package struct Recording: Sendable, Equatable {
         package var thread: UInt16
         package var mode: UInt16
         package var depth: UInt8
-        /// Nil if it had not ended.
+        /// Nil if the activation had not ended.
         package var result: RunLoop.RunResult?
 
         package func contains(_ record: TraceRecord) -> Bool {
@@ -108,7 +109,8 @@ package struct Recording: Sendable, Equatable {
         }
     }
 
-    /// In order of beginning. An exit whose entry has been dropped counts from the beginning.
+    /// The activations in order of beginning. If the entry of one was dropped, it counts from the beginning
+    /// of the recording.
     package var activations: [Activation] {
         var open: [UInt16: [Activation]] = [:]
         var found: [Activation] = []

@@ -2,10 +2,10 @@ internal import RondoCore
 internal import RondoMutex
 
 // RONDO_TRACE=FILE records a program without changing it: the constructor of CRondoStart calls this before
-// `main`. The file is written while the program runs, so that an end by a signal loses a tenth of a second and
-// no more.
+// `main`. The file is written while the program runs, so that a program that is ended by a signal loses only
+// a tenth of a second.
 
-/// Records the process into the file at `path`, until it ends.
+/// Records the process into the file at `path`, until the process ends.
 @_cdecl("rondo_trace_start")
 func startTracing(_ path: UnsafePointer<CChar>) {
     let name = String(cString: path)
@@ -20,7 +20,7 @@ func startTracing(_ path: UnsafePointer<CChar>) {
     atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
 }
 
-/// A recorder whose events go into a file as they come.
+/// A recorder that writes its events to a file as they happen.
 private final class TraceFile: Sendable {
     static let ofProcess = Mutex<TraceFile?>(nil)
 
@@ -29,7 +29,7 @@ private final class TraceFile: Sendable {
 
     fileprivate struct State {
         var encoder = TraceEncoder()
-        /// -1 once it is closed: the program has ended, or the disk is full.
+        /// -1 once the file is closed: the program has ended, or the disk is full.
         var descriptor: Int32
     }
 
@@ -38,7 +38,7 @@ private final class TraceFile: Sendable {
     private let writing = PeriodicThread(name: "rondo.trace", interval: interval)
 
     init?(path: String) {
-        // A FIFO without a reader is an error, and is not waited for.
+        // Opening a FIFO without a reader fails at once instead of blocking.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-// A recording as it is written while a program runs: a head, then frames. A reader gets all that had been
-// written when the program ended, however it ended.
+// The format of a recording that is written while a program runs: a head, then frames. A reader gets
+// everything that was written before the program ended, in whatever way it ended.
 //
 //     "RONDOTR1"
 //     frame:  type (1 byte)  length (4 bytes)  payload
@@ -14,12 +14,12 @@ internal import RondoCore
 //       'U'   until (8)                          everything before this moment has been written
 //       'Z'   ended (8)  dropped (8)
 //
-// Numbers are little-endian. A frame of an unknown type is skipped.
+// Numbers are little-endian. A reader skips frames of an unknown type.
 
-/// Why a file could not be read as a recording.
+/// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {
     case notARecording
-    /// A frame says what cannot be; where it begins.
+    /// A frame has impossible content; `offset` is where the frame begins.
     case damaged(offset: Int)
 
     package var description: String {
@@ -30,7 +30,7 @@ package enum TraceFileError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Turns what a recorder drains into frames.
+/// Encodes the events that a recorder drains as frames.
 package struct TraceEncoder {
     package static let magic = Array("RONDOTR1".utf8)
     private var written = TraceTables()
@@ -41,7 +41,7 @@ package struct TraceEncoder {
         magic + frame("H") { $0.append(began) }
     }
 
-    /// The new entries of `tables`, then `records`.
+    /// The frames of new entries of `tables`, and of `records`.
     package mutating func frames(
         _ tables: TraceTables, _ records: [TraceRecord], begun: [TraceRecord] = [], until: Int64? = nil
     ) -> [UInt8] {
@@ -110,7 +110,7 @@ extension Recording {
             + TraceEncoder.end(ended, dropped: dropped)
     }
 
-    /// Reads what `TraceEncoder` wrote. A file that breaks off in a frame ends there.
+    /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
     package init(file: [UInt8]) throws(TraceFileError) {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
         var tables = TraceTables()
@@ -159,7 +159,7 @@ extension Recording {
         self.init(tables: tables, records: records, began: began, ended: last, dropped: dropped)
     }
 
-    /// Spans that a program did not live to see the end of: they last to the end of the file.
+    /// The spans that had not ended when the program ended: they last to the end of the file.
     private static func unended(
         _ begun: [TraceRecord], among records: [TraceRecord], until last: Int64
     ) -> [TraceRecord] {
@@ -176,7 +176,7 @@ extension Recording {
         }
     }
 
-    /// A moment of which sums and differences can be taken.
+    /// A time with which sums and differences cannot overflow.
     private static func time(_ payload: ArraySlice<UInt8>, at offset: Int) -> Int64? {
         let value: Int64? = number(payload, at: offset)
         return value.flatMap { TraceRecord.times.contains($0) ? $0 : nil }
@@ -211,7 +211,8 @@ extension Recording {
             subject, at: Int(place), in: &tables.subjects, limit: TraceTables.Limits.subjects)
     }
 
-    /// Places come in order, so none is left out. Place 0 stands for nothing, and is not to be said anything of.
+    /// Puts an entry at an index. Indices come in order without gaps. Index 0 stands for "none" and cannot be
+    /// set.
     private static func put<Entry>(_ entry: Entry, at place: Int, in table: inout [Entry], limit: Int) -> Bool
     {
         guard place > 0, place <= table.count, place < limit else { return false }
@@ -243,11 +244,11 @@ extension Recording {
 
 extension TraceRecord {
     package static let encodedSize = 32
-    /// 73 years from the machine's start: of longer ones sums could overflow.
+    /// 73 years from the start of the machine: with longer times sums could overflow.
     fileprivate static let times: ClosedRange<Int64> = 0...(1 << 61)
 
     fileprivate var hasSoundTimes: Bool {
-        // Of two such numbers the sum is one still.
+        // Two numbers of at most 2^61 have a sum that cannot overflow.
         Self.times.contains(began)
             && (kind == .mark || Self.times.contains(duration) && Self.times.contains(began + duration))
     }

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// One thing that a run loop did or was asked: 32 bytes, the rest of it being places in `TraceTables`.
+/// One event of a run loop, or one request to it, in 32 bytes. Other data are indices of `TraceTables`.
 package struct TraceRecord: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, CaseIterable {
         /// An activation begins.
@@ -17,18 +17,19 @@ package struct TraceRecord: Sendable, Hashable {
         case signalledSource
         /// `detail` is the `Interest` that the descriptor was ready for.
         case descriptorSource
+        /// A call-out to a timer.
         case timer
         case mainQueue
         /// A call to a delegate, by `name`.
         case delegate
-        // What was asked of a loop, by any thread.
+        // Requests to a loop, by any thread.
         case stop, wakeUp, perform, signal, add
-        /// A span in which something was ready in `mode` and its loop did not run that mode. `detail`: what
-        /// would have been called, the raw value of its kind.
+        /// A span in which an object was ready in `mode` and its loop did not run that mode. `detail` is the
+        /// raw value of the kind of call-out that was held back.
         case heldBack
-        /// A note of the program's, by `name`; `duration` is its value.
+        /// A note of the program, by `name`; `duration` is its value.
         case mark
-        /// Deferred work was done; `detail` is how many pieces.
+        /// Deferred work was done; `detail` is the number of pieces.
         case deferredWork
         /// A notification of a queue was posted, by `name`.
         case notification
@@ -36,16 +37,16 @@ package struct TraceRecord: Sendable, Hashable {
         case enqueue
     }
 
-    /// On the monotonic clock, in nanoseconds.
+    /// Nanoseconds on the monotonic clock.
     package var began: Int64
-    /// In nanoseconds; of a mark, its value.
+    /// Nanoseconds; for a mark, its value.
     package var duration: Int64
     package var subject: UInt32
     package var loop: UInt16
     package var thread: UInt16
     package var mode: UInt16
     package var name: UInt16
-    /// 1 in the outermost activation; deeper ones than 255 count as 255.
+    /// 1 in the outermost activation; depths above 255 count as 255.
     package var depth: UInt8
     package var kind: Kind
     package var detail: UInt8
@@ -70,7 +71,7 @@ package struct TraceRecord: Sendable, Hashable {
 }
 
 extension TraceRecord.Kind {
-    /// Whether a callback of the program ran.
+    /// True for call-outs, which run callbacks of the program.
     package var isCallOut: Bool {
         switch self {
         case .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue, .delegate,
@@ -82,7 +83,7 @@ extension TraceRecord.Kind {
         }
     }
 
-    /// Whether it was asked of the loop, and not done by it.
+    /// True for requests to the loop, false for its own actions.
     package var isRequest: Bool {
         switch self {
         case .stop, .wakeUp, .perform, .signal, .add, .enqueue: true
@@ -92,7 +93,7 @@ extension TraceRecord.Kind {
         }
     }
 
-    /// The word that reports, pages and traces use.
+    /// The word for the kind in reports, pages and traces.
     package var word: String {
         switch self {
         case .entry: "entry"

@@ -1,9 +1,10 @@
 internal import CRondoStart
 internal import RondoCore
 
-/// What records point at: loops, threads, modes, names and the objects that were called.
+/// The tables that records refer to by index: loops, threads, modes, names and the objects that were called.
 ///
-/// Place 0 of each is "none, or more than fit". None grows beyond its limit, whatever a program does.
+/// Index 0 of each table means "none, or beyond the limit". No table grows beyond its limit, whatever a
+/// program does.
 package struct TraceTables: Sendable, Equatable {
     package enum Limits {
         package static let loops = 1 << 12
@@ -11,14 +12,14 @@ package struct TraceTables: Sendable, Equatable {
         package static let modes = 1 << 12
         package static let names = 1 << 15
         package static let subjects = 1 << 16
-        /// Bytes of a name or label; the rest is cut off.
+        /// The most bytes of a name or label; the rest is cut off.
         package static let nameLength = 256
     }
 
     package struct Loop: Sendable, Equatable {
-        /// That of its thread; empty if it has none.
+        /// The name of the loop's thread; empty if it has none.
         package var name: String
-        /// 0 as long as nothing was seen to happen on its thread.
+        /// 0 as long as no event was seen on the loop's thread.
         package var thread: UInt16
 
         package init(name: String, thread: UInt16) {
@@ -30,7 +31,7 @@ package struct TraceTables: Sendable, Equatable {
     /// A timer, source, observer or connection.
     package struct Subject: Sendable, Equatable {
         package var kind: TraceRecord.Kind
-        /// Empty if it has none.
+        /// Empty if the object has no label.
         package var label: String
         package var loop: UInt16
 
@@ -51,7 +52,7 @@ package struct TraceTables: Sendable, Equatable {
     package init() {}
 }
 
-/// Finds places in the tables, and makes new ones.
+/// Finds the indices of entries in the tables, and adds new entries.
 struct TraceIndex {
     private struct SubjectKey: Hashable {
         let object: ObjectIdentifier
@@ -65,17 +66,17 @@ struct TraceIndex {
     private var modes: [String: UInt16] = [:]
     private var names: [String: UInt16] = [:]
     private var subjects: [SubjectKey: UInt32] = [:]
-    // What nearly every event asks for again: a look-up in a table costs some 30 ns.
+    // The entries that nearly every event needs again: a look-up in a table costs some 30 ns.
     private var lastMode: (name: String, place: UInt16) = ("", 0)
     private var lastThread: (thread: pthread_t, place: UInt16)?
     private var lastLoop: (loop: ObjectIdentifier, place: UInt16)?
     private var lastSubject: (key: SubjectKey, place: UInt32)?
 
-    /// - Parameter isOwn: The calling thread, at `thread`, is the loop's.
+    /// - Parameter isOwn: True if the calling thread, at `thread`, is the loop's own.
     mutating func place(of loop: RunLoop, isOwn: Bool, thread: UInt16) -> (place: UInt16, isNew: Bool) {
         if let last = lastLoop, last.loop == ObjectIdentifier(loop) { return (last.place, false) }
         if let known = loops[ObjectIdentifier(loop)] {
-            // Remembered once its thread is known.
+            // Cached only once the loop's thread is known.
             if isOwn { lastLoop = (ObjectIdentifier(loop), known) }
             if isOwn, tables.loops[Int(known)].thread == 0 { tables.loops[Int(known)].thread = thread }
             return (known, false)
@@ -88,9 +89,9 @@ struct TraceIndex {
         return (place, true)
     }
 
-    /// The loop is gone: another may get its identity.
+    /// Forgets a loop that was deallocated: another one may get its identity.
     ///
-    /// - Returns: Its index, which no other object has; nil: it had none.
+    /// - Returns: The index of the loop, which no other loop has; nil if it had none.
     mutating func forget(_ loop: RunLoop) -> UInt16? {
         lastLoop = nil
         return loops.removeValue(forKey: ObjectIdentifier(loop))
@@ -125,7 +126,7 @@ struct TraceIndex {
         return Self.place(of: name, in: &tables.names, known: &names, limit: TraceTables.Limits.names)
     }
 
-    /// An object whose identity was seen before under another label is another object by now.
+    /// An object with a known identity and another label is a new object at the same address.
     mutating func place(
         of object: ObjectIdentifier?, kind: TraceRecord.Kind, label: String?, loop: UInt16
     ) -> UInt32 {
@@ -155,27 +156,27 @@ struct TraceIndex {
     }
 }
 
-/// A name that fits the tables.
+/// A name cut to the length that the tables allow.
 private func cut(_ name: String) -> String {
     guard name.utf8.count > TraceTables.Limits.nameLength else { return name }
     return String(decoding: name.utf8.prefix(TraceTables.Limits.nameLength), as: UTF8.self)
 }
 
-/// Names the calling thread for recordings, which ask the kernel; the name that Foundation's `Thread` is given
-/// may reach that too late.
+/// Names the calling thread in the kernel, where recordings read names. Foundation's `Thread` may pass its
+/// name to the kernel too late.
 package func nameThisThread(_ name: String) {
     rondo_trace_set_name_of_thread(name)
 }
 
 private func nameOfThisThread() -> String {
     if Thread.isMainThread { return "main" }
-    // The kernel keeps 15 bytes and a zero.
+    // The kernel stores 15 bytes and a zero.
     var buffer = [CChar](repeating: 0, count: 16)
     rondo_trace_name_of_thread(&buffer)
     return readable(String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
 }
 
-/// Dispatch's workers are called com.apple.root.default-qos and the like, of which the kernel has kept the end.
+/// Dispatch's workers have names like com.apple.root.default-qos, of which the kernel keeps only the end.
 private func readable(_ name: String) -> String {
     name.hasPrefix("oot.") ? "dispatch, " + name.dropFirst("oot.".count) : name
 }

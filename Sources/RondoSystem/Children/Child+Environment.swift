@@ -3,7 +3,7 @@ internal import Glibc
 internal import RondoCore
 
 extension Child.Environment {
-    /// "NAME=value" each; nil: the parent's as they are.
+    /// The variables as "NAME=value"; nil means the parent's variables, unchanged.
     var variables: [String]? {
         switch kind {
         case .inherited: return nil
@@ -15,7 +15,7 @@ extension Child.Environment {
         }
     }
 
-    /// The PATH of the child, if its environment was given, or else the parent's (rule CH-20).
+    /// The PATH of the child's environment if one was given, otherwise the parent's (rule CH-20).
     var searchPath: String? {
         switch kind {
         case .inherited: Self.parentsPath

@@ -1,10 +1,11 @@
 extension Child {
     /// Starts a program, and returns when it runs (rule CH-1).
     ///
-    /// - Throws: What has failed, with the program or directory in it; then there is no child.
+    /// - Parameter configuration: Is read once.
+    /// - Throws: The reason of the failure, with the program or directory. There is no child then.
     public static func spawn(_ configuration: Configuration) throws(ChildError) -> Child {
         let pipes = try ChildPipes(configuration)
-        // The child has them by then, or there is none.
+        // By now the child has inherited its ends, or there is no child.
         defer { pipes.closeChildEnds() }
         let spawner = Spawner(
             program: configuration.program, arguments: configuration.arguments,
@@ -16,9 +17,12 @@ extension Child {
         return Child(try spawner.spawn(), configuration, pipes)
     }
 
-    /// Starts a program, and returns when it runs; for everything else that may be chosen see `Configuration`.
+    /// Starts a program, and returns when it runs; see `Configuration` for further options.
     ///
-    /// - Parameter program: A path; or a name without a slash, which is looked for in PATH.
+    /// - Parameters:
+    ///   - program: A path, or a name without a slash, which is searched in PATH (rule CH-20).
+    ///   - arguments: The arguments after the program's name.
+    /// - Throws: The reason of the failure, with the program or directory. There is no child then.
     public static func spawn(
         _ program: String, _ arguments: [String] = [], environment: Environment = .inherited,
         workingDirectory: String? = nil, standardInput: Input = .inherited,

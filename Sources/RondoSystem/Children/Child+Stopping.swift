@@ -1,32 +1,36 @@
 public import RondoCore
 
 extension Child {
-    /// Sends a signal to the child, and to no other process that has got its number since (rule CH-7).
+    /// Sends a signal to the child, and never to another process that has got its number (rule CH-7). Any
+    /// thread.
     ///
-    /// - Throws: ESRCH after the end.
+    /// - Throws: A `ChildError` with ESRCH if the child has ended.
     public func send(signal number: Int32) throws(ChildError) { try handle.send(number) }
 
-    /// Stops the child by the steps of its configuration: by default SIGTERM, SIGKILL 5 seconds later. What remains of the
-    /// steps is dropped when the child ends. Where the child leads a group the signals go to the group (rules CH-17 and
-    /// CH-18). Again: nothing. Any thread; it does not wait.
+    /// Stops the child by the steps of its configuration: by default SIGTERM, then SIGKILL 5 seconds later.
+    /// The remaining steps are dropped when the child ends. The signals go to the child's process group if it
+    /// leads one (rules CH-17 and CH-18). Further calls do nothing. Any thread; it does not wait.
     public func stop() {
         stopTimer.withLock { $0.take() }?.invalidate()
         if news.withLock({ $0.beginStopping() }) { take(step: 0) }
     }
 
-    /// Whether it was asked to stop, by `stop()`, a limit of time or of an output, and had not ended by then.
+    /// True if the child was asked to stop before it ended: by `stop()`, a time limit or the limit of an
+    /// output.
     public var wasStopped: Bool { news.withLock { $0.isStopping } }
 
-    /// Stops the child `seconds` after its spawn, unless it has ended by then, on the monotonic clock and whether or not a
-    /// mode of the child runs (rule CH-16). A later call takes the place of an earlier one.
+    /// Stops the child `seconds` after its spawn unless it has ended by then, on the monotonic clock and
+    /// whether or not a mode of the child runs (rule CH-16). A later call replaces an earlier one. Any
+    /// thread.
     public func stop(after seconds: TimeInterval) {
         guard news.withLock({ !$0.isStopping }) else { return }
         later(max(0, seconds - LoopClock.machineNow.seconds(since: handle.spawned))) { $0.stop() }
     }
 
-    /// Ends the child by SIGKILL, which it cannot catch, and its group where it leads one.
+    /// Kills the child, and its process group if it leads one, by SIGKILL, which no process can catch. Any
+    /// thread.
     public func kill() {
-        // It has ended: that is what was wanted.
+        // An error means that the child has ended, as intended.
         try? handle.send(SIGKILL, toGroup: true)
     }
 
@@ -36,13 +40,15 @@ extension Child {
         do throws(ChildError) {
             try handle.send(step.signal, toGroup: true)
         } catch {
-            // It has ended, or is not to be signalled that way (EPERM after a setuid program): the next step is another way.
+            // The child has ended, or this signal is not permitted (EPERM after a setuid program): then the
+            // next step may work.
             if error.systemCode == ESRCH { return }
         }
         later(step.seconds) { $0.take(step: index + 1) }
     }
 
-    /// On the background loop's thread: a limit of time is a promise about the machine (rule CH-16).
+    /// Runs `body` on the background loop's thread: a time limit must not depend on the program's loops
+    /// (rule CH-16).
     private func later(_ seconds: TimeInterval, _ body: @escaping @Sendable (Child) -> Void) {
         let timer = Timer(timeInterval: seconds, repeats: false) { [weak self] _ in
             if let self { body(self) }
@@ -54,13 +60,13 @@ extension Child {
         }
         old?.invalidate()
         RunLoop.loader.add(timer, forMode: .default)
-        // The end may have come meanwhile, which takes the timer away.
+        // If the child ended meanwhile, the timer is no longer needed.
         if handle.status != nil { stopTimer.withLock { $0.take() }?.invalidate() }
     }
 }
 
 extension Child: CustomDebugStringConvertible {
-    /// The child in a line: program, number, and what becomes of it.
+    /// One line with program, process number, and state or status.
     public var debugDescription: String {
         let end = handle.status.map(\.description) ?? "runs"
         let limit = stopTimer.withLock { $0 }.map { timer in

@@ -1,12 +1,13 @@
 public import RondoCore
 
 extension Child {
-    /// Waits for the end of the child. It blocks the calling thread and no other; no callback of the thread's loop comes
-    /// meanwhile (rule CH-23).
+    /// Waits for the end of the child. It blocks the calling thread, and callbacks of that thread's loop wait
+    /// too (rule CH-23).
     @available(*, noasync, message: "It blocks the thread. In a task write `await child.status`.")
     public func wait() -> Status { handle.wait() }
 
-    /// How the child has ended; waits for it without a thread. Wherever else it is scheduled, the end is told there too.
+    /// The status of the child after its end; waits for it without blocking a thread. The callbacks of the
+    /// child are called as well.
     public var status: Status {
         get async {
             news.withLock { $0.isAwaited = true }
@@ -17,20 +18,20 @@ extension Child {
         }
     }
 
-    /// What a task wants of an output.
+    /// The form in which `run` collects an output.
     public struct Collecting<Value: Sendable>: Sendable {
         let limit: Int
         let make: @Sendable (Data) throws(ChildError) -> Value
     }
 
-    /// Runs a program to its end, and collects what it writes to its standard output.
+    /// Runs a program to its end, and collects its standard output.
     ///
-    /// Cancelling the task stops the child (rule CH-17), as the limit of time does.
+    /// Cancelling the Swift task stops the child (rule CH-17), and so does the time limit.
     /// - Parameters:
-    ///   - timeLimit: Seconds from the start; nil: none.
-    ///   - output: The form of the output, and how large it may be: `.string(limit:)` or `.data(limit:)`.
-    /// - Throws: `ChildError` where the program is not started, its output is too large or not UTF-8, or the time is over;
-    ///   `CancellationError` where the task was cancelled.
+    ///   - timeLimit: Seconds from the start; nil means no limit.
+    ///   - output: The form and the largest size of the output: `.string(limit:)` or `.data(limit:)`.
+    /// - Throws: `ChildError` if the program could not be started, its output is too large or not UTF-8, or
+    ///   the time limit was reached; `CancellationError` if the Swift task was cancelled.
     public static func run<Value: Sendable>(
         _ program: String, _ arguments: [String] = [], environment: Environment = .inherited,
         workingDirectory: String? = nil, standardInput: Input = .none, standardError: Output = .inherited,
@@ -59,7 +60,7 @@ extension Child {
 }
 
 extension Child.Collecting where Value == String {
-    /// The output as text, in UTF-8, of at most `limit` bytes.
+    /// The output as UTF-8 text of at most `limit` bytes.
     public static func string(limit: Int) -> Self {
         Self(limit: limit) { data throws(ChildError) in
             guard let text = String(data: data, encoding: .utf8) else {
@@ -71,7 +72,7 @@ extension Child.Collecting where Value == String {
 }
 
 extension Child.Collecting where Value == Data {
-    /// The bytes of the output, at most `limit`.
+    /// The output as at most `limit` bytes.
     public static func data(limit: Int) -> Self {
         Self(limit: limit) { data throws(ChildError) in data }
     }

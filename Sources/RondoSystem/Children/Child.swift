@@ -1,26 +1,28 @@
-// A child process on run loops.
+// A child process on run loops, in three parts.
 //
-// Three parts. `ChildHandle` is the child as the kernel knows it, collected once by any thread. `ChildNews` decides what
-// there is to tell. `Child` tells it: by a source on the pidfd, so that a loop learns of the end from the kernel itself, and
-// by a signalled source for what other threads have found. Both are in the modes that the program has chosen.
+// `ChildHandle` is the child as the kernel knows it; any one thread collects it once. `ChildNews` decides
+// which callbacks are due. `Child` makes them, by two sources in the modes that the program has chosen: one
+// on the pidfd, by which a loop learns of the end from the kernel, and a signalled one for the findings of
+// other threads.
 
 internal import Glibc
 public import RondoCore
 internal import RondoMutex
 public import RondoStreams
 
-/// Another program, started as a child of this one.
+/// Another program that runs as a child of this one.
 ///
-/// `spawn` starts it. Where it is scheduled, its end comes to `onEnd`, once, on the thread of that loop and in that mode; its
-/// outputs are streams of their own, scheduled where the program likes. Scheduled nowhere it is collected in the background:
-/// no zombie stays (rule CH-4). To let go of a `Child` does not kill its process (rule CH-22).
+/// `spawn` starts it. In the loops and modes in which a child is scheduled, `onEnd` is called once when the
+/// child has ended; its outputs are streams that are scheduled separately. A child that is scheduled nowhere
+/// is collected in the background, so that no zombie stays (rule CH-4). Releasing a `Child` does not kill its
+/// process (rule CH-22).
 ///
-/// Linux 5.4 or later. No SIGCHLD handler is installed, and no children are collected that are not Rondo's own (rule CH-3).
-/// Any thread may use a `Child`; its streams belong to the threads that they are scheduled on.
+/// Linux 5.4 or later. No SIGCHLD handler is installed, and only Rondo's children are collected (rule CH-3).
+/// Any thread may use a `Child`; each stream belongs to the thread on which it is scheduled.
 public final class Child: Sendable {
-    /// How a child has ended.
+    /// The way in which a child has ended.
     public typealias Status = ChildStatus
-    /// A change of a child by job control.
+    /// A stop or continuation of a child by job control.
     public typealias Stop = ChildStop
 
     let handle: ChildHandle
@@ -29,25 +31,28 @@ public final class Child: Sendable {
     let stopping: [StopStep]
     let outputGrace: TimeInterval
     let stopTimer = Mutex<Timer?>(nil)
-    /// Ends the wait for outputs that others keep open. It keeps the child.
+    /// Ends the wait for outputs that other processes keep open. The timer retains the child.
     private let graceTimer = Mutex<Timer?>(nil)
     let collectors: [OutputCollector]
     private let errorCollector: OutputCollector?
     private let outputCollector: OutputCollector?
 
-    /// Writes what the child reads; nil unless its input is `.stream`. It is not opened yet. Closing it is the end for the
-    /// child.
+    /// The stream to the child's standard input, unopened; nil unless the input is `.stream`. Closing it is
+    /// the end of input for the child.
     ///
-    /// `nonisolated(unsafe)`: it never changes, and by rule ST-20 a stream is used by one thread at a time.
+    /// `nonisolated(unsafe)`: the property never changes, and by rule ST-20 only one thread at a time uses a
+    /// stream.
     public nonisolated(unsafe) let input: RondoStreams.OutputStream?
-    /// Reads what the child writes; nil unless its output is `.stream`. It is not opened yet. (For the promise see `input`.)
+    /// The stream from the child's standard output, unopened; nil unless the output is `.stream`.
+    /// (`nonisolated(unsafe)`: see `input`.)
     public nonisolated(unsafe) let output: RondoStreams.InputStream?
-    /// The same of its standard error. (For the promise see `input`.)
+    /// The stream from the child's standard error, unopened; nil unless that is `.stream`.
+    /// (`nonisolated(unsafe)`: see `input`.)
     public nonisolated(unsafe) let errorOutput: RondoStreams.InputStream?
 
-    /// Ready when the child has ended; valid until it was collected.
+    /// Ready when the child has ended; valid until the child was collected.
     private let endSource: RunLoop.Source
-    /// Signalled when there is news.
+    /// Signalled when a callback is due.
     private let newsSource: RunLoop.Source
 
     init(_ handle: ChildHandle, _ configuration: Configuration, _ pipes: ChildPipes) {
@@ -67,14 +72,14 @@ public final class Child: Sendable {
         links.child = self
         for collector in collectors { collector.overflow = { [weak self] in self?.stop() } }
         pipes.tracker.connect { [weak self] in self?.outputHasEnded() }
-        // It keeps the child until its end.
+        // The handle retains the child until its end.
         handle.whenEnded { [self] status in hasEnded(status) }
         handle.reaper.watch(handle)
     }
 
-    // MARK: - What it is
+    // MARK: - Properties
 
-    /// The kernel's number of the process. After its end the number may be another one's.
+    /// The process number. After the child's end the kernel may give it to another process.
     public var processIdentifier: Int32 { handle.processIdentifier }
 
     /// A name for logs, traces and `whyNotDelivering`; at first the program.
@@ -86,16 +91,17 @@ public final class Child: Sendable {
         }
     }
 
-    /// How it has ended; nil: it was not found to have ended yet. It never waits.
+    /// The status of the child if it has ended, otherwise nil. It never waits.
     public var currentStatus: Status? { handle.collect() }
 
-    /// What was read of a collected output. Complete once `onCompletion` was called.
+    /// The bytes of a collected standard output that were read so far. They are complete once `onCompletion`
+    /// was called.
     public var collectedOutput: Data { outputCollector?.data ?? Data() }
-    /// The same of the standard error.
+    /// The bytes of a collected standard error that were read so far; see `collectedOutput`.
     public var collectedErrorOutput: Data { errorCollector?.data ?? Data() }
 
-    /// Why a collected output is not whole: it was larger than its limit, and the child was stopped (rule CH-14), or it
-    /// could not be read.
+    /// The reason why a collected output is incomplete: it exceeded its limit, and the child was stopped
+    /// (rule CH-14), or it could not be read. Nil if there is none.
     public var error: ChildError? {
         if let collector = collectors.first(where: \.hasOverflown) {
             return ChildError(
@@ -110,10 +116,10 @@ public final class Child: Sendable {
 
     // MARK: - Callbacks
 
-    // Where the child is scheduled on several loops, none calls while another one does.
+    // If the child is scheduled on several loops, only one of them makes a callback at a time.
 
-    /// Called once when the child has ended, whatever its own children keep open (rule CH-5), in the modes that it is
-    /// scheduled in. Set it before the child is scheduled.
+    /// Called once when the child has ended, even if its own children keep outputs open (rule CH-5), in the
+    /// loops and modes in which the child is scheduled. Set it before the child is scheduled.
     public var onEnd: (@Sendable (Child, Status) -> Void)? {
         get { callbacks.withLock { $0 }.end }
         set {
@@ -125,8 +131,9 @@ public final class Child: Sendable {
         }
     }
 
-    /// Called once when the child has ended and its piped outputs have too, or `outputGrace` after the end of the process
-    /// (rule CH-12), in the modes that it is scheduled in. Set it before the child is scheduled.
+    /// Called once when the child and its piped outputs have ended, or `outputGrace` seconds after the end of
+    /// the process (rule CH-12), in the loops and modes in which the child is scheduled. Set it before the
+    /// child is scheduled.
     public var onCompletion: (@Sendable (Child, Status) -> Void)? {
         get { callbacks.withLock { $0 }.completion }
         set {
@@ -138,9 +145,9 @@ public final class Child: Sendable {
         }
     }
 
-    /// Called when the child is stopped by a signal or goes on (rule CH-24). Of several changes since the last call the
-    /// latest is told. To set it takes a thread for as long as the child runs, since the kernel tells of a stop only a
-    /// thread that waits for it.
+    /// Called when a signal stops the child, and when the child continues (rule CH-24). Of several changes
+    /// since the last call only the latest is reported. Setting it uses a thread while the child runs,
+    /// because the kernel reports stops only to a waiting thread.
     public var onStop: (@Sendable (Child, Stop) -> Void)? {
         get { callbacks.withLock { $0 }.stop }
         set {
@@ -153,13 +160,13 @@ public final class Child: Sendable {
         }
     }
 
-    /// What `change` replaces is released without the lock.
+    /// Releases the old value after the lock.
     private func exchange(_ change: (inout Callbacks) -> Callbacks) {
         let old = callbacks.withLock { change(&$0) }
         withExtendedLifetime(old) {}
     }
 
-    /// A struct, since a bare closure that a lock's closure returns is wrapped in another one.
+    /// A struct, because a closure that is returned from a lock's closure would be wrapped in another one.
     private struct Callbacks: Sendable {
         var end: (@Sendable (Child, Status) -> Void)?
         var completion: (@Sendable (Child, Status) -> Void)?
@@ -168,30 +175,30 @@ public final class Child: Sendable {
 
     // MARK: - Schedule
 
-    /// Tells of the child on the thread of `loop`, while that runs in `mode`: its end, its completion, and the bytes
-    /// collected of its outputs. In several modes or loops each is told once, no two at the same time (rule CH-23); when
-    /// all is told the other loops are woken, so that a run with nothing left ends. If it has ended before, it is told in
-    /// the first pass (rule CH-2). Any thread.
+    /// Schedules the callbacks of the child on the thread of `loop`, while it runs in `mode`, and the reading
+    /// of its collected outputs. In several modes or loops each callback is made once, and no two at the same
+    /// time (rule CH-23). After the last one the other loops are woken, so that a run with nothing left ends.
+    /// If the child has ended already, the callbacks come in the first pass (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard newsSource.isValid else { return }
-        // While a loop has the source, that keeps the child.
+        // While the source is in a loop, it retains the child.
         newsSource.attachment = self
         loop.add(newsSource, forMode: mode)
         loop.add(endSource, forMode: mode)
         for collector in collectors { collector.schedule(in: loop, forMode: mode) }
-        // The loop's thread may have ended.
+        // The source is in no loop if the loop's thread has ended.
         newsSource.releaseUnlessScheduled()
         if endSource.isScheduled, news.withLock({ !$0.isAwaited }) { handle.reaper.forget(handle) }
     }
 
-    /// Takes back what `schedule(in:forMode:)` said.
+    /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         for collector in collectors { collector.unschedule(from: loop, forMode: mode) }
         loop.remove(endSource, forMode: mode)
         loop.remove(newsSource, forMode: mode)
     }
 
-    /// Why nothing was told. Any thread may ask.
+    /// Why no callback was made. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard newsSource.isValid else { return DeliveryObstacle.invalid }
         let obstacle = newsSource.whyNotDelivering
@@ -199,16 +206,16 @@ public final class Child: Sendable {
         return DeliveryObstacle(reason: .nothingToDeliver, description: "the child runs")
     }
 
-    /// A mode has let go of the source, or the thread of its loop has ended.
+    /// The source was removed from a mode, or the thread of its loop has ended.
     func endSourceHasLeft() {
         if !endSource.isScheduled, handle.status == nil { handle.reaper.watch(handle) }
     }
 
     private func newsSourceHasLeft() { newsSource.releaseUnlessScheduled() }
 
-    // MARK: - News
+    // MARK: - Events
 
-    /// On the thread that has collected the child.
+    /// Called on the thread that has collected the child.
     private func hasEnded(_ status: Status) {
         endSource.invalidate()
         stopTimer.withLock { $0.take() }?.invalidate()
@@ -217,10 +224,11 @@ public final class Child: Sendable {
         newsSource.signalAndWakeUp()
     }
 
-    /// On the thread of a loop that has found the pidfd ready: the end is told in this very callback.
+    /// Called on the thread of a loop that has found the pidfd ready. The end is reported in this very
+    /// callback.
     func endSourceIsReady() {
         guard handle.collect() != nil else {
-            // A debugger that holds the child is to collect it first; until then the pidfd stays ready.
+            // A debugger that traces the child must collect it first; until then the pidfd stays ready.
             endSource.interest = []
             return handle.reaper.watch(handle)
         }
@@ -238,7 +246,7 @@ public final class Child: Sendable {
 
     private func completeAfterGrace() {
         let timer = Timer(timeInterval: outputGrace, repeats: false) { [self] _ in
-            // What still holds them open may do so for ever.
+            // Other processes may keep the outputs open for ever.
             for collector in collectors { collector.finishWithWhatIsThere() }
             if news.withLock({ $0.graceIsOver() }) { newsSource.signalAndWakeUp() }
         }
@@ -248,7 +256,8 @@ public final class Child: Sendable {
         if news.withLock({ $0.isComplete }) { endGrace() }
     }
 
-    /// On the thread of a loop. Where another one tells just now, that one goes on with what there is.
+    /// Makes the callbacks that are due, on the thread of a loop. If another thread makes some at this
+    /// moment, it makes these too.
     private func tell() {
         guard news.withLock({ $0.beginTelling() }) else { return }
         while let item = news.withLock({ $0.next() }) {
@@ -258,7 +267,7 @@ public final class Child: Sendable {
             case .completed(let status): onCompletion?(self, status)
             }
         }
-        // Another loop may have nothing left now.
+        // Another loop may have nothing left to wait for.
         if news.withLock({ $0.isOver }) { newsSource.invalidateAndWakeUp() }
     }
 
@@ -277,15 +286,16 @@ public final class Child: Sendable {
     }
 }
 
-/// What the sources of a child refer to it by, since they are made before it.
+/// The reference of the sources to their child, which is made after them.
 ///
-/// `@unchecked Sendable`: a weak reference, set once before the sources are anywhere, and read by then on.
+/// `@unchecked Sendable`: a weak reference that is set once, before the sources are in any loop, and only
+/// read afterwards.
 private final class ChildLinks: @unchecked Sendable {
     weak var child: Child?
 }
 
 extension ChildHandle {
-    /// The source that finds the pidfd ready, in the modes of the child.
+    /// Makes the source on the pidfd.
     fileprivate func makeSource(_ links: ChildLinks) -> RunLoop.Source {
         var source: RunLoop.Source?
         withDescriptor { pidfd in
@@ -293,7 +303,7 @@ extension ChildHandle {
                 fileDescriptor: pidfd, keepsFile: true, interest: .read,
                 cancel: { _, _ in links.child?.endSourceHasLeft() },
                 perform: { _, ready in
-                    // Where the kernel refuses to watch the pidfd the reaper has another way.
+                    // If the kernel refuses to watch the pidfd, the reaper has another way.
                     if ready.isEmpty {
                         links.child?.endSourceHasLeft()
                     } else {
@@ -301,7 +311,7 @@ extension ChildHandle {
                     }
                 })
         }
-        // A child that was collected already (by a loop of the program's own waitpid) needs no descriptor.
+        // A child that was collected already, by a `waitpid` of the program, needs no descriptor.
         let made = source ?? RunLoop.Source {}
         made.label = name
         return made

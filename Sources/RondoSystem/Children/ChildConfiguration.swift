@@ -1,31 +1,32 @@
 public import RondoCore
 
 extension Child {
-    /// A program and what it is to find when it begins. It is looked at once, by the spawn (rule CH-21).
+    /// The program, arguments, environment and descriptors of a child. `spawn` reads them once (rule CH-21).
     public struct Configuration: Sendable {
-        /// A path; or a name without a slash, which is looked for in the PATH of the child's environment, if that was given,
-        /// else of the parent's (rule CH-20).
+        /// A path, or a name without a slash, which is searched in the PATH of the child's environment if one
+        /// was given, otherwise in that of the parent (rule CH-20).
         public var program: String
-        /// What follows the program's name, which is its first argument.
+        /// The arguments after the program's name.
         public var arguments: [String]
         public var environment = Environment.inherited
-        /// The directory that the child begins in; nil: the parent's.
+        /// The working directory of the child; nil means the parent's.
         public var workingDirectory: String?
         public var standardInput = Input.inherited
         public var standardOutput = Output.inherited
         public var standardError = Output.inherited
-        /// Further descriptors of the child, by their number there: descriptors of the parent, which stay open there (rule
-        /// CH-9).
+        /// Further descriptors of the child, by their number in the child. The values are descriptors of the
+        /// parent, which stay open there (rule CH-9).
         public var descriptors: [Int32: Int32] = [:]
         public var group = Group.parents
-        /// The kernel kills the child when this process ends, however that comes (rule CH-19).
+        /// Whether the kernel kills the child when this process ends, in whatever way (rule CH-19).
         public var diesWithParent = false
-        /// Signals that the child ignores from its beginning. All others have their default action (rule CH-8).
+        /// Signals that the child ignores from its beginning. All others have their default action
+        /// (rule CH-8).
         public var ignoredSignals: Set<Int32> = []
-        /// How the child is stopped (rule CH-17).
+        /// The steps by which the child is stopped (rule CH-17).
         public var stopping = [StopStep(signal: SIGTERM, seconds: 5)]
-        /// How long after the end of the process its completion waits for the end of its outputs, in seconds, where a
-        /// child of its own keeps one open (rule CH-12).
+        /// Seconds that the completion waits for the end of the outputs after the end of the process, because
+        /// the child's own children may keep them open (rule CH-12).
         public var outputGrace: TimeInterval = 1
 
         public init(_ program: String, _ arguments: [String] = []) {
@@ -34,7 +35,7 @@ extension Child {
         }
     }
 
-    /// The environment of a child. Later versions may know more of them.
+    /// The environment of a child. Later versions may add kinds.
     public struct Environment: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
             case inherited
@@ -44,19 +45,19 @@ extension Child {
 
         let kind: Kind
 
-        /// The parent's, as it is at the spawn.
+        /// The parent's environment at the time of the spawn.
         public static let inherited = Environment(kind: .inherited)
         /// These variables and no others.
         public static func exactly(_ variables: [String: String]) -> Environment {
             Environment(kind: .exactly(variables))
         }
-        /// The parent's with some variables set, or taken away where the value is nil.
+        /// The parent's environment with some variables set, or removed if the value is nil.
         public static func changed(_ changes: [String: String?]) -> Environment {
             Environment(kind: .changed(changes))
         }
     }
 
-    /// Where a child's standard input comes from. Later versions may know more places.
+    /// The source of a child's standard input. Later versions may add kinds.
     public struct Input: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
             case inherited
@@ -67,17 +68,17 @@ extension Child {
 
         let kind: Kind
 
-        /// The parent's own.
+        /// The parent's standard input.
         public static let inherited = Input(kind: .inherited)
         /// `/dev/null`.
         public static let none = Input(kind: .none)
-        /// A pipe, which `Child.input` writes.
+        /// A pipe; `Child.input` writes to it.
         public static let stream = Input(kind: .stream)
-        /// A descriptor of the parent's, which stays open there.
+        /// A descriptor of the parent, which stays open there.
         public static func descriptor(_ number: Int32) -> Input { Input(kind: .descriptor(number)) }
     }
 
-    /// Where an output of a child goes. Later versions may know more places.
+    /// The destination of an output of a child. Later versions may add kinds.
     public struct Output: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
             case inherited
@@ -90,22 +91,22 @@ extension Child {
 
         let kind: Kind
 
-        /// The parent's own.
+        /// The same output of the parent.
         public static let inherited = Output(kind: .inherited)
         /// `/dev/null`.
         public static let none = Output(kind: .none)
-        /// A pipe, which `Child.output` or `Child.errorOutput` reads.
+        /// A pipe; `Child.output` or `Child.errorOutput` reads from it.
         public static let stream = Output(kind: .stream)
-        /// A pipe that is read into memory in the modes of the child; beyond so many bytes the child is stopped (rule
-        /// CH-14).
+        /// A pipe that is read into memory in the modes of the child. The child is stopped if the output
+        /// exceeds `limit` bytes (rule CH-14).
         public static func collected(limit: Int) -> Output { Output(kind: .collected(limit: limit)) }
-        /// A descriptor of the parent's, which stays open there.
+        /// A descriptor of the parent, which stays open there.
         public static func descriptor(_ number: Int32) -> Output { Output(kind: .descriptor(number)) }
-        /// Of the standard error: where the standard output goes.
+        /// For the standard error: the destination of the standard output.
         public static let sameAsOutput = Output(kind: .sameAsOutput)
     }
 
-    /// The process group of a child (rule CH-18). Later versions may know more of them.
+    /// The process group of a child (rule CH-18). Later versions may add kinds.
     public struct Group: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
             case parents
@@ -115,15 +116,15 @@ extension Child {
 
         let kind: Kind
 
-        /// The parent's: Ctrl-C at the terminal reaches the child as well.
+        /// The parent's group: Ctrl-C at the terminal reaches the child too.
         public static let parents = Group(kind: .parents)
-        /// One of its own, whose leader it is: stopping it stops its own children too.
+        /// A new group that the child leads: stopping the child also stops its own children.
         public static let own = Group(kind: .own)
-        /// A session of its own, without a terminal.
+        /// A new session without a terminal.
         public static let session = Group(kind: .session)
     }
 
-    /// A step on the way to the end of a child: a signal, and how long the child has after it.
+    /// One step in stopping a child: a signal, and the seconds to wait after it.
     public struct StopStep: Sendable, Hashable {
         public var signal: Int32
         public var seconds: TimeInterval

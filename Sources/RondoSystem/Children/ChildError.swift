@@ -1,33 +1,33 @@
 public import RondoCore
 
-/// Why a child was not started, or could not be told something.
+/// The reason why a child could not be started, or an operation on it failed.
 public struct ChildError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What has failed. Later versions may know more: a `switch` needs a `default`.
+    /// The kind of an error. Later versions may add kinds: a `switch` needs a `default`.
     public struct Code: Hashable, Sendable {
         private let name: String
 
-        /// The program could not be started; `path` is its own.
+        /// The program could not be started; `path` is the program's.
         public static let program = Code(name: "program")
-        /// The working directory could not be entered; `path` is that.
+        /// The working directory could not be entered; `path` is the directory's.
         public static let workingDirectory = Code(name: "workingDirectory")
-        /// The kernel gave no process, descriptor or memory for it, or is older than Linux 5.4.
+        /// The kernel had no process, descriptor or memory for the child, or is older than Linux 5.4.
         public static let system = Code(name: "system")
-        /// The configuration cannot be: a NUL in a string, a descriptor given twice.
+        /// The configuration is invalid: a NUL in a string, or a descriptor given twice.
         public static let configuration = Code(name: "configuration")
         /// A signal could not be sent.
         public static let signal = Code(name: "signal")
-        /// An output was larger than its limit, and the child was stopped (rule CH-14).
+        /// An output exceeded its limit, and the child was stopped (rule CH-14).
         public static let outputLimit = Code(name: "outputLimit")
-        /// The limit of time was reached, and the child was stopped.
+        /// The time limit was reached, and the child was stopped.
         public static let timeLimit = Code(name: "timeLimit")
         /// A collected output is not UTF-8.
         public static let encoding = Code(name: "encoding")
     }
 
     public let code: Code
-    /// The value of `errno`; 0 where no system call has failed.
+    /// The value of `errno`; 0 if no system call has failed.
     public let systemCode: Int32
-    /// The file that it is about.
+    /// The path of the file in question; nil if there is none.
     public let path: String?
     /// A sentence for people.
     public let description: String

@@ -1,37 +1,37 @@
-// A child as the kernel knows it. It is collected once, by whichever thread first finds that it has ended: a loop that it
-// is scheduled on, the reaper's, or one that waits. Handlers are called by that thread.
+// A child as the kernel knows it. The first thread that finds it ended collects it: that of a loop on which
+// the child is scheduled, that of the reaper, or one that waits. That thread also calls the observers.
 
 internal import CRondoSystem
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// Collects the children that no loop of the program's has.
+/// Collects the children that no loop of the program watches.
 protocol ChildCollecting: AnyObject, Sendable {
-    /// Collects the child when it ends. Again: nothing. Any thread.
+    /// Collects the child when it ends. Further calls do nothing. Any thread.
     func watch(_ child: ChildHandle)
 
-    /// Leaves the child to a loop, or to the thread that has collected it. Any thread.
+    /// Stops watching the child, because a loop watches it or a thread has collected it. Any thread.
     func forget(_ child: ChildHandle)
 }
 
-/// A child's number and pidfd, and what has become of it.
+/// The process number, pidfd and status of a child.
 final class ChildHandle: Sendable {
     private struct State {
-        /// Negative once it is closed.
+        /// Negative once the pidfd is closed.
         var pidfd: Int32
-        /// The calls that use the pidfd without the lock.
+        /// The number of calls that use the pidfd without the lock.
         var users = 0
         var status: ChildStatus?
         var observers: [@Sendable (ChildStatus) -> Void] = []
-        /// The observers know of the end: nothing watches the pidfd any more.
+        /// The observers know of the end: the pidfd is not watched any more.
         var isSettled = false
     }
 
     let processIdentifier: Int32
-    /// For messages.
+    /// The name in messages.
     let name: String
-    /// Whether the child leads a process group of its own.
+    /// True if the child leads a process group of its own.
     let leadsGroup: Bool
     let reaper: any ChildCollecting
     let spawned = LoopClock.machineNow
@@ -55,10 +55,11 @@ final class ChildHandle: Sendable {
 
     // MARK: - The end
 
-    /// How the child has ended; nil: it was not collected yet.
+    /// The status of the child; nil if it was not collected yet.
     var status: ChildStatus? { state.withLock { $0.status } }
 
-    /// Calls `observer` once the child has ended: on the thread that finds it, or here and now if it was found before.
+    /// Calls `observer` once after the end of the child: on the thread that finds it, or at once if it was
+    /// found before.
     func whenEnded(_ observer: @escaping @Sendable (ChildStatus) -> Void) {
         let status = state.withLock { state in
             if state.status == nil { state.observers.append(observer) }
@@ -69,7 +70,7 @@ final class ChildHandle: Sendable {
 
     /// Collects the child if it has ended (rules CH-3 and CH-6).
     ///
-    /// - Returns: How it has ended; nil: it runs.
+    /// - Returns: The child's status; nil if the child runs.
     @discardableResult
     func collect() -> ChildStatus? {
         let (status, observers) = state.withLock {
@@ -83,7 +84,7 @@ final class ChildHandle: Sendable {
             defer { state.observers = [] }
             return (status, state.observers)
         }
-        // Another thread may have been quicker.
+        // Another thread may have collected the child at the same time.
         guard let status, let observers else { return status }
         if status == .unknown {
             Log.system.warning(
@@ -99,7 +100,7 @@ final class ChildHandle: Sendable {
         return status
     }
 
-    /// Waits for the end; no callback of the thread's loop runs meanwhile (rule CH-23).
+    /// Waits for the end of the child; callbacks of the thread's loop wait too (rule CH-23).
     func wait() -> ChildStatus {
         while true {
             if let status = collect() { return status }
@@ -107,7 +108,7 @@ final class ChildHandle: Sendable {
         }
     }
 
-    /// Waits until the child is stopped or goes on; nil: it has ended.
+    /// Waits until the child stops or continues; nil if it has ended.
     func waitForStop() -> ChildStop? {
         var stop: ChildStop?
         withDescriptor { pidfd in
@@ -124,7 +125,7 @@ final class ChildHandle: Sendable {
 
     // MARK: - The pidfd
 
-    /// Calls `body` with the pidfd, which stays open meanwhile; not at all once the child was collected.
+    /// Calls `body` with the pidfd, which stays open meanwhile; does nothing once the child was collected.
     func withDescriptor(_ body: (Int32) -> Void) {
         let pidfd = state.withLock { state -> Int32 in
             if state.pidfd >= 0 { state.users += 1 }
@@ -147,15 +148,16 @@ final class ChildHandle: Sendable {
 
     // MARK: - Signals
 
-    /// Sends a signal to the child, or to its group where it leads one, as long as the child has not ended (rules CH-7 and
-    /// CH-18).
+    /// Sends a signal to the child, or to the process group that it leads, unless the child has ended
+    /// (rules CH-7 and CH-18).
     ///
-    /// - Throws: ESRCH after the end.
+    /// - Throws: ESRCH if the child has ended.
     func send(_ number: Int32, toGroup: Bool = false) throws(ChildError) {
-        // Under the lock the child is not collected: its number, and that of its group, stay its own.
+        // While the lock is held, no thread collects the child, so its number, and that of its group, remain
+        // valid.
         let code = state.withLock { state -> Int32 in
             guard state.status == nil else { return ESRCH }
-            // The kernel takes signals for a child that has ended and was not collected.
+            // The kernel would accept signals for a child that has ended and was not collected.
             var ended = pollfd(fd: state.pidfd, events: Int16(POLLIN), revents: 0)
             guard poll(&ended, 1, 0) <= 0 else { return ESRCH }
             let result =

@@ -1,15 +1,17 @@
-// What there is to tell of a child, as a value: its end, its stops, its completion, each once and in that order.
+// The callbacks of a child that are due, as a value: its end, its stops, its completion, each once and in
+// that order.
 //
 //     runs ── ended ──> ended, outputs open ── last output ended, or grace over ──> complete
 //
-// The outputs may also end first. A callback that is not set is not called, and counts as told.
+// The outputs may also end first. A callback that is not set is skipped and counts as made.
 //
-// Several loops may have the news at once. One thread tells at a time: another one leaves it what there is, and goes.
+// Several loops may find callbacks at once. One thread makes them; any other leaves its callbacks to that
+// thread and returns.
 
 internal import Glibc
 internal import RondoCore
 
-/// What has happened to a child and was not told yet.
+/// The events of a child that were not reported yet.
 struct ChildNews: Sendable {
     enum Item: Equatable {
         case ended(ChildStatus)
@@ -17,12 +19,12 @@ struct ChildNews: Sendable {
         case completed(ChildStatus)
     }
 
-    /// A task waits for the end, wherever the child is scheduled.
+    /// True if a Swift task awaits the end, even if the child is scheduled nowhere.
     var isAwaited = false
-    /// The piped outputs that have not met their end.
+    /// The number of piped outputs that have not ended.
     var openOutputs = 0
 
-    /// A thread waits for stops.
+    /// True if a thread waits for stops.
     private var watchesStops = false
     private(set) var isStopping = false
     private var status: ChildStatus?
@@ -30,35 +32,35 @@ struct ChildNews: Sendable {
     private var isEndTold = false
     private var isCompletionTold = false
     private var hasNoGrace = false
-    /// The thread that tells, and how many of its callbacks are under way: one may run its loop again.
+    /// The thread that makes callbacks, and their nesting: a callback may run its loop again.
     private var teller: (thread: pthread_t, depth: Int)?
 
-    /// - Returns: Whether outputs are open.
+    /// - Returns: True if outputs are still open.
     mutating func ended(_ status: ChildStatus) -> Bool {
         self.status = status
         return openOutputs > 0
     }
 
-    /// - Returns: Whether that completes the child.
+    /// - Returns: True if the child is complete now.
     mutating func outputEnded() -> Bool {
         openOutputs -= 1
         return openOutputs == 0 && status != nil && !hasNoGrace
     }
 
-    /// - Returns: Whether that completes the child.
+    /// - Returns: True if the child is complete now.
     mutating func graceIsOver() -> Bool {
         defer { hasNoGrace = true }
         return openOutputs > 0 && !hasNoGrace
     }
 
-    /// - Returns: False: it is being stopped already, or has ended.
+    /// - Returns: False if the child is being stopped already, or has ended.
     mutating func beginStopping() -> Bool {
         guard !isStopping, status == nil else { return false }
         isStopping = true
         return true
     }
 
-    /// - Returns: False: a thread waits for stops already.
+    /// - Returns: False if a thread waits for stops already.
     mutating func beginWatchingStops() -> Bool {
         defer { watchesStops = true }
         return !watchesStops
@@ -66,15 +68,15 @@ struct ChildNews: Sendable {
 
     mutating func stopped(_ stop: ChildStop) { owedStop = stop }
 
-    /// The child has ended, and so have its outputs, as far as they are waited for.
+    /// True if the child has ended, and its outputs have ended or are not awaited any more.
     var isComplete: Bool { status != nil && (openOutputs == 0 || hasNoGrace) }
 
-    /// Everything was told.
+    /// True if the end and the completion were reported.
     var isOver: Bool { isEndTold && isCompletionTold }
 
-    /// The calling thread begins to tell, and asks for the next item until there is none.
+    /// Lets the calling thread make callbacks. It then calls `next()` until that returns nil.
     ///
-    /// - Returns: False: another thread does.
+    /// - Returns: False if another thread makes callbacks.
     mutating func beginTelling() -> Bool {
         let thread = pthread_self()
         guard let teller else {
@@ -86,7 +88,7 @@ struct ChildNews: Sendable {
         return true
     }
 
-    /// The next item for the thread that tells, which counts as told from here on; nil: the thread tells no more.
+    /// The next event for the thread that makes callbacks; it counts as reported. Nil ends the thread's turn.
     mutating func next() -> Item? {
         if let item = nextOwed() { return item }
         teller = teller.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }

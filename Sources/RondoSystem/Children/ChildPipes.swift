@@ -3,7 +3,7 @@ internal import Glibc
 internal import RondoCore
 internal import RondoStreams
 
-/// The pipes between a child and its parent, and the descriptors that the child gets.
+/// The pipes between a child and its parent, and the descriptors for the child.
 struct ChildPipes {
     /// By the number in the child.
     private(set) var descriptors: [Int32: Int32] = [:]
@@ -13,13 +13,13 @@ struct ChildPipes {
     private(set) var outputCollector: OutputCollector?
     private(set) var errorCollector: OutputCollector?
     let tracker = OutputTracker()
-    /// How many outputs are read by pipes.
+    /// The number of outputs that pipes read.
     private(set) var outputCount = 0
-    /// The child's ends, which the parent closes when the child has them.
+    /// The child's ends, which the parent closes once the child has inherited them.
     private var childEnds: [Int32] = []
     private let name: String
 
-    /// - Throws: There is no descriptor left; nothing stays open then.
+    /// - Throws: If no descriptor is left; none stays open then.
     init(_ configuration: Child.Configuration) throws(ChildError) {
         name = (configuration.program as NSString).lastPathComponent
         descriptors = configuration.descriptors
@@ -74,8 +74,8 @@ struct ChildPipes {
         }
     }
 
-    /// A pipe whose ends are close-on-exec from birth, so that no other child gets one (rule CH-10), and of which the
-    /// parent's is non-blocking.
+    /// Makes a pipe whose ends are close-on-exec from the beginning, so that no other child inherits one
+    /// (rule CH-10). The parent's end is non-blocking.
     private mutating func makePipe(parentReads: Bool) throws(SystemError) -> (reading: Int32, writing: Int32)
     {
         var ends: [Int32] = [-1, -1]

@@ -1,16 +1,16 @@
 internal import Glibc
 internal import RondoCore
 
-/// How a child has ended (rule CH-6).
+/// The way in which a child has ended (rule CH-6).
 public enum ChildStatus: Hashable, Sendable, CustomStringConvertible {
-    /// It has called `exit` with this code, 0 to 255.
+    /// The child called `exit` with this code, 0 to 255.
     case exited(Int32)
-    /// A signal has ended it.
+    /// A signal ended the child.
     case signalled(Int32, coreDumped: Bool)
-    /// Another part of the program has collected the child, or ignores SIGCHLD: how it ended is not known.
+    /// Another part of the program has collected the child, or ignores SIGCHLD, so that its end is not known.
     case unknown
 
-    /// Whether it has exited with the code 0.
+    /// True if the child exited with the code 0.
     public var isSuccess: Bool { self == .exited(0) }
 
     public var description: String {
@@ -23,7 +23,8 @@ public enum ChildStatus: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What `waitid` reports: `CLD_EXITED` or one of the signals' kinds, and its number.
+    /// Makes a status from the result of `waitid`: the kind, such as `CLD_EXITED` or `CLD_KILLED`, and the
+    /// code.
     init(kind: Int32, code: Int32) {
         switch kind {
         case Int32(CLD_EXITED): self = .exited(code)

@@ -1,6 +1,7 @@
-/// A change of a child by job control (rule CH-24).
+/// A stop or continuation of a child by job control (rule CH-24).
 public enum ChildStop: Hashable, Sendable {
-    /// By this signal, SIGSTOP or SIGTSTP as a rule.
+    /// This signal stopped the child, usually SIGSTOP or SIGTSTP.
     case stopped(Int32)
+    /// The child continued.
     case continued
 }

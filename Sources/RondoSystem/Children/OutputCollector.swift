@@ -4,22 +4,22 @@ internal import RondoMutex
 
 /// Reads an output of a child into memory, in the modes of the child, up to a limit (rules CH-13 and CH-14).
 final class OutputCollector: Sendable {
-    /// Bytes that are read in one turn at most, so that others have theirs: as much as a pipe holds.
+    /// The most bytes of one read: the capacity of a pipe. It leaves time for other sources.
     private static let piece = 64 * 1024
 
     private struct State {
-        /// Negative once it is closed.
+        /// Negative once the descriptor is closed.
         var descriptor: Int32
         var data = Data()
         var hasOverflown = false
-        /// The errno of a read.
+        /// The errno of a failed read.
         var failure: Int32?
         var overflow: (@Sendable () -> Void)?
         var source: RunLoop.Source?
 
         /// Reads once.
         ///
-        /// - Returns: Whether nothing is to be read any more: the end has come, the limit was passed, or it failed.
+        /// - Returns: True if reading is over: at the end, beyond the limit, or after an error.
         mutating func readPiece(upTo limit: Int) -> Bool {
             guard descriptor >= 0 else { return false }
             let count = withUnsafeTemporaryAllocation(byteCount: OutputCollector.piece, alignment: 1) {
@@ -47,7 +47,7 @@ final class OutputCollector: Sendable {
         state = Mutex(State(descriptor: descriptor))
         let source = RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: .read) {
             [weak self] _, ready in
-            // Where the kernel does not watch the pipe nothing can be read.
+            // If the kernel refuses to watch the pipe, its output cannot be read.
             if ready.isEmpty { self?.fail() } else { self?.read() }
         }
         source.label = "collects an output"
@@ -58,10 +58,10 @@ final class OutputCollector: Sendable {
 
     var data: Data { state.withLock { $0.data } }
     var hasOverflown: Bool { state.withLock { $0.hasOverflown } }
-    /// Why not all could be read, an errno; nil: all was, up to the limit.
+    /// The errno of a failed read; nil if the output was read completely, up to the limit.
     var failure: Int32? { state.withLock { $0.failure } }
 
-    /// Called when the limit is passed, on the thread of a loop.
+    /// Called when the output exceeds the limit, on the thread of a loop.
     var overflow: (@Sendable () -> Void)? {
         get { nil }
         set { state.withLock { $0.overflow = newValue } }
@@ -84,7 +84,7 @@ final class OutputCollector: Sendable {
         overflow?()
     }
 
-    /// Reads what the pipe holds, and closes it, though it may have no end yet. On any thread.
+    /// Reads the bytes in the pipe and closes it, even if it has no end yet. Any thread.
     func finishWithWhatIsThere() {
         state.withLock { _ = $0.readPiece(upTo: limit) }
         finish()
@@ -109,7 +109,7 @@ final class OutputCollector: Sendable {
     }
 }
 
-/// Passes the ends of outputs on to their child, which is made after them.
+/// Reports the ends of outputs to their child, which is made after them.
 final class OutputTracker: Sendable {
     private struct State {
         var early = 0

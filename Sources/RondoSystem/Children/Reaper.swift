@@ -1,26 +1,27 @@
 // Children that are scheduled nowhere are collected by the shared background loop (rule CH-4).
 //
-// Their pidfds are in an epoll set, which is one descriptor source of that loop: to add or to remove a child is one system
-// call on the thread that does so, and wakes no other. Where the kernel takes no pidfd into the set, or not the set into the
-// loop's, a timer of the loop looks after the children until it does.
+// Their pidfds are in an epoll set, which is one descriptor source of that loop: adding or removing a child
+// is one system call on the calling thread, and wakes no other thread. If the kernel refuses a pidfd in the
+// set, or the set in the loop's own set, a timer of the loop checks the children until it accepts them.
 
 internal import CRondoSystem
 internal import RondoCore
 internal import RondoMutex
 
-/// Collects the children that no loop of the program's has.
+/// Collects the children that no loop of the program watches.
 final class Reaper: ChildCollecting {
     private static let shared = Mutex<Reaper?>(nil)
-    /// How many children one look finds.
+    /// The most children that one call of `epoll_wait` returns.
     private static let atOnce = 64
     private static let retryInterval: TimeInterval = 0.05
 
     private struct State {
         var children: [UInt64: ChildHandle] = [:]
-        /// The children, by their objects, whose pidfds are in the set or wait to be.
+        /// The numbers of children, by object, whose pidfds are in the set or will be.
         var numbers: [ObjectIdentifier: UInt64] = [:]
         var lastNumber: UInt64 = 0
-        /// The kernel did not take them into the set, or has reported them, and they are still to be collected.
+        /// Children that the kernel did not accept in the set, or has reported, and that must still be
+        /// collected.
         var refused: Set<UInt64> = []
         var source: RunLoop.Source?
         var retry: Timer?
@@ -35,9 +36,9 @@ final class Reaper: ChildCollecting {
         self.loop = loop
     }
 
-    /// The one reaper, made with the first child.
+    /// The reaper of the process, made with the first child.
     ///
-    /// - Throws: There is no thread for it, no descriptor, or the kernel is older than Linux 5.4.
+    /// - Throws: If there is no thread or descriptor for it, or the kernel is older than Linux 5.4.
     static func existing() throws(SystemError) -> Reaper {
         try shared.withLock { shared throws(SystemError) in
             if let shared { return shared }
@@ -52,7 +53,7 @@ final class Reaper: ChildCollecting {
         }
     }
 
-    /// Has the loop watch the set.
+    /// Adds the set to the loop.
     private func listen() {
         let source = RunLoop.Source(fileDescriptor: set, keepsFile: true, interest: .read) {
             [unowned self] _, ready in
@@ -76,7 +77,7 @@ final class Reaper: ChildCollecting {
         }
         guard let number else { return }
         if !addToSet(child, number) { lookLater(after: number) }
-        // It was collected meanwhile by another thread, which has not found it here.
+        // Another thread may have collected the child before it was added here.
         if child.status != nil { forget(child) }
     }
 
@@ -89,7 +90,7 @@ final class Reaper: ChildCollecting {
         found?.withDescriptor { rondo_set_remove(set, $0) }
     }
 
-    /// - Returns: False: the kernel does not take it.
+    /// - Returns: False if the kernel does not accept the pidfd.
     private func addToSet(_ child: ChildHandle, _ number: UInt64) -> Bool {
         var isDone = true
         child.withDescriptor { isDone = rondo_set_add(set, $0, number) == 0 }
@@ -102,16 +103,16 @@ final class Reaper: ChildCollecting {
         var numbers = [UInt64](repeating: 0, count: Self.atOnce)
         let count = Int(rondo_set_ready(set, &numbers, Int32(Self.atOnce)))
         for number in numbers.prefix(count) {
-            // Collecting it takes it out of the set. One that has left may be reported once more.
+            // Collecting a child removes it from the set. A child that was removed may be reported once more.
             guard let child = state.withLock({ $0.children[number] }), child.collect() == nil else {
                 continue
             }
-            // It has ended, and a debugger that holds it is to collect it first; the set reports it only once.
+            // The child has ended, but a debugger must collect it first. The set reports it only once.
             lookLater(after: number)
         }
     }
 
-    /// Looks after a child by a timer from now on.
+    /// Checks a child by a timer from now on.
     private func lookLater(after number: UInt64) {
         state.withLock { state in
             if state.children[number] != nil { state.refused.insert(number) }
@@ -119,7 +120,7 @@ final class Reaper: ChildCollecting {
         retryLater()
     }
 
-    /// Looks after the refused children by a timer, until the kernel takes them.
+    /// Checks the refused children by a timer until the kernel accepts them.
     private func retryLater() {
         let timer = state.withLock { state -> Timer? in
             guard state.retry == nil else { return nil }

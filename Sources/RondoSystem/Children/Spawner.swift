@@ -1,25 +1,27 @@
-// From a configuration to a child: what the C code of CRondoSystem needs is laid out in C's memory, and freed when it returns.
+// Turns a configuration into a child: lays out the data for the C code of CRondoSystem in C's memory, and
+// frees them after the call.
 
 internal import CRondoSystem
 internal import Glibc
 internal import RondoCore
 
-/// A child's configuration with its descriptors chosen, ready to be spawned.
+/// A child's configuration with chosen descriptors, ready to be spawned.
 struct Spawner: Sendable {
     var program: String
     var arguments: [String]
-    /// "NAME=value" each; nil: the parent's as they are.
+    /// The variables as "NAME=value"; nil means the parent's variables, unchanged.
     var variables: [String]?
-    /// Where a program is looked for whose name has no slash; nil: where the system has its own.
+    /// The directories for a program without a slash in its name; nil means those of the system.
     var searchPath: String?
     var workingDirectory: String?
-    /// The child's descriptors, by number: those of the parent that they are made from; -1: the child has none.
+    /// The child's descriptors by number, with the descriptors of the parent that they are copied from; -1
+    /// means closed in the child.
     var descriptors: [Int32: Int32]
     var group: rondo_spawn_group
     var diesWithParent = false
     var ignoredSignals: Set<Int32> = []
 
-    /// The number and the pidfd of a child, or the failed step with its errno.
+    /// The number and the pidfd of a child, or the step that failed with its errno.
     private enum Outcome: Sendable {
         case spawned(Int32, pidfd: Int32)
         case failed(rondo_spawn_step, Int32)
@@ -47,7 +49,7 @@ struct Spawner: Sendable {
         }
     }
 
-    // MARK: - What cannot be
+    // MARK: - Validation
 
     private func check() throws(ChildError) {
         let strings = [program, workingDirectory ?? ""] + arguments + (variables ?? [])
@@ -119,17 +121,17 @@ struct Spawner: Sendable {
     /// The files that may be the program, in the order in which they are tried (rule CH-20).
     private var candidates: [String] {
         guard !program.contains("/") else { return [program] }
-        // An empty entry is the working directory, as for a shell.
+        // An empty entry means the working directory, as in a shell.
         return (searchPath ?? Self.standardPath).split(separator: ":", omittingEmptySubsequences: false).map {
             ($0.isEmpty ? "." : $0) + "/" + program
         }
     }
 
-    /// Where there is no PATH: what `confstr(_CS_PATH)` names.
+    /// The search path without PATH: that of `confstr(_CS_PATH)`.
     private static let standardPath = "/bin:/usr/bin"
 }
 
-/// An array of C's strings that ends with NULL, freed with this object.
+/// An array of C strings that ends with NULL; freed with this object.
 private final class CStrings {
     let pointer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
     private let count: Int
@@ -141,9 +143,9 @@ private final class CStrings {
         (pointer + count).initialize(to: nil)
     }
 
-    /// The same, as an array of strings that are not changed.
+    /// The same array as constant strings.
     var constantPointer: UnsafePointer<UnsafePointer<CChar>?> {
-        // Safe: the two types of pointer are the same in memory, and C's code does not write.
+        // Safe: both pointer types have the same layout, and the C code does not write.
         UnsafeRawPointer(pointer).assumingMemoryBound(to: UnsafePointer<CChar>?.self)
     }
 

@@ -1,15 +1,15 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// A thread that lives as long as the process: the kernel kills a child that is to die with its parent when the *thread*
-/// ends that has spawned it (rule CH-19).
+/// A thread that lives as long as the process. It spawns children that must die with their parent: the kernel
+/// kills them when the *thread* that spawned them ends (rule CH-19).
 final class SpawningThread: Sendable {
     private static let shared = Mutex<SpawningThread?>(nil)
 
     private let jobs = Mutex<[@Sendable () -> Void]>([])
     private let isThere = DispatchSemaphore(value: 0)
 
-    /// The answer of a job, on its way to the thread that waits for it.
+    /// The result of a job, on its way to the thread that waits for it.
     private final class Answer<Value: Sendable>: Sendable {
         let value = Mutex<Value?>(nil)
         let isThere = DispatchSemaphore(value: 0)
@@ -17,7 +17,7 @@ final class SpawningThread: Sendable {
 
     private init() {}
 
-    /// Runs `body` on the thread, which is made on first use, and waits for it.
+    /// Runs `body` on the thread, which is made on first use, and waits for its result.
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) throws(SystemError) -> Value {
         let thread = try shared.withLock { shared throws(SystemError) in
             if let shared { return shared }

@@ -7,7 +7,7 @@ extension Process {
 
     // (The functions that a subclass may override are in the class's own file.)
 
-    /// See `run()`.
+    /// Implements `run()`.
     func start() throws {
         let settings = try claim()
         let child: ChildHandle
@@ -22,17 +22,17 @@ extension Process {
         let change = state.withLock { state -> ProcessTelling.Change? in
             state.child = child
             state.telling.begin(on: loop)
-            // A handler needs no loop, unless the program has named one.
+            // A handler needs no loop, unless the program has scheduled the process.
             guard state.handler == nil || state.telling.isScheduled else { return nil }
             return state.telling.listen(for: self)
         }
         change?.apply()
-        // The child keeps the process until its end (rule PR-9).
+        // The child retains the process until its end (rule PR-9).
         child.whenEnded { [self] status in hasEnded(status) }
         child.reaper.watch(child)
     }
 
-    /// A process runs once (rule PR-2).
+    /// Marks the process as started; a process runs only once (rule PR-2).
     private func claim() throws -> ProcessSettings {
         try state.withLock { state in
             guard !state.hasStarted else {
@@ -55,7 +55,7 @@ extension Process {
         let (descriptors, null) = try settings.descriptors()
         defer { if null >= 0 { close(null) } }
         let spawner = Spawner(
-            // A path has a slash: PATH is not looked at.
+            // A path with a slash is not searched in PATH.
             program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
             variables: settings.environment.map { $0.map { "\($0)=\($1)" } },
             workingDirectory: settings.workingDirectory, descriptors: descriptors,
@@ -70,19 +70,19 @@ extension Process {
 
     // MARK: - The end
 
-    /// On the thread that has collected the child.
+    /// Called on the thread that has collected the child.
     private func hasEnded(_ status: ChildStatus) {
         let waits = state.withLock { state in
             state.status = status
             defer { state.waits = [] }
             return state.waits
         }
-        // Before the waits: a loop that waits serves the notification in the same pass.
+        // Announced before the waits end: a waiting loop posts the notification in the same pass.
         announce()
         for wait in waits { wait.end() }
     }
 
-    /// Has the end told, which is known: by the handler in the background, or by a loop.
+    /// Has the end reported: by the handler in the background, or by a loop.
     private func announce() {
         let (change, unneeded) = state.withLock { state -> (ProcessTelling.Change?, RunLoop.Source?) in
             if state.handler != nil, !state.telling.isScheduled { return (nil, state.telling.take()) }
@@ -98,12 +98,12 @@ extension Process {
         }
     }
 
-    /// A handler was set: if the child has ended, it is called soon.
+    /// Called when a handler was set: if the child has ended, the handler is called soon.
     func handlerWasSet() {
         if state.withLock({ $0.status != nil }) { announce() }
     }
 
-    /// On a loop that the process is scheduled on, in one of its modes.
+    /// Reports the end, on a loop that the process is scheduled on.
     func tell() {
         state.withLock { $0.telling.take() }?.invalidate()
         if !callHandler() {
@@ -111,34 +111,35 @@ extension Process {
         }
     }
 
-    /// - Returns: False: there is none.
+    /// - Returns: False if there is no handler.
     @discardableResult
     private func callHandler() -> Bool {
         let (handler, isOwed) = state.withLock { state in
             defer { state.owesHandler = false }
             return (state.handler.map(HandlerBox.init), state.owesHandler)
         }
-        // Two threads may announce the end, if the handler is set just then.
+        // Two threads may announce the end if the handler is set at that moment.
         if isOwed { handler?.call(self) }
         return handler != nil
     }
 
-    // MARK: - Where it is told
+    // MARK: - Scheduling
 
-    /// Has the end told on the thread of `loop`, while that runs in `mode`, in place of the loop that has started the
-    /// process (rule PR-10): the handler is called there, or the notification posted. In several modes or loops it is told
-    /// once. Any thread, before or after `run()`; after the end was told it does nothing.
+    /// Has the end reported on the thread of `loop`, while it runs in `mode`, instead of the loop that has
+    /// started the process (rule PR-10): there the handler is called or the notification posted. In several
+    /// modes or loops it is reported once. Any thread, before or after `run()`; once the end was reported, it
+    /// does nothing.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
             guard state.telling.schedule(in: loop, mode), state.child != nil else { return (nil, nil) }
-            // After the end there is a source as long as the end is to be told.
+            // After the end there is a source only while the end has not been reported.
             guard state.status == nil || state.telling.source != nil else { return (nil, nil) }
             return (state.telling.take(), state.telling.listen(for: self))
         }
         move(from: old, to: change)
     }
 
-    /// Takes back what `schedule(in:forMode:)` said.
+    /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
             guard state.telling.unschedule(from: loop, mode), state.telling.source != nil else {
@@ -157,7 +158,7 @@ extension Process {
         if isOwed || state.withLock({ $0.status != nil }) { change.signal() }
     }
 
-    /// Why its end was not told. Any thread may ask.
+    /// Why the end was not reported. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         let (child, status, source, handler) = state.withLock {
             ($0.child, $0.status, $0.telling.source, $0.handler != nil)
@@ -177,7 +178,7 @@ extension Process {
 
     // MARK: - Waiting
 
-    /// See `waitUntilExit()`.
+    /// Implements `waitUntilExit()`.
     func wait() {
         guard let child = state.withLock({ $0.child }) else { return }
         let loop = RunLoop.currentLoop()
@@ -186,9 +187,9 @@ extension Process {
             if state.status == nil { state.waits.append(wait) }
             return state.status != nil
         }
-        // The thread of a loop that cannot run any more waits by itself.
+        // If the thread's loop cannot run any more, block the thread.
         if !hasEnded, !wait.run(loop, in: .default) { _ = child.wait() }
-        // Handlers on this very loop are called before this returns.
+        // Handlers on this very loop are called before this function returns.
         let isTold = state.withLock {
             $0.telling.source?.isSignalled ?? false && $0.telling.isServed(by: loop)
         }
@@ -197,9 +198,9 @@ extension Process {
 
     // MARK: - Signals
 
-    /// See `terminate()` and its kin.
+    /// Implements `terminate()` and the like.
     ///
-    /// - Returns: Whether the child has got it.
+    /// - Returns: True if the child has got the signal.
     @discardableResult
     func send(_ number: Int32, _ name: String) -> Bool {
         guard let child = state.withLock({ $0.child }) else {

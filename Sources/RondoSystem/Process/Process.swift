@@ -1,38 +1,41 @@
 public import RondoCore
 internal import RondoMutex
 
-/// Another program, run as a child of this one: Foundation's `Process`, on Rondo's run loops.
+/// Another program, run as a child of this one: Foundation's `Process` on Rondo's run loops.
 ///
-/// `run()` starts it. Its end is told once: to `terminationHandler` on a queue in the background, or, where there is no
-/// handler, by `didTerminateNotification` on the thread that has called `run()`, while that thread's loop runs in the default
-/// mode (rules PR-6 to PR-8); `schedule(in:forMode:)` moves both to the loops and modes that a program likes.
-/// `waitUntilExit()` runs the calling thread's loop meanwhile: timers, streams and connections in the default mode go on.
+/// `run()` starts it. Its end is reported once: by `terminationHandler` on a queue in the background, or,
+/// without a handler, by `didTerminateNotification` on the thread that called `run()`, while that thread's
+/// loop runs in the default mode (rules PR-6 to PR-8). `schedule(in:forMode:)` moves both to other loops and
+/// modes. `waitUntilExit()` runs the calling thread's loop meanwhile: timers, streams and connections in the
+/// default mode go on.
 ///
-/// The child's end is that of its own process, whatever its children keep open. It is collected as soon as it ends: no
-/// zombie stays. The child has a process group of its own, no blocked signal, and of this process's descriptors only those
-/// that it was given. A `Process` runs once. Any thread may use it.
+/// The end is that of the child's own process, even if its children keep outputs open. The child is collected
+/// as soon as it ends, so that no zombie stays. It has a process group of its own, no blocked signals, and
+/// only the descriptors that it was given. A `Process` runs once. Any thread may use it.
 ///
-/// Linux 5.4 or later. The counterpart of `NSTask`; `Child` is the same with more to choose.
+/// Linux 5.4 or later. The counterpart of `NSTask`; `Child` offers more options.
 open class Process: NSObject, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: its own properties are behind the lock.
 
     public typealias TerminationReason = Foundation.Process.TerminationReason
 
-    /// Posted when a process without a handler has ended; the object is the process, there is no userInfo.
+    /// Posted when a process without a handler has ended; the object is the process, and there is no
+    /// userInfo.
     ///
-    /// It comes on the thread that has called `run()`, while that thread's loop runs in the default mode, or where the process
-    /// was scheduled. Of processes whose starting threads run no loop the last 1,000 ends are kept, in the whole program.
+    /// It is posted on the thread that called `run()`, while that thread's loop runs in the default mode, or
+    /// in the loops and modes in which the process was scheduled. For threads that never run their loop, the
+    /// last 1,000 notifications of the program are kept.
     public static let didTerminateNotification = Foundation.Process.didTerminateNotification
 
     struct State {
         var settings = ProcessSettings()
         var handler: (@Sendable (Process) -> Void)?
-        /// The handler was set, and not called since.
+        /// The handler was set and has not been called since.
         var owesHandler = false
-        /// `run()` was called, and has not failed.
+        /// `run()` was called and has not failed.
         var hasStarted = false
         var child: ChildHandle?
-        /// The child has ended, and everything that asks this process knows.
+        /// Set once the child has ended and this process can report it.
         var status: ChildStatus?
         var suspensions = 0
         var waits: [LoopWait] = []
@@ -43,7 +46,7 @@ open class Process: NSObject, @unchecked Sendable {
 
     public override init() { super.init() }
 
-    // MARK: - What is run
+    // MARK: - Program and surroundings
 
     private subscript<Value>(setting: any WritableKeyPath<ProcessSettings, Value> & Sendable) -> Value {
         get { state.withLock { Unguarded($0.settings[keyPath: setting]) }.value }
@@ -53,9 +56,9 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// The program's file. To set nil or a URL that is no file traps.
+    /// The file of the program. Setting nil, or a URL that is no file URL, traps.
     ///
-    /// A property that is set after `run()` has no effect on the child, here and below (rule PR-2).
+    /// Like the properties below, it has no effect on the child if it is set after `run()` (rule PR-2).
     open var executableURL: URL? {
         get { self[\.executableURL] }
         set {
@@ -66,19 +69,19 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// What follows the program's path, which is its first argument.
+    /// The arguments after the program's path.
     open var arguments: [String]? {
         get { self[\.arguments] }
         set { self[\.arguments] = newValue }
     }
 
-    /// The child's environment; nil: this process's at the start.
+    /// The environment of the child; nil means that of this process at the start.
     open var environment: [String: String]? {
         get { self[\.environment] }
         set { self[\.environment] = newValue }
     }
 
-    /// The directory that the child begins in; at first, and after setting nil, this process's. Nil while
+    /// The working directory of the child; at first, and after nil was set, that of this process. Nil if
     /// `currentDirectoryPath` is empty, which means the same.
     open var currentDirectoryURL: URL? {
         get { directory.isEmpty ? nil : URL(fileURLWithPath: directory, isDirectory: true) }
@@ -92,9 +95,11 @@ open class Process: NSObject, @unchecked Sendable {
 
     private var directory: String { self[\.currentDirectory] ?? FileManager.default.currentDirectoryPath }
 
-    /// Where the child reads: a `Pipe`, a `FileHandle`, or nil for nothing, `/dev/null`. At first this process's own.
+    /// The child's standard input: a `Pipe`, a `FileHandle`, or nil for `/dev/null`. At first that of this
+    /// process.
     ///
-    /// Of a pipe the child's end is closed in this process by `run()`; a file handle is left alone (rule PR-17).
+    /// `run()` closes the child's end of a pipe in this process; it does not close a file handle
+    /// (rule PR-17).
     open var standardInput: Any? {
         get { self[\.standardInput] }
         set {
@@ -103,7 +108,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Where the child writes; see `standardInput`.
+    /// The child's standard output; see `standardInput`.
     open var standardOutput: Any? {
         get { self[\.standardOutput] }
         set {
@@ -112,7 +117,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Where the child writes what went wrong; see `standardInput`.
+    /// The child's standard error; see `standardInput`.
     open var standardError: Any? {
         get { self[\.standardError] }
         set {
@@ -127,7 +132,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Kept for the program; Linux's scheduler does not use it.
+    /// Kept, without effect: Linux's scheduler does not use it.
     open var qualityOfService: QualityOfService {
         get { self[\.qualityOfService] }
         set { self[\.qualityOfService] = newValue }
@@ -145,17 +150,19 @@ open class Process: NSObject, @unchecked Sendable {
         set { self[\.currentDirectory] = newValue }
     }
 
-    // MARK: - What has become of it
+    // MARK: - State
 
-    /// Whether the child runs. False before `run()`, and when the end is told (rule PR-5).
+    /// Whether the child runs. False before `run()`, and when the end is reported (rule PR-5).
     open var isRunning: Bool { state.withLock { $0.child != nil && $0.status == nil } }
 
-    /// The child's number; 0 before `run()`.
+    /// The child's process number; 0 before `run()`.
     open var processIdentifier: Int32 { state.withLock { $0.child?.processIdentifier ?? 0 } }
 
-    /// The exit code, or the number of the signal that has ended the child (rule PR-4). To read it before the end traps.
+    /// The exit code, or the number of the signal that ended the child (rule PR-4). Reading it before the end
+    /// traps.
     ///
-    /// 255 where another part of the program has collected the child, or ignores SIGCHLD: see `Child.Status.unknown`.
+    /// It is 255 if another part of the program collected the child, or ignores SIGCHLD: see
+    /// `Child.Status.unknown`.
     public var terminationStatus: Int32 {
         switch statusAfterTheEnd("terminationStatus") {
         case .exited(let code): code
@@ -164,7 +171,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Whether the child has exited, or a signal has ended it. To read it before the end traps.
+    /// Whether the child exited or was ended by a signal. Reading it before the end traps.
     public var terminationReason: TerminationReason {
         switch statusAfterTheEnd("terminationReason") {
         case .exited, .unknown: .exit
@@ -181,10 +188,11 @@ open class Process: NSObject, @unchecked Sendable {
                 : "Process.\(name) was asked for before run().")
     }
 
-    // MARK: - How its end is told
+    // MARK: - Report of the end
 
-    /// Called once when the child has ended, on a queue in the background, or where the process was scheduled. Set after the
-    /// end it is called soon (rule PR-6). As long as there is one, no notification is posted (rule PR-7).
+    /// Called once when the child has ended, on a queue in the background, or in the loops and modes in which
+    /// the process was scheduled. If it is set after the end, it is called soon (rule PR-6). With a handler
+    /// no notification is posted (rule PR-7).
     open var terminationHandler: (@Sendable (Process) -> Void)? {
         get { state.withLock { $0.handler.map(HandlerBox.init) }?.call }
         set {
@@ -201,12 +209,13 @@ open class Process: NSObject, @unchecked Sendable {
 
     /// Starts the program, and returns when it runs.
     ///
-    /// - Throws: An error of `NSCocoaErrorDomain` as Foundation throws it, with the path under `NSFilePathErrorKey` and the
-    ///   errno in the underlying error: the program or the directory is not there or may not be used, or the kernel gives no
-    ///   process. Nothing is told then, and the process may be run again (rule PR-3).
+    /// - Throws: An error of `NSCocoaErrorDomain` as Foundation's `Process` throws it, with the path under
+    ///   `NSFilePathErrorKey` and the errno in the underlying error: the program or directory does not exist
+    ///   or may not be used, or the kernel has no process for it. Then nothing is reported, and the process
+    ///   may be run again (rule PR-3).
     open func run() throws { try start() }
 
-    /// As `run()`; what that throws traps here.
+    /// Starts the program as `run()` does, but traps on an error.
     @available(*, deprecated, renamed: "run")
     open func launch() {
         do {
@@ -216,7 +225,9 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Starts a program, and returns its process.
+    /// Starts a program and returns its process; see the properties for the parameters.
+    ///
+    /// - Throws: As `run()`.
     @discardableResult
     open class func run(
         _ url: URL, arguments: [String], terminationHandler: (@Sendable (Process) -> Void)? = nil
@@ -240,35 +251,38 @@ open class Process: NSObject, @unchecked Sendable {
 
     // MARK: - Waiting
 
-    /// Returns when the child has ended; until then it runs the calling thread's loop in the default mode (rules PR-11 to
-    /// PR-15).
+    /// Returns when the child has ended; until then runs the calling thread's loop in the default mode
+    /// (rules PR-11 to PR-15).
     ///
-    /// Timers, streams and other members of that mode are served meanwhile, and no others; `stop()` does not end it. Where
-    /// the notification is posted on this thread in the default mode, it is posted before this returns; for a handler, and
-    /// for the end of the outputs, it does not wait. At once if the child has ended, or `run()` was not called.
+    /// Timers, streams and other members of that mode are served meanwhile, and no others; `stop()` does not
+    /// end the wait. If the notification is to be posted on this thread in the default mode, it is posted
+    /// before this returns. It does not wait for the handler, or for the end of the outputs. Returns at once
+    /// if the child has ended, or `run()` was not called.
     open func waitUntilExit() { wait() }
 
     // MARK: - Signals
 
-    /// Sends SIGINT to the child alone. After its end it does nothing; before `run()` it traps (rule PR-18).
+    /// Sends SIGINT to the child alone. Does nothing after the child's end; traps before `run()`
+    /// (rule PR-18).
     open func interrupt() { send(SIGINT, "interrupt") }
 
-    /// Sends SIGTERM to the child alone. After its end it does nothing; before `run()` it traps (rule PR-18).
+    /// Sends SIGTERM to the child alone. Does nothing after the child's end; traps before `run()`
+    /// (rule PR-18).
     open func terminate() { send(SIGTERM, "terminate") }
 
-    /// Stops the child (SIGSTOP) until each `suspend()` was followed by a `resume()`.
+    /// Stops the child (SIGSTOP) until `resume()` has been called once for each `suspend()`.
     ///
-    /// - Returns: Whether the child was there.
+    /// - Returns: False if the child has ended.
     open func suspend() -> Bool {
         guard send(SIGSTOP, "suspend") else { return false }
         state.withLock { $0.suspensions += 1 }
         return true
     }
 
-    /// Takes back one `suspend()`; the last one has the child go on (SIGCONT). One without a `suspend()` before it sends
-    /// nothing, and counts for a later one, as in Foundation's `Process`.
+    /// Undoes one `suspend()`; the last one lets the child continue (SIGCONT). A call without a `suspend()`
+    /// before it sends nothing, and counts for a later one, as in Foundation's `Process`.
     ///
-    /// - Returns: False: the child was to go on, and is not there any more.
+    /// - Returns: False if the child should continue but has ended.
     open func resume() -> Bool {
         let isLast = state.withLock { $0.suspensions == 1 }
         guard !isLast || send(SIGCONT, "resume") else { return false }
@@ -286,7 +300,7 @@ private struct Unguarded<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 }
 
-/// A struct, since a bare closure that a lock's closure returns is wrapped in another one.
+/// A struct, because a closure that is returned from a lock's closure would be wrapped in another one.
 struct HandlerBox: Sendable {
     let call: @Sendable (Process) -> Void
 }

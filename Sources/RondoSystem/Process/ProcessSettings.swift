@@ -1,24 +1,25 @@
 internal import RondoCore
 
-/// What a `Process` is to run, and with what.
+/// The program, arguments and standard files of a `Process`.
 ///
-/// `@unchecked Sendable`: a value behind the lock of its process. The standard files are pipes and file handles of
-/// Foundation's, which is `Sendable` itself in both cases.
+/// `@unchecked Sendable`: a value behind the lock of its process. The standard files are Foundation's pipes
+/// or file handles, and both classes are Sendable.
 struct ProcessSettings: @unchecked Sendable {
     var executableURL: URL?
     var arguments: [String]?
     var environment: [String: String]?
-    /// Nil, or empty: the parent's at the start.
+    /// Nil or empty means the parent's directory at the start.
     var currentDirectory: String?
     var standardInput: Any? = FileHandle.standardInput
     var standardOutput: Any? = FileHandle.standardOutput
     var standardError: Any? = FileHandle.standardError
     var qualityOfService = QualityOfService.default
 
-    /// The directory that the child enters; nil: it stays in its parent's.
+    /// The working directory of the child; nil means that of its parent.
     var workingDirectory: String? { currentDirectory.flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The descriptors for the child, and the one of `/dev/null` that was opened for them, which the caller closes.
+    /// The descriptors for the child, and the descriptor of `/dev/null` that was opened for them; the caller
+    /// closes the latter.
     func descriptors() throws -> (descriptors: [Int32: Int32], toClose: Int32) {
         var null: Int32 = -1
         func number(of file: Any?, isInput: Bool) throws -> Int32 {
@@ -39,7 +40,7 @@ struct ProcessSettings: @unchecked Sendable {
                 STDOUT_FILENO: try number(of: standardOutput, isInput: false),
                 STDERR_FILENO: try number(of: standardError, isInput: false),
             ]
-            // Foundation's mark of a handle that was closed.
+            // Foundation marks a closed handle by a negative descriptor.
             guard descriptors.values.allSatisfy({ $0 >= 0 }) else {
                 throw NSError.ofProcess(EBADF, path: nil)
             }
@@ -59,7 +60,7 @@ struct ProcessSettings: @unchecked Sendable {
 }
 
 extension NSError {
-    /// The error that Foundation's `Process` throws for an errno: of Cocoa's domain, with the path and the errno in it.
+    /// The error that Foundation's `Process` throws for an errno: in Cocoa's domain, with path and errno.
     static func ofProcess(_ code: Int32, path: String?, description: String? = nil) -> NSError {
         let cocoa: CocoaError.Code =
             switch code {
@@ -77,7 +78,7 @@ extension NSError {
         return NSError(domain: NSCocoaErrorDomain, code: cocoa.rawValue, userInfo: info)
     }
 
-    /// Foundation finds no program where a folder is.
+    /// Foundation does not accept a folder as a program.
     private static func isDirectory(_ path: String?) -> Bool {
         var isDirectory: ObjCBool = false
         return path.map { FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) } ?? false

@@ -1,6 +1,7 @@
 internal import RondoCore
 
-/// Where the end of a process is told: on the loop of the thread that has started it, or where it was scheduled.
+/// The loop and modes on which the end of a process is reported: those of the starting thread, or those that
+/// the program has scheduled it in.
 struct ProcessTelling: Sendable {
     fileprivate struct Place: Sendable, Equatable {
         let loop: RunLoop
@@ -14,20 +15,20 @@ struct ProcessTelling: Sendable {
     /// The default mode of the starting thread.
     private var launching: Place?
     private var scheduled: [Place] = []
-    /// In the modes from the start to the end, so that a loop has something to wait for.
+    /// In the modes from the start to the end, so that a run of the loop does not return at once.
     private(set) var source: RunLoop.Source?
 
     var isScheduled: Bool { !scheduled.isEmpty }
 
-    /// Whether `source` would be served by a run of the default mode of `loop`.
+    /// True if a run of the default mode of `loop` would serve `source`.
     func isServed(by loop: RunLoop) -> Bool { source.map { loop.contains($0, forMode: .default) } ?? false }
 
     private var places: [Place] { scheduled.isEmpty ? launching.map { [$0] } ?? [] : scheduled }
 
-    /// The process was started on the thread of `loop`.
+    /// Notes that the process was started on the thread of `loop`.
     mutating func begin(on loop: RunLoop) { launching = Place(loop: loop, mode: .default) }
 
-    /// - Returns: False: it is there already.
+    /// - Returns: False if the process is scheduled there already.
     mutating func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let place = Place(loop: loop, mode: mode)
         guard !scheduled.contains(place) else { return false }
@@ -35,7 +36,7 @@ struct ProcessTelling: Sendable {
         return true
     }
 
-    /// - Returns: False: it is not there.
+    /// - Returns: False if the process is not scheduled there.
     mutating func unschedule(from loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let place = Place(loop: loop, mode: mode)
         guard let index = scheduled.firstIndex(of: place) else { return false }
@@ -43,21 +44,22 @@ struct ProcessTelling: Sendable {
         return true
     }
 
-    /// The source, which calls `tell`, and what has to be done with it without a lock.
+    /// The source, which calls `tell`, and the changes to make with it after the lock.
     struct Change: Sendable {
         let source: RunLoop.Source
         fileprivate let added: [Place]
 
         func apply() {
             for place in added { place.loop.addUnwatched(source, forMode: place.mode) }
-            // The threads of all these loops have ended: the end of the process is not told any more.
+            // The threads of all these loops have ended, so that the end cannot be reported.
             source.releaseUnlessScheduled()
         }
 
         func signal() { source.signalAndWakeUp() }
     }
 
-    /// Makes the source where there is none, for all places. As long as it is in one, it keeps the process (rule PR-9).
+    /// Makes the source, if there is none, for all places. As long as the source is in a mode, it retains the
+    /// process (rule PR-9).
     mutating func listen(for process: Process) -> Change {
         if let source { return Change(source: source, added: places) }
         let link = SourceLink()
@@ -71,24 +73,24 @@ struct ProcessTelling: Sendable {
         return Change(source: made, added: places)
     }
 
-    /// The source, which is not needed any more.
+    /// Removes the source, which is not needed any more.
     mutating func take() -> RunLoop.Source? { source.take() }
 }
 
-/// What a source's own callbacks refer to it by.
+/// The reference of a source's callbacks to the source.
 ///
-/// `@unchecked Sendable`: a weak reference, set once before the source is anywhere.
+/// `@unchecked Sendable`: a weak reference that is set once, before the source is in any loop.
 final class SourceLink: @unchecked Sendable {
     weak var source: RunLoop.Source?
 }
 
 extension RunLoop.Source {
-    /// Lets go of the object that the source keeps while it is in some mode: it is in none any more.
+    /// Releases the object that the source retains while it is in a mode, if it is in none any more.
     func releaseUnlessScheduled() {
         guard !isScheduled else { return }
         let kept = attachment
         attachment = nil
-        // Not released under the lock of the source.
+        // Released after the lock of the source.
         withExtendedLifetime(kept) {}
     }
 }
