@@ -1,4 +1,4 @@
-/// Ends the command with a sentence on standard error.
+/// An error that ends the command with a sentence on standard error.
 struct CommandFailure: Error {
     var message: String
     var status = ExitStatus.failed
@@ -8,7 +8,7 @@ struct CommandFailure: Error {
         self.status = status
     }
 
-    /// The command line asks for what makes no sense.
+    /// The command line is invalid.
     static func usage(_ message: String) -> CommandFailure {
         CommandFailure(message, status: ExitStatus.badUsage)
     }

@@ -36,7 +36,7 @@ struct Demo: ParsableCommand {
         var plan = ScrollingDemo.Plan(
             url: server.url.appendingPathComponent("bytes"), size: size.bytes, rate: rate.bytes)
         plan.span = span
-        // Half of the time is tracking; the rest is for a machine that has other things to do.
+        // Half of the time is tracking; the rest of the limit is for a busy machine.
         plan.limit = 20 + 4 * Double(size.bytes) / Double(rate.bytes)
 
         let report: ScrollingReport

@@ -2,10 +2,10 @@ import ArgumentParser
 import Rondo
 import RondoLab
 
-/// `rondo fetch`: loads through `URLConnection`, by curl's options.
+/// `rondo fetch`: loads through `URLConnection`, with curl's options.
 ///
-/// Its command line is curl's, which no parser of another grammar reads: `-ofile`, `-C -`, options that repeat, and `-o`s
-/// that belong to the URLs beside them. `FetchOption.all` says what there is.
+/// The grammar of curl's command line is not that of ArgumentParser: `-ofile`, `-C -`, repeated options, and
+/// `-o`s that belong to neighbouring URLs. `FetchOption.all` lists the options.
 struct Fetch: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Load URLs through URLConnection, on a run loop of its own, by curl's options.",
@@ -19,8 +19,8 @@ struct Fetch: ParsableCommand {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// - Returns: The status to exit with.
-    /// - Throws: `CommandFailure` for a command line that makes no sense.
+    /// - Returns: The exit status.
+    /// - Throws: `CommandFailure` if the command line is invalid.
     static func run(_ arguments: [String]) throws -> Int32 {
         let commandLine: FetchCommandLine
         do {

@@ -25,7 +25,7 @@ struct Lab: ParsableCommand {
                 terminal.write(
                     "\(terminal.tinted(experiment.name.padded(width), .accent))  \(experiment.title)\n")
             }
-            // For people; what reads the list by program wants lines of one kind.
+            // Only for people: programs that read the list expect lines of one kind.
             if terminal.isTerminal {
                 terminal.write(
                     "\nNew to run loops? Begin with: rondo lab run \(Experiment.all[0].name) --quiz\n")

@@ -4,14 +4,13 @@ import RondoLab
 
 /// The command `rondo`.
 ///
-/// All of it is synchronous: an asynchronous `main` would run away from the main thread, whose run loop
-/// the demo uses.
+/// It is synchronous: an asynchronous `main` would leave the main thread, whose run loop the demo uses.
 @main
 struct RondoTool: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rondo",
         abstract: "Loads URLs over a run loop with named modes, and shows what modes are for.",
-        // The whole of it takes a look at the system, and is made when it is asked for.
+        // The full version text examines the system, so it is made only on request.
         version: rondoVersion,
         subcommands: [Fetch.self, Serve.self, Demo.self, Lab.self, Trace.self])
 
@@ -33,9 +32,9 @@ struct RondoTool: ParsableCommand {
         }
     }
 
-    /// What concerns `rondo fetch`, whose command line is curl's and none of ArgumentParser's.
+    /// Handles `rondo fetch`, whose command line is curl's and not ArgumentParser's.
     ///
-    /// - Returns: False: it concerns something else.
+    /// - Returns: False if the arguments are for something else.
     private static func answerForFetch(_ words: [String]) throws -> Bool {
         switch words.first {
         case "fetch":
@@ -53,8 +52,8 @@ struct RondoTool: ParsableCommand {
         return true
     }
 
-    /// Bad usage is 2 here, as of most commands, where ArgumentParser says 64. Help and version go out as
-    /// ever.
+    /// Exits with 2 for an invalid command line, as most commands do; ArgumentParser's status is 64. Help and
+    /// version exit as usual.
     private static func exitForUsage(_ error: any Error) -> Never {
         guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
         Terminal.standardError.write(fullMessage(for: error) + "\n")

@@ -1,10 +1,10 @@
 import Rondo
 import RondoLab
 
-/// Where a command writes what it has made.
+/// Writes the output of a command to a file.
 enum OutputFile {
-    /// Fails where one of `paths` cannot be written to, so that nothing is made that would be lost then. nil and `-`,
-    /// standard output, can always be.
+    /// Throws if one of `paths` cannot be written, so that a command does no work whose result would be lost.
+    /// Nil and `-`, standard output, can always be written.
     static func check(_ paths: String?...) throws {
         for path in paths.compactMap(\.self) where path != "-" { try check(path) }
     }
@@ -24,7 +24,7 @@ enum OutputFile {
         throw CommandFailure("cannot write \(path): \(isReplaced ? "\(written): " : "")\(reason)")
     }
 
-    /// Writes all of `text` to the file at `path`, in place of what was there; `-` is standard output.
+    /// Writes all of `text` to the file at `path` and replaces its content; `-` is standard output.
     static func write(_ text: String, to path: String) throws {
         if path == "-" {
             Terminal.standardOutput.write(text)
@@ -33,12 +33,12 @@ enum OutputFile {
         try write(Array(text.utf8), to: path)
     }
 
-    /// As above; bytes are for files only.
+    /// Writes bytes as above, but only to files.
     static func write(_ bytes: [UInt8], to path: String) throws {
         var status = stat()
         let isDevice = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
         do {
-            // A pipe, /dev/null or another file that is not regular is written to, not replaced.
+            // A pipe, /dev/null or other special file is written to and not replaced.
             try Data(bytes).write(to: URL(fileURLWithPath: path), options: isDevice ? [] : .atomic)
         } catch {
             throw CommandFailure("cannot write \(path): \(error.localizedDescription)")

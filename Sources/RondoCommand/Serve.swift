@@ -3,7 +3,7 @@ import Rondo
 import RondoLab
 import RondoMutex
 
-/// `rondo serve`: a folder over HTTP or HTTPS, for trying downloads, resuming and caches on one machine.
+/// `rondo serve`: serves a folder over HTTP or HTTPS, to try downloads, resuming and caches on one machine.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
@@ -98,23 +98,24 @@ struct Serve: ParsableCommand {
         }
     }
 
-    // MARK: - Its end
+    // MARK: - The end
 
-    /// What a signal, or the end of standard input, asks for.
+    /// The end that a signal, or the end of standard input, requests.
     private final class End: Sendable {
         private let loop = RunLoop.current
         private let state = Mutex(false)
 
         var isRequested: Bool { state.withLock { $0 } }
 
-        /// Any thread. A second time ends the process at once: the first may wait for a disk.
+        /// Requests the end. Any thread. A second call ends the process at once, because the first may wait
+        /// for a disk.
         func request() {
             let isSecond = state.withLock { isRequested in
                 defer { isRequested = true }
                 return isRequested
             }
             if isSecond { _exit(ExitStatus.ended(by: SIGINT)) }
-            // Not `stop()` alone, which does nothing to a loop that is about to run.
+            // `stop()` alone has no effect on a loop that is about to run.
             loop.perform { RunLoop.current.stop() }
         }
     }
@@ -134,7 +135,7 @@ struct Serve: ParsableCommand {
     }
 }
 
-/// What the server says when it listens.
+/// The text that the server prints when it listens.
 enum ServeGreeting {
     static func text(bind: String, port: Int, _ certificate: ServerCertificate?) -> String {
         let url = url(bind: bind, port: port, isSecure: certificate != nil)
@@ -155,7 +156,7 @@ enum ServeGreeting {
             """
     }
 
-    /// What clients may call the server, for the certificate.
+    /// The names that clients may use for the server, for the certificate.
     static func names(bind: String) -> [String] {
         var names = ["localhost", "127.0.0.1", "::1"]
         if isAny(bind) {

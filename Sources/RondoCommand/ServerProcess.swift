@@ -1,13 +1,13 @@
 import Rondo
 import RondoLab
 
-/// `rondo serve` as a process of its own, which ends with this one: its standard input is a pipe of ours.
+/// `rondo serve` as a process that ends with this one: its standard input is a pipe from this process.
 final class ServerProcess {
     let url: URL
     private let process = Process()
     private let input = Pipe()
 
-    /// Starts a server on a free port and waits until it listens.
+    /// Starts a server on a free port, and waits until it listens.
     init(size: Int, rate: Int) throws {
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -36,7 +36,7 @@ final class ServerProcess {
         try? input.fileHandleForWriting.close()  // Closed already: then there is nothing to do.
     }
 
-    /// The URL in `listening on URL`, the server's first line.
+    /// The URL in the server's first line, `listening on URL`.
     private static func address(from output: FileHandle) -> URL? {
         var text = ""
         while !text.contains("\n") {

@@ -1,15 +1,15 @@
 import Rondo
 
-/// Signals as a thread sees them that waits for them, so that nothing has to be done inside a handler.
+/// Receives signals on a waiting thread, so that no code must run in a signal handler.
 enum Signals {
-    /// From now on SIGINT and SIGTERM are handed to `handler`, on a thread of its own, one at a time.
+    /// From now on calls `handler` for SIGINT and SIGTERM, on a thread of its own, one signal at a time.
     ///
-    /// Call it before other threads are made: they inherit that the signals are blocked.
+    /// Call it before other threads are made: they inherit the mask that blocks the signals.
     static func onInterruption(_ handler: @escaping @Sendable (Int32) -> Void) {
         handle([SIGINT, SIGTERM], handler)
     }
 
-    /// As above, for the signals of `numbers`.
+    /// As above, for the signals in `numbers`.
     static func handle(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
         var set = sigset_t()
         sigemptyset(&set)
@@ -25,12 +25,12 @@ enum Signals {
                 }
             }
         } catch {
-            // No thread waits for them: they end the program, as they do by themselves.
+            // Without a waiting thread, the signals must end the program as they do by default.
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
         }
     }
 
-    /// A reader that has gone shall be an error of `write`, not the end of the process.
+    /// A closed reader becomes an error of `write` instead of ending the process.
     static func ignoreBrokenPipes() {
         signal(SIGPIPE, SIG_IGN)
     }

@@ -1,12 +1,13 @@
 import Rondo
 
-/// The descriptors 0, 1 and 2, one of which may be closed where the command is started (`rondo … >&-`).
+/// The descriptors 0, 1 and 2, any of which may be closed when the command is started (`rondo … >&-`).
 enum StandardDescriptors {
-    /// Puts something in the place of those that are closed, on which reading and writing fail as before. Or else the
-    /// next file or connection that is opened would have the number, and get text that is meant for a person.
+    /// Opens a replacement for each closed descriptor, on which reading or writing fails as before. Otherwise
+    /// the next file or connection would get that number, and receive text that is meant for a person.
     static func fill() {
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
-            // The lowest number that is free is this one. The direction is the one that is of no use.
+            // `open` returns the lowest free number, which is this one. The file is opened in the useless
+            // direction.
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }

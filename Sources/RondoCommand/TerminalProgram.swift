@@ -1,18 +1,18 @@
 import Rondo
 import RondoMutex
 
-/// A program that runs in this one's stead, on the same terminal: of this one's process group, so that it may read from
-/// the terminal and gets the signals of its keys.
+/// A program that runs in place of this one on the same terminal. It is in the process group of this one, so
+/// that it may read from the terminal and gets the signals of its keys.
 enum TerminalProgram {
     /// Runs a program to its end.
     ///
-    /// Meanwhile this process ignores Ctrl-C and Ctrl-\, which the terminal sends to both, and hands on SIGTERM and
-    /// SIGHUP, which may be for this one alone. Ctrl-Z stops both, as the shell expects.
+    /// Meanwhile this process ignores Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
+    /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
     ///
     /// - Parameters:
-    ///   - name: A path, or a name that is looked for in the folders of `PATH`.
-    ///   - environment: All of it.
-    /// - Returns: Its exit status, as a shell has it.
+    ///   - name: A path, or a name that is searched in the folders of `PATH`.
+    ///   - environment: The whole environment of the program.
+    /// - Returns: The exit status, as a shell reports it.
     static func run(_ name: String, arguments: [String], environment: [String: String]) throws -> Int32 {
         let running = Mutex<pid_t?>(nil)
         // Before the start, so that no signal comes in between.
@@ -25,7 +25,8 @@ enum TerminalProgram {
             running = child
             return child
         }
-        // The process remains until it is waited for below, so that its number cannot be another's when it gets a signal.
+        // The process is collected below, so that its number cannot belong to another process when it gets a
+        // signal.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         running.withLock { $0 = nil }
@@ -41,7 +42,7 @@ enum TerminalProgram {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // What this process ignores or blocks is not for the program to inherit.
+        // The program must not inherit the signals that this process ignores or blocks.
         var (blocked, byDefault) = (sigset_t(), sigset_t())
         sigemptyset(&blocked)
         sigemptyset(&byDefault)
@@ -59,7 +60,7 @@ enum TerminalProgram {
         return child
     }
 
-    /// With the statuses that a shell has for a program that is not found, or is found and cannot be run.
+    /// A failure with the status that a shell reports for a program that is not found, or cannot be run.
     private static func failure(of name: String, error: Int32) -> CommandFailure {
         switch error {
         case ENOENT: CommandFailure("\(name): there is no such program", status: 127)

@@ -3,7 +3,7 @@ import Rondo
 import RondoLab
 import RondoTrace
 
-/// `rondo trace`: what the run loops of any program that uses Rondo do.
+/// `rondo trace`: records the run loops of any program that uses Rondo.
 struct Trace: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trace",
@@ -52,7 +52,7 @@ struct Trace: ParsableCommand {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// A new folder for the recording, which other users cannot write to.
+    /// Makes a folder for the recording that other users cannot write to.
     private static func makeFolder() throws -> String {
         var template = Array(
             (NSTemporaryDirectory() as NSString).appendingPathComponent("rondo-trace-XXXXXX").utf8CString)

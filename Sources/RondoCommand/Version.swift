@@ -1,7 +1,7 @@
 internal import CRondoOpenSSL
 internal import Rondo
 
-/// What `rondo --version` says: what a report of a bug has to hold.
+/// The output of `rondo --version`: the facts that a bug report needs.
 enum Version {
     static var text: String {
         let system = ProcessInfo.processInfo.operatingSystemVersionString

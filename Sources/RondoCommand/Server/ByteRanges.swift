@@ -1,17 +1,17 @@
 import RondoHTTP
 
-/// Which part of a representation is asked for (RFC 9110, section 14).
+/// The part of a representation that a request asks for (RFC 9110, section 14).
 enum RangeChoice: Equatable {
-    /// All of it: nothing else is asked for, or in a way that a server should not follow.
+    /// The whole: the request has no Range field, or one that a server should ignore.
     case whole
-    /// These parts, at least one, none of which is empty, in the order in which they were asked for.
+    /// These parts: at least one, none of them empty, in the order of the request.
     case parts([Range<Int>])
-    /// None of the bytes asked for is there.
+    /// The representation has none of the requested bytes.
     case unsatisfiable
 
     /// - Parameters:
-    ///   - field: The value of the field Range; nil if there is none.
-    ///   - size: How many bytes the representation has.
+    ///   - field: The value of the Range field; nil if there is none.
+    ///   - size: The size of the representation in bytes.
     init(field: String?, size: Int) {
         guard let field, let specifiers = Self.specifiers(field) else {
             self = .whole
@@ -19,7 +19,7 @@ enum RangeChoice: Equatable {
         }
         let parts = specifiers.compactMap { $0.range(in: size) }
         if parts.isEmpty {
-            // The last bytes of nothing are nothing, which no Content-Range can say.
+            // The last bytes of an empty file are empty, which Content-Range cannot express.
             let asksForEnd = specifiers.contains {
                 if case .last(let count) = $0 { count > 0 } else { false }
             }
@@ -27,7 +27,7 @@ enum RangeChoice: Equatable {
         } else if parts.count > ServerLimits.ranges
             || parts.count > 1 && Self.sum(parts) > min(size, ServerLimits.size)
         {
-            // Many, or overlapping ones: cheaper for both sides as a whole (section 14.2).
+            // Many or overlapping parts are cheaper for both sides as a whole (section 14.2).
             self = .whole
         } else {
             self = .parts(parts)
@@ -59,7 +59,7 @@ enum RangeChoice: Equatable {
         }
     }
 
-    /// Nil where `field` is none of bytes, or broken: then it does not count.
+    /// Nil if `field` does not use the unit of bytes or is invalid: then it is ignored.
     private static func specifiers(_ field: String) -> [Specifier]? {
         let unit = "bytes="
         guard field.prefix(unit.count).lowercased() == unit else { return nil }
@@ -85,7 +85,7 @@ enum RangeChoice: Equatable {
         return .from(first, through: last)
     }
 
-    /// Digits alone; too large a number is the largest there is.
+    /// A number of digits only. A number that is too large becomes the largest Int.
     private static func number(_ text: Substring) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy(Grammar.isDigit) else { return nil }
         return Int(text) ?? .max

@@ -1,16 +1,17 @@
 import Rondo
 
-/// Serves a `Site` on the run loop of the thread that makes it: a listener, and a `ServerConnection` for each client.
+/// Serves a `Site` on the run loop of the thread that makes it, with a listener and a `ServerConnection` for
+/// each client.
 final class FileServer {
     private let listener: StreamListener
     private let settings: ServerConnection.Settings
     private let loop: RunLoop
     private var connections: Set<ServerConnection> = []
-    /// Those that are told that there is no room.
+    /// Connections that are refused because there are too many.
     private var refused: Set<ServerConnection> = []
 
-    /// Listens from now on.
-    /// - Throws: What `StreamListener` says.
+    /// Begins to listen.
+    /// - Throws: The error of `StreamListener`.
     init(
         _ settings: ServerConnection.Settings, address: String, port: Int, identity: TLSIdentity?,
         loop: RunLoop = .current
@@ -31,7 +32,7 @@ final class FileServer {
         listener.schedule(in: loop, forMode: .default)
     }
 
-    /// Called when accepting pauses for want of descriptors, and when it has ended for good.
+    /// Called when accepting pauses because there are no descriptors, and when it has ended for good.
     var onTrouble: ((any Error) -> Void)? {
         get { listener.onTrouble }
         set { listener.onTrouble = newValue }
@@ -55,7 +56,7 @@ final class FileServer {
             refused.insert(told)
             told.start(in: loop)
         }
-        // Else it is dropped with its streams.
+        // Otherwise the connection is dropped with its streams.
     }
 
     private func endLongestIdle() {

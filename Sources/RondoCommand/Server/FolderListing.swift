@@ -3,7 +3,7 @@ import Rondo
 /// The entries of a folder.
 struct FolderListing {
     struct Entry {
-        /// As the file system has it: bytes, mostly UTF-8.
+        /// The bytes in the file system, usually UTF-8.
         let name: [UInt8]
         let isFolder: Bool
         let size: Int
@@ -11,17 +11,17 @@ struct FolderListing {
         let modified: Int
     }
 
-    /// Whether it is the folder that is served, above which there is nothing.
+    /// True for the folder that is served, whose parent is not accessible.
     let isRoot: Bool
     var entries: [Entry] = []
-    /// Whether there are more than are listed.
+    /// True if the folder has more entries than are listed.
     var isCut = false
 
     init(isRoot: Bool) {
         self.isRoot = isRoot
     }
 
-    /// Folders first, then by name, where `part10` follows `part9`.
+    /// Sorts folders first, then by name; `part10` follows `part9`.
     mutating func sort() {
         let keyed = entries.map { (key: Self.key($0.name), entry: $0) }
         entries = keyed.sorted { a, b in
@@ -32,7 +32,7 @@ struct FolderListing {
         }.map(\.entry)
     }
 
-    /// In lower case, each run of digits preceded by how many there are, leading zeros aside.
+    /// The name in lower case. Each run of digits is preceded by its length without leading zeros.
     private static func key(_ name: [UInt8]) -> [UInt8] {
         var key: [UInt8] = []
         var rest = name[...]
@@ -43,7 +43,7 @@ struct FolderListing {
                 rest.removeFirst()
             } else {
                 let number = digits.drop { $0 == UInt8(ascii: "0") }
-                // Numbers stand among the digits, shorter ones first; a name has at most 255 bytes.
+                // Numbers sort among digits, shorter numbers first; a name has at most 255 bytes.
                 key += [UInt8(ascii: "0"), UInt8(min(number.count, 255))] + number
                 rest = rest.dropFirst(digits.count)
             }

@@ -1,7 +1,7 @@
 import Rondo
 import RondoLab
 
-/// The page that shows a folder.
+/// The page of a folder.
 enum ListingPage {
     /// - Parameter path: Decoded, with a slash at its end.
     static func html(_ listing: FolderListing, path: [UInt8]) -> String {
@@ -11,7 +11,7 @@ enum ListingPage {
         }
         for entry in listing.entries {
             let name = String(decoding: entry.name, as: UTF8.self)
-            // Without "./" a name with a colon would be taken for a URL with a scheme.
+            // Without "./" a name with a colon would be read as a URL with a scheme.
             let link = "./" + TargetPath.encodedName(entry.name) + (entry.isFolder ? "/" : "")
             rows += row(
                 link: link, name: name + (entry.isFolder ? "/" : ""),
@@ -29,7 +29,7 @@ enum ListingPage {
             body: "<ul>\n\(rows)</ul>\n<p class=\"quiet\">\(HTML.escaped(summary))</p>\n")
     }
 
-    /// The page at `/` where no folder is served.
+    /// The page at `/` if no folder is served.
     static func withoutFolder(size: Int) -> String {
         page(
             title: "Made-up bytes", heading: "Made-up bytes",
@@ -67,7 +67,7 @@ enum ListingPage {
         return html
     }
 
-    /// In this machine's time zone.
+    /// The date in this machine's time zone.
     private static func date(_ seconds: Int, _ format: String) -> String {
         var moment = time_t(seconds)
         var parts = tm()

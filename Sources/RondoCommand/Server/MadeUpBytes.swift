@@ -1,9 +1,9 @@
 import Rondo
 
-/// The bytes of `/bytes/COUNT`: the same each time, wherever one begins to ask for them.
+/// The bytes of `/bytes/COUNT`. Each byte depends only on its position.
 enum MadeUpBytes {
-    /// Fills `buffer` with the bytes from `offset` on. Each eight of them differ from any other eight, so a piece that
-    /// is lost, doubled or out of place changes the hash of the whole.
+    /// Fills `buffer` with the bytes from `offset` on. No two groups of eight bytes are equal, so a piece
+    /// that is lost, doubled or out of place changes the hash of the whole.
     static func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int) {
         var index = 0
         while index < buffer.count {
@@ -19,7 +19,7 @@ enum MadeUpBytes {
         }
     }
 
-    /// The finaliser of SplitMix64, which maps every number to another.
+    /// The finaliser of SplitMix64, which maps different numbers to different numbers.
     private static func scrambled(_ number: UInt64) -> UInt64 {
         var word = number &+ 0x9E37_79B9_7F4A_7C15
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9

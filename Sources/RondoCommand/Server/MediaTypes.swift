@@ -1,8 +1,8 @@
-/// The media type that a file's name stands for, as the registry of IANA has it.
+/// The media types of file names, from IANA's registry.
 enum MediaTypes {
     static let unknown = "application/octet-stream"
 
-    /// - Parameter name: Of a file; its last extension counts, in any case.
+    /// - Parameter name: The name of a file. Its last extension counts, in any case.
     static func type(ofFile name: String) -> String {
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return unknown }
         return types[name[name.index(after: dot)...].lowercased()] ?? unknown

@@ -1,13 +1,14 @@
 import Rondo
 
-/// An answer while it is being sent: the bytes that were read and not taken by the stream yet, and those still to be read.
+/// An answer while it is being sent: the bytes that were read and not accepted by the stream, and the body
+/// that was not read.
 final class OutgoingAnswer {
     let status: Int
     let keepsConnection: Bool
     /// The request's first line, for the log.
     let request: String
     let began = ContinuousClock.now
-    /// Bytes of the body, and of a head, that the stream has taken.
+    /// Bytes of head and body that the stream has accepted.
     private(set) var sent = 0
     private let headSize: Int
     private var body: ServedBody
@@ -15,7 +16,7 @@ final class OutgoingAnswer {
     private var bytes: [UInt8]
     private var start = 0
 
-    /// - Parameter rate: bytes of the body a second; nil for as fast as it goes.
+    /// - Parameter rate: Bytes of the body a second; nil means no limit.
     init(_ answer: ServedAnswer, request: String, rate: Int?) {
         status = answer.status
         keepsConnection = answer.keepsConnection
@@ -24,7 +25,7 @@ final class OutgoingAnswer {
         pace = rate.map { Pace(rate: $0) }
         bytes = answer.head(now: Date())
         headSize = bytes.count
-        // One packet, where all of it is small.
+        // Reads the body now, so that a small answer fits into one packet.
         if pace == nil { readMore() }
     }
 
@@ -32,7 +33,7 @@ final class OutgoingAnswer {
         case send
         case pause(Double)
         case done
-        /// A file has become shorter than its answer's head has said.
+        /// The file has become shorter than the answer's head announced.
         case broken
     }
 
@@ -58,7 +59,7 @@ final class OutgoingAnswer {
         return piece.count
     }
 
-    /// Calls `write` with the bytes to be sent, and notes how much of it was taken; false if none was.
+    /// Calls `write` with the bytes to send, and records how many of them were accepted; false if none were.
     func send(_ write: (UnsafeBufferPointer<UInt8>) -> Int) -> Bool {
         let count = bytes.withUnsafeBufferPointer { write(UnsafeBufferPointer(rebasing: $0[start...])) }
         guard count > 0 else { return false }
@@ -73,6 +74,6 @@ final class OutgoingAnswer {
     /// Bytes of the body that were sent.
     var sentOfBody: Int { max(0, sent - headSize) }
 
-    /// Whether there is more to be sent.
+    /// True if there are more bytes to send.
     var isUnfinished: Bool { start < bytes.count || body.count > 0 }
 }

@@ -1,18 +1,18 @@
 import Rondo
 import RondoLab
 
-/// A line on standard error for each answer.
+/// Prints a line to standard error for each answer.
 ///
-/// It never waits for its reader: a line that a full pipe cannot take is left out, and counted.
+/// It never waits for its reader: a line that does not fit into a full pipe is dropped and counted.
 final class RequestLog {
     struct Entry {
         var peer: String
-        /// The request's first line, or what took its place.
+        /// The request's first line, or a text in its place.
         var request: String
-        /// Nil where there was no answer.
+        /// Nil if there was no answer.
         var status: Int?
         var sent: Int
-        /// Less than was to be sent.
+        /// True if the answer was not sent completely.
         var isCut: Bool
         var seconds: Double
     }
@@ -35,7 +35,7 @@ final class RequestLog {
     }
 
     private func line(_ text: String) {
-        // Ready means that a pipe takes a page, which is more than a line has.
+        // A pipe that is ready accepts a page, which is more than a line has.
         var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else {
             leftOut += 1

@@ -1,7 +1,7 @@
 import Rondo
 import RondoHTTP
 
-/// Makes an answer of a request: a value, which knows files, and no connection.
+/// Makes the answer to a request: a value, which knows files but no connection.
 struct Responder: Sendable {
     let site: Site
 
@@ -15,7 +15,7 @@ struct Responder: Sendable {
         let keeps = request.keepsConnection
         switch site.content(for: request.target) {
         case .bytes(let count):
-            // The same bytes each time: as old as anything.
+            // The bytes never change, so the date is long ago.
             let validators = Validators(
                 tag: "bytes-\(count)", modified: Date(timeIntervalSince1970: 946_684_800), now: now)
             return representation(request, validators, size: count, type: MediaTypes.unknown, now: now) {
@@ -45,7 +45,7 @@ struct Responder: Sendable {
         let body = ServedBody(html)
         let fields = [
             ("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-cache"),
-            // What a file's name says is text; should it ever be more, it has no rights.
+            // Served files are shown as text; if a browser shows more, it gets no rights.
             ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
             ("X-Content-Type-Options", "nosniff"),
         ]
@@ -53,7 +53,7 @@ struct Responder: Sendable {
             status: 200, fields: fields, body: body, length: body.count, keepsConnection: keepsConnection)
     }
 
-    // MARK: What has validators and ranges
+    // MARK: Representations with validators and ranges
 
     private func representation(
         _ request: ServedRequest, _ validators: Validators, size: Int, type: String, now: Date,
@@ -73,7 +73,7 @@ struct Responder: Sendable {
             return .message(412, "this is another version of it", keepsConnection: keeps)
         case .answer(let heeds): heedsRange = heeds
         }
-        // Range is defined for GET alone (RFC 9110, section 14.2).
+        // Range is defined only for GET (RFC 9110, section 14.2).
         let range = heedsRange && request.method == .get ? request.fields["Range"] : nil
         switch RangeChoice(field: range, size: size) {
         case .whole:
@@ -104,7 +104,7 @@ struct Responder: Sendable {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
     }
 
-    /// RFC 9110, section 14.6.
+    /// The parts of a multipart/byteranges answer (RFC 9110, section 14.6).
     private static func multipart(
         _ ranges: [Range<Int>], boundary: String, size: Int, type: String,
         part: (Range<Int>) -> ServedBody.Part

@@ -1,12 +1,13 @@
 import Rondo
 import RondoHTTP
 
-/// What a request is answered with: a head, and what follows it.
+/// An answer: a head and a body.
 struct ServedAnswer {
     var status: Int
     var fields: [(name: String, value: String)]
     var body: ServedBody
-    /// What Content-Length says: of a HEAD's answer, the length that a GET's has. Nil: the status has none.
+    /// The value of Content-Length. The answer to a HEAD has the length of the answer to a GET. Nil if the
+    /// status has no body.
     var length: Int?
     var keepsConnection: Bool
 
@@ -22,7 +23,7 @@ struct ServedAnswer {
         return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 
-    /// A sentence that says what went wrong, to a program or a person.
+    /// An answer with a sentence about an error, for programs and people.
     static func message(
         _ status: Int, _ sentence: String, fields: [(name: String, value: String)] = [], keepsConnection: Bool
     ) -> ServedAnswer {
@@ -32,7 +33,7 @@ struct ServedAnswer {
             length: body.count, keepsConnection: keepsConnection)
     }
 
-    /// The answer to bytes that are not a request that this server takes. The connection ends with it.
+    /// The answer to bytes that are not a valid request for this server. It ends the connection.
     init(_ refusal: ServedRequest.Refusal) {
         let sentence =
             switch refusal {

@@ -4,12 +4,13 @@ import Rondo
 final class ServedFile: Sendable {
     let size: Int
     let modified: Date
-    /// Of the node, its size and the times of its last changes: the content does not change without one of them.
+    /// Made from the node's number, size and times of change: the content does not change without one of
+    /// them.
     let tag: String
     let type: String
     private let descriptor: Int32
 
-    /// Takes over `descriptor`.
+    /// Takes ownership of `descriptor`.
     init(_ descriptor: Int32, _ status: stat, type: String) {
         self.descriptor = descriptor
         self.type = type
@@ -25,7 +26,8 @@ final class ServedFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Reads from `offset` on. Returns how many bytes: 0 where the file ends, or cannot be read.
+    /// Reads from `offset` on. Returns the number of bytes: 0 at the end of the file, or if it cannot be
+    /// read.
     func read(into buffer: UnsafeMutableRawBufferPointer, from offset: Int) -> Int {
         while true {
             let count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
@@ -34,7 +36,7 @@ final class ServedFile: Sendable {
     }
 }
 
-/// The body behind a head: texts, parts of files and made-up bytes, one after the other.
+/// The body of an answer: texts, parts of files and made-up bytes in sequence.
 struct ServedBody {
     enum Part {
         case text([UInt8])
@@ -50,7 +52,7 @@ struct ServedBody {
     }
 
     private var parts: ArraySlice<Part>
-    /// How many bytes of the first part were read.
+    /// The number of bytes of the first part that were read.
     private var offset = 0
 
     init(_ parts: [Part]) {
@@ -61,11 +63,12 @@ struct ServedBody {
         self.init([.text(Array(text.utf8))])
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     var count: Int { parts.reduce(-offset) { $0 + $1.count } }
 
-    /// Reads the next bytes, as many as there is space for.
-    /// - Returns: Fewer only at the end, and where a file has become shorter than it was.
+    /// Reads the next bytes, as many as fit into `buffer`.
+    /// - Returns: The number of bytes. It is smaller than the buffer only at the end, and if a file has
+    ///   become shorter.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var filled = 0
         while let part = parts.first, filled < buffer.count {

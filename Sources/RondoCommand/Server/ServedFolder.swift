@@ -1,9 +1,10 @@
 import Rondo
 
-// How the folder is not left. The kernel walks a path, symbolic links and `..` included, and opens where it leads by
-// O_PATH, which touches nothing: no device is rewound, no FIFO waits for a writer. What the descriptor stands for is
-// asked of /proc, and has to be below what the folder's own descriptor stands for. Only then the same node, by its entry
-// in /proc, is opened to be read, so that nothing can be put in its place in between.
+// How requests are kept inside the folder: the kernel follows a path, with its symbolic links and `..`, and
+// opens the result by O_PATH, which touches nothing: no device is rewound, no FIFO waits for a writer. Then
+// /proc gives the real path of that descriptor, which must be below the real path of the folder's own
+// descriptor. Only then the same node is opened for reading, through its entry in /proc, so that it cannot be
+// replaced in between.
 
 /// The folder that is served: finds files and folders below it.
 final class ServedFolder: Sendable {
@@ -16,10 +17,10 @@ final class ServedFolder: Sendable {
     }
 
     private let descriptor: Int32
-    /// `O_PATH`, which the C library's module does not have.
+    /// `O_PATH`, which the C library's module does not export.
     private static let pathOnly: Int32 = 0o10000000
 
-    /// Nil where `path` is no folder.
+    /// Nil if `path` is no folder.
     init?(_ path: String) {
         descriptor = open(path, Self.pathOnly | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -27,7 +28,7 @@ final class ServedFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The file or folder at `path`, whose slashes at the beginning stand for this folder.
+    /// The file or folder at `path`, relative to this folder even if `path` begins with slashes.
     func find(_ path: [UInt8]) -> Found {
         withNode(at: path) { node, status in
             switch status.st_mode & S_IFMT {
@@ -40,7 +41,7 @@ final class ServedFolder: Sendable {
         }
     }
 
-    /// The entries of the folder at `path`; nil where it cannot be read, or is no folder any more.
+    /// The entries of the folder at `path`; nil if it cannot be read, or is no folder any more.
     func list(_ path: [UInt8]) -> FolderListing? {
         withNode(at: path) { node, _ in
             list(node)
@@ -49,7 +50,7 @@ final class ServedFolder: Sendable {
         }
     }
 
-    /// Calls `body` with the node at `path`, opened by O_PATH, if it is inside.
+    /// Calls `body` with the node at `path`, opened by O_PATH, if it is inside the folder.
     private func withNode<R>(at path: [UInt8], _ body: (Int32, stat) -> R, onFailure: (Found) -> R) -> R {
         let relative = path.drop { $0 == UInt8(ascii: "/") }
         let node = Self.withText(relative.isEmpty ? [UInt8(ascii: ".")] : Array(relative)) {
@@ -67,7 +68,7 @@ final class ServedFolder: Sendable {
         var text = bytes.map { CChar(bitPattern: $0) }
         text.append(0)
         return text.withUnsafeBufferPointer { text in
-            // Never without an address: there is a NUL at least.
+            // The array contains at least a NUL, so it has an address.
             guard let start = text.baseAddress else {
                 fatalError("bug in Rondo: an array without an address")
             }
@@ -85,7 +86,7 @@ final class ServedFolder: Sendable {
         return root == [slash] || place == root || place.starts(with: root + [slash])
     }
 
-    /// The path of the file that a descriptor stands for.
+    /// The path of the file that a descriptor refers to.
     private func place(of descriptor: Int32) -> [UInt8]? {
         var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let count = path.withUnsafeMutableBytes { buffer in
@@ -93,7 +94,7 @@ final class ServedFolder: Sendable {
                 buffer.baseAddress.map { readlink("/proc/self/fd/\(descriptor)", $0, buffer.count) } ?? -1
             }
         }
-        // One that fills the buffer may have been cut off.
+        // A path that fills the buffer may be incomplete.
         guard count > 0, count < path.count else { return nil }
         return Array(path.prefix(count))
     }
@@ -130,14 +131,14 @@ final class ServedFolder: Sendable {
 
     private static func name(of entry: UnsafeMutablePointer<dirent>) -> [UInt8]? {
         guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
-        // `d_name` ends with a NUL, within the entry, which readdir keeps until it is called again.
+        // `d_name` ends with a NUL inside the entry, which readdir keeps until its next call.
         let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: UInt8.self)
         var count = 0
         while name[count] != 0 { count += 1 }
         return Array(UnsafeBufferPointer(start: name, count: count))
     }
 
-    /// Nil for anything that is not served: neither file nor folder, or a link that leads out.
+    /// Nil for entries that are not served: neither file nor folder, or a link that leads out of the folder.
     private func entry(_ name: [UInt8], in folder: Int32) -> FolderListing.Entry? {
         var status = stat()
         let isThere = Self.withText(name) { text in

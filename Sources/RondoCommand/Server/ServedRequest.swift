@@ -1,13 +1,13 @@
 import Rondo
 import RondoHTTP
 
-/// The head of a request, as far as a server of files needs to know it.
+/// The head of a request, as far as a file server needs it.
 struct ServedRequest {
     enum Method: Equatable {
         case get, head
     }
 
-    /// Why a request is refused, by status.
+    /// The reason why a request is refused; the raw value is the status.
     enum Refusal: Int, Error, Equatable {
         case badRequest = 400
         case methodNotAllowed = 405
@@ -23,7 +23,8 @@ struct ServedRequest {
     let fields: HeaderFields
     let keepsConnection: Bool
 
-    /// - Parameter head: everything before the empty line; lines end with CR LF, or LF alone (RFC 9112, section 2.2).
+    /// - Parameter head: The bytes before the empty line. Lines end with CR LF, or LF alone (RFC 9112,
+    ///   section 2.2).
     init(head: ArraySlice<UInt8>) throws(Refusal) {
         var lines = head.split(separator: Grammar.lineFeed, omittingEmptySubsequences: false).map { line in
             line.last == Grammar.carriageReturn ? line.dropLast() : line
@@ -44,9 +45,9 @@ struct ServedRequest {
         default: throw .methodNotAllowed
         }
         target = words[1]
-        // RFC 9112, section 3.2.
+        // A Host field is required from HTTP/1.1 on (RFC 9112, section 3.2).
         guard fields.values(for: "Host").count == 1 || words[2] == "HTTP/1.0" else { throw .badRequest }
-        // No body is ever read, so a request that has one is refused and the connection closed.
+        // The server reads no bodies: it refuses a request with a body and closes the connection.
         let length = fields["Content-Length"] ?? "0"
         guard length == "0", fields["Transfer-Encoding"] == nil else { throw .contentTooLarge }
         if words[2] == "HTTP/1.0" {
@@ -62,7 +63,8 @@ struct ServedRequest {
             guard let colon = line.firstIndex(of: Grammar.colon) else { throw .badRequest }
             let name = line[..<colon]
             let value = line[line.index(after: colon)...]
-            // A line that begins with a space would go on with the one before (RFC 9112, section 5.2): no name either.
+            // A line that begins with a space would continue the line before (RFC 9112, section 5.2); such a
+            // name is invalid too.
             guard !name.isEmpty, name.allSatisfy(Grammar.isToken), value.allSatisfy(Grammar.isFieldValue)
             else { throw .badRequest }
             let start = value.firstIndex { !Grammar.isWhitespace($0) } ?? value.endIndex
@@ -75,24 +77,24 @@ struct ServedRequest {
     }
 }
 
-/// Takes one request after the other out of the bytes of a connection.
+/// Splits the bytes of a connection into requests.
 struct RequestReader {
     private var bytes: [UInt8] = []
-    /// How many of them are known to hold no end of a head.
+    /// The number of bytes that are known not to contain the end of a head.
     private var searched = 0
 
-    /// Whether there is no byte of a request.
+    /// True if there are no bytes.
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// The line that the bytes begin with, for the log.
+    /// The first line of the bytes, for the log.
     private(set) var requestLine = ""
 
     mutating func receive(_ more: some Collection<UInt8>) {
-        // Empty lines before a request are no part of it (RFC 9112, section 2.2).
+        // Empty lines before a request are ignored (RFC 9112, section 2.2).
         bytes += bytes.isEmpty ? Array(more.drop(while: Self.isLineEnd)) : Array(more)
     }
 
-    /// The next request; nil while it is not whole.
+    /// The next request; nil if it is not complete.
     mutating func next() throws(ServedRequest.Refusal) -> ServedRequest? {
         requestLine = String(
             decoding: bytes.prefix { !Self.isLineEnd($0) }.prefix(ServerLimits.loggedTarget), as: UTF8.self)
@@ -111,14 +113,14 @@ struct RequestReader {
         byte == Grammar.carriageReturn || byte == Grammar.lineFeed
     }
 
-    /// Where the head's last line ends, and where the bytes behind the empty line begin.
+    /// The end of the head's last line, and the beginning of the bytes after the empty line.
     private mutating func endOfHead() -> (end: Int, next: Int)? {
         for index in searched..<bytes.count where bytes[index] == Grammar.lineFeed {
             var next = index + 1
             if next < bytes.count, bytes[next] == Grammar.carriageReturn { next += 1 }
             if next < bytes.count, bytes[next] == Grammar.lineFeed { return (index, next + 1) }
         }
-        // The last bytes may be the beginning of an end.
+        // The last two bytes may be the beginning of the end.
         searched = max(0, bytes.count - 2)
         return nil
     }

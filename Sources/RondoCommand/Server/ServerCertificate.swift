@@ -1,18 +1,18 @@
 import Rondo
 import RondoLab
 
-/// The identity that the server shows over TLS: read from a file, or made.
+/// The identity of the server in TLS: read from a file, or made.
 struct ServerCertificate {
     let identity: TLSIdentity
-    /// Where the certificate stands, for `--cacert`.
+    /// The path of the certificate, for `--cacert`.
     let path: String
-    /// Why it is there.
+    /// The origin of the certificate, as a sentence for people.
     let origin: String
     /// A folder that is removed at the end.
     private let temporaryFolder: String?
 
-    /// Makes one for this run; the key stays in memory.
-    /// - Parameter names: What clients may call this machine.
+    /// Makes an identity for this run; its key stays in memory.
+    /// - Parameter names: The names that clients may use for this machine.
     static func makeForNow(_ names: [String]) throws -> ServerCertificate {
         let identity = try TLSIdentity(selfSignedFor: names)
         var template = Array(
@@ -34,7 +34,7 @@ struct ServerCertificate {
             temporaryFolder: folder)
     }
 
-    /// Reads a chain and its key from a PEM file; if there is none, makes an identity and keeps it there.
+    /// Reads a chain and its key from a PEM file. If there is no file, makes an identity and saves it there.
     static func kept(at path: String, _ names: [String]) throws -> ServerCertificate {
         if access(path, F_OK) == 0 {
             let identity = try TLSIdentity(chainFile: path)
@@ -49,7 +49,7 @@ struct ServerCertificate {
             temporaryFolder: nil)
     }
 
-    /// Into a new file that its owner alone may read, from the first byte on.
+    /// Writes to a new file that only its owner can read, from the first byte on.
     private static func writePrivately(_ text: String, to path: String) throws {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
@@ -64,7 +64,7 @@ struct ServerCertificate {
         }
     }
 
-    /// Removes what was made for this run.
+    /// Removes the files that were made for this run.
     func discard() {
         guard let temporaryFolder else { return }
         unlink(path)

@@ -1,13 +1,14 @@
 import Rondo
 
-/// One client of the server: takes its requests one after the other, and answers each before it reads the next.
+/// One client of the server. It answers each request before it reads the next.
 ///
-/// `@unchecked Sendable`: used on the thread of its loop only; timers' blocks, which run there, hold it.
+/// `@unchecked Sendable`: only the thread of its loop uses it; the blocks of timers, which run there, retain
+/// it.
 final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
-    /// What all connections of a server share.
+    /// The settings that all connections of a server share.
     struct Settings {
         let responder: Responder
-        /// Bytes a second; nil for as fast as it goes.
+        /// Bytes a second; nil means no limit.
         let rate: Int?
         let log: RequestLog?
     }
@@ -16,8 +17,8 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         /// Waits for a request, or for the rest of one.
         case reading
         case sending(OutgoingAnswer)
-        /// All is said. The client reads the last answer to its end: closing with bytes unread would reset the
-        /// connection.
+        /// Everything was sent. The client can read the last answer to its end, because closing with unread
+        /// bytes would reset the connection.
         case lingering(discarded: Int)
         case ended
     }
@@ -35,12 +36,12 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private var deadline: Timer?
     private var pause: Timer?
     private var buffer = [UInt8](repeating: 0, count: 8_192)
-    /// When it began to be idle; nil while a request is read or answered.
+    /// The time at which the connection became idle; nil while a request is read or answered.
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
     /// - Parameters:
-    ///   - refusal: The answer in place of one to the first request.
-    ///   - onEnd: Called once, when all is over.
+    ///   - refusal: The answer to the first request, whatever it is; nil to answer it normally.
+    ///   - onEnd: Called once, when the connection has ended.
     init(
         _ connection: StreamListener.Connection, _ settings: Settings, refusal: ServedRequest.Refusal? = nil,
         onEnd: @escaping (ServerConnection) -> Void
@@ -83,7 +84,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         else { return }
         let descriptor = handle.withUnsafeBytes { $0.loadUnaligned(as: Int32.self) }
         var size = ServerLimits.throttledSendBuffer
-        // It makes the rate smoother and is not needed, so a refusal is let pass.
+        // A small buffer only makes the rate smoother, so a failure is ignored.
         setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
 
@@ -101,7 +102,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         }
     }
 
-    /// Does what can be done now.
+    /// Does everything that can be done without waiting.
     private func turn() {
         while true {
             switch phase {
@@ -127,14 +128,14 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     }
 
     private func fail(_ error: (any Error)?) {
-        // A client that goes while nothing is under way is no news; one with which there is no TLS is.
+        // A client that closes an idle connection is not logged; a failed TLS handshake is.
         if !hasOpened, let error { log(request: error.localizedDescription) }
         end()
     }
 
     // MARK: - Reading
 
-    /// False: waits for more, or all is over.
+    /// Returns false if it waits for more bytes, or the connection has ended.
     private func read() -> Bool {
         if let refusal {
             answer(ServedAnswer(refusal))
@@ -182,7 +183,8 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         setDeadline(ServerLimits.stallTime)
     }
 
-    /// Sends one piece, so that other connections have their turn before the next. False: waits, or all is over.
+    /// Sends one piece, so that other connections are served before the next. Returns false if it waits, or
+    /// the connection has ended.
     private func send(_ answer: OutgoingAnswer) -> Bool {
         switch answer.next() {
         case .done:
@@ -226,11 +228,11 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private func linger() {
         phase = .lingering(discarded: 0)
         setDeadline(ServerLimits.lingerTime)
-        // The input is open still: the client hears that no more will come.
+        // The input remains open; the client learns that no more bytes will come.
         output.close()
     }
 
-    /// False: waits, or all is over.
+    /// Returns false if it waits, or the connection has ended.
     private func discard(_ discarded: Int) -> Bool {
         guard !inputHasEnded, discarded < ServerLimits.lingerSize else {
             end()
@@ -242,7 +244,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         return true
     }
 
-    /// Closes the connection, whatever is under way.
+    /// Closes the connection in any phase.
     func end() {
         if case .ended = phase { return }
         if case .sending(let answer) = phase { log(answer, isCut: true) }

@@ -1,26 +1,29 @@
-/// What the server of `rondo serve` grants its clients.
+/// The limits of `rondo serve` for its clients.
 enum ServerLimits {
-    /// Connections at a time. One more takes the place of the one that has been idle longest; if none is idle, it is
-    /// refused (503).
+    /// Connections at a time. A further one replaces the one that has been idle for longest; if none is idle,
+    /// it is refused with 503.
     static let connections = 256
-    /// Bytes of a request's head, as nginx has it for all fields together (large_client_header_buffers, halved).
+    /// Bytes of a request's head: half of nginx's limit for all fields together
+    /// (large_client_header_buffers).
     static let headSize = 16 << 10
     /// Seconds from the first byte of a head to its last.
     static let headTime = 10.0
-    /// Seconds that a connection may lie idle between requests, and before the first one.
+    /// Seconds that a connection may be idle between requests, and before the first.
     static let idleTime = 75.0
-    /// Seconds in which a client may take none of the bytes sent. Long, because a paused load takes none.
+    /// Seconds in which a client may read none of the bytes sent. The time is long, because a paused load
+    /// reads none.
     static let stallTime = 600.0
-    /// Seconds for a client to close after an answer that ends the connection, and the bytes of it that are thrown away.
+    /// Seconds for a client to close after the last answer, and the bytes from it that are discarded
+    /// meanwhile.
     static let lingerTime = 2.0
     static let lingerSize = 1 << 20
-    /// The send buffer of a throttled connection: with little under way, the rate is what the client sees.
+    /// The send buffer of a throttled connection. It is small, so that the client sees the rate.
     static let throttledSendBuffer: Int32 = 32 << 10
     /// Bytes that are sent at once.
     static let pieceSize = 64 << 10
-    /// Parts of one answer; a request for more gets the whole (RFC 9110, section 14.2).
+    /// Parts of one answer. A request for more gets the whole (RFC 9110, section 14.2).
     static let ranges = 32
-    /// Made-up bytes of one answer, and bytes of an answer in several parts: far enough from the largest number.
+    /// Made-up bytes of one answer, and bytes of an answer in several parts: sums with it do not overflow.
     static let size = 1 << 60
     /// Entries of a folder that a page lists.
     static let listedEntries = 10_000

@@ -1,30 +1,30 @@
 import Rondo
 
-/// What a path leads to: a file or a folder below a folder, or made-up bytes.
+/// Finds the content for a path: a file or folder below the served folder, or made-up bytes.
 struct Site: Sendable {
     enum Content {
         case bytes(Int)
         case file(ServedFile)
         /// A folder without index.html; its path ends with a slash.
         case folder(path: [UInt8], FolderListing)
-        /// No folder is served.
+        /// No folder is served, only made-up bytes.
         case nothingButBytes
         /// A folder whose path lacks the slash at its end.
         case moved(to: String)
         case missing
         case forbidden
-        /// There is no descriptor for it now.
+        /// There is no descriptor for the file now.
         case busy
     }
 
     static let usualSize = 1 << 20
 
-    /// The folder that is served, or nil where there are made-up bytes only.
+    /// The folder that is served; nil if only made-up bytes are.
     let folder: ServedFolder?
-    /// How many bytes `/bytes` has.
+    /// The number of bytes at `/bytes`.
     let size: Int
 
-    /// - Parameter target: the request target as it stands in the request line.
+    /// - Parameter target: The request target as in the request line.
     func content(for target: String) -> Content {
         guard let path = TargetPath.decoded(target) else { return .missing }
         let text = String(decoding: path, as: UTF8.self)
@@ -58,10 +58,10 @@ struct Site: Sendable {
     }
 }
 
-/// Paths in requests.
+/// Decodes and encodes paths of requests.
 enum TargetPath {
-    /// The decoded path of an origin-form or absolute-form target (RFC 9112, section 3.2), without the query; nil for
-    /// other targets, and where a NUL would end it early.
+    /// The decoded path of an origin-form or absolute-form target (RFC 9112, section 3.2), without the query.
+    /// Nil for other targets, and if the path contains a NUL.
     static func decoded(_ target: String) -> [UInt8]? {
         let path = path(target).prefix { $0 != "?" && $0 != "#" }
         guard path.hasPrefix("/") else { return nil }
@@ -86,13 +86,13 @@ enum TargetPath {
         return path.firstIndex(of: "?").map { path[$0...] } ?? ""
     }
 
-    /// As a reference within this server. It begins with one slash: two would name another host.
+    /// The path as a reference within this server. It begins with one slash: two would name another host.
     static func encoded(_ path: some Collection<UInt8>) -> String {
         let relative = path.drop { $0 == UInt8(ascii: "/") }
         return "/" + encodedName(relative)
     }
 
-    /// Without a slash before it; slashes within stay.
+    /// The name without a leading slash; slashes inside remain.
     static func encodedName(_ name: some Collection<UInt8>) -> String {
         var text = ""
         for byte in name {

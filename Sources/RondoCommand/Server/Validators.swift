@@ -1,15 +1,16 @@
 import Rondo
 import RondoHTTP
 
-/// What tells one version of a representation from another (RFC 9110, section 8.8), and what a request's conditions
-/// make of it (section 13).
+/// The validators of a representation's version (RFC 9110, section 8.8), and the evaluation of a request's
+/// conditions (section 13).
 struct Validators: Equatable {
     /// A strong entity tag, with its quotes.
     let tag: String
-    /// To the second, as the field has it.
+    /// Whole seconds, as in the field.
     let modified: Date
 
-    /// - Parameter modified: A time in the future counts as now: a client could not tell later changes.
+    /// - Parameter modified: A time in the future counts as now: otherwise a client would not notice later
+    ///   changes.
     init(tag: String, modified: Date, now: Date) {
         self.tag = "\"\(tag)\""
         self.modified = Date(
@@ -17,16 +18,16 @@ struct Validators: Equatable {
     }
 
     enum Judgement: Equatable {
-        /// Answer; the field Range counts or does not.
+        /// Answer the request, with or without regard to its Range field.
         case answer(heedsRange: Bool)
         case notModified
         case preconditionFailed
     }
 
-    /// In the order of section 13.2.2.
+    /// Evaluates the conditions in the order of section 13.2.2.
     func judge(_ fields: HeaderFields, now: Date) -> Judgement {
         if let tags = fields["If-Match"] {
-            // Tags are compared strongly here: a weak one is never the same.
+            // This is a strong comparison: a weak tag never matches.
             guard lists(tags, isWeakEnough: false) else { return .preconditionFailed }
         } else if let date = fields["If-Unmodified-Since"].flatMap({ HTTPDate.parse($0, now: now) }) {
             guard modified <= date else { return .preconditionFailed }
@@ -39,10 +40,10 @@ struct Validators: Equatable {
         return .answer(heedsRange: fields["If-Range"].map { isTheSame($0, now: now) } ?? true)
     }
 
-    /// Whether what the client has a part of is this version.
+    /// True if the client's part is of this version.
     private func isTheSame(_ ifRange: String, now: Date) -> Bool {
         if ifRange.hasPrefix("\"") || ifRange.hasPrefix("W/") { return ifRange == tag }
-        // Within a second a file may have been changed twice (section 8.8.2.2).
+        // A file may have been changed twice within a second (section 8.8.2.2).
         return HTTPDate.parse(ifRange, now: now) == modified && now.timeIntervalSince(modified) >= 1
     }
 

@@ -1,7 +1,7 @@
-/// Config files as curl reads them (`-K`): one option a line, with or without its dashes, and its value behind a space, a
-/// colon or an equals sign.
+/// Config files in curl's format (`-K`): one option on each line, with or without its dashes, and its value
+/// after a space, colon or equals sign.
 enum ConfigFile {
-    /// What would stand on a command line.
+    /// The same options as command-line arguments.
     static func arguments(in text: String) -> [String] {
         text.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline).flatMap(arguments(ofLine:))
     }
@@ -14,13 +14,14 @@ enum ConfigFile {
             !character.isWhitespace && (hasDash || (character != "=" && character != ":"))
         }
         rest = rest.dropFirst(word.count).drop { $0.isWhitespace || (!hasDash && ($0 == "=" || $0 == ":")) }
-        // A letter may have its value joined to it.
+        // A value may be joined to a one-letter option.
         let option = hasDash ? String(word) : word.count == 1 ? "-\(word)" : "--\(word)"
         let value = value(at: rest)
         return value.map { [option, $0] } ?? [option]
     }
 
-    /// What stands in double quotes, with `\"`, `\\`, `\n`, `\r`, `\t` and `\v`; else up to the next blank.
+    /// A value in double quotes, with `\"`, `\\`, `\n`, `\r`, `\t` and `\v`, or the text up to the next
+    /// blank.
     private static func value(at rest: Substring) -> String? {
         guard let first = rest.first else { return nil }
         guard first == "\"" else {

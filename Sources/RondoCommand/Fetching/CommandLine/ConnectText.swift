@@ -1,9 +1,10 @@
 import Rondo
 import RondoStreams
 
-/// What options say of connections, in curl's spelling.
+/// The values of options for connections, in curl's spelling.
 enum ConnectText {
-    /// `host:port:address,address`, with `+` in front for one that may grow old; `-host:port` takes it back.
+    /// `host:port:address,address`. A `+` in front means that the entry may expire; `-host:port` removes an
+    /// entry.
     static func addResolution(_ text: String, to settings: inout ConnectSettings) throws {
         let isRemoved = text.first == "-"
         var rest = text[...]
@@ -38,13 +39,13 @@ enum ConnectText {
             toHost: toHost.isEmpty ? nil : toHost, toPort: toPort == 0 ? nil : toPort)
     }
 
-    /// 0: none; nil: no port.
+    /// 0 if the text is empty; nil if it is no port.
     private static func port(_ text: String?) -> Int? {
         guard let text else { return nil }
         return text.isEmpty ? 0 : UInt16(text).map { Int($0) }
     }
 
-    /// Up to the next colon, which an IPv6 address in brackets holds more of.
+    /// The text up to the next colon. An IPv6 address in brackets may contain colons.
     private static func takeHost(_ rest: inout Substring) -> String? {
         guard rest.first == "[", let end = rest.firstIndex(of: "]") else { return takePart(&rest) }
         let host = String(rest[rest.index(after: rest.startIndex)..<end])
@@ -77,7 +78,7 @@ enum ConnectText {
         return .interface(name)
     }
 
-    /// - Throws: `FetchFailure` where this machine has no such end.
+    /// - Throws: `FetchFailure` if this machine has no such interface.
     static func check(_ settings: ConnectSettings) throws(FetchFailure) {
         guard let name = settings.localEnd.interfaceName, if_nametoindex(name) == 0 else { return }
         throw FetchFailure(
@@ -95,7 +96,7 @@ enum ConnectText {
         return first...last
     }
 
-    /// `file:password`, where `\:` is a colon of the file's name.
+    /// `file:password`; `\:` is a colon in the file's name.
     static func certificate(_ text: String, _ before: String?) -> (file: String, password: String?) {
         var file = ""
         var rest = text[...]

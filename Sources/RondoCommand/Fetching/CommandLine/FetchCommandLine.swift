@@ -1,14 +1,15 @@
 import Rondo
 
-/// A command line of `rondo fetch`, read: what holds for all of it, and one operation for each part between `--next`s.
+/// The parsed command line of `rondo fetch`: common settings, and one operation for each part between
+/// `--next`s.
 struct FetchCommandLine: Sendable {
-    /// What is asked for in place of loads.
+    /// A request for information instead of loads.
     enum Question: Equatable, Sendable {
         case help
         case version
     }
 
-    /// Config files that name config files, at most.
+    /// The most levels of config files that name config files.
     private static let maximumDepth = 10
 
     var question: Question?
@@ -16,7 +17,7 @@ struct FetchCommandLine: Sendable {
     var operations = [FetchOperation()]
     private var depth = 0
 
-    /// The operation that options are for.
+    /// The operation that options apply to.
     var current: FetchOperation {
         get { operations[operations.count - 1] }
         set { operations[operations.count - 1] = newValue }
@@ -24,7 +25,7 @@ struct FetchCommandLine: Sendable {
 
     init() {}
 
-    /// - Throws: `CommandFailure` for what makes no sense.
+    /// - Throws: `CommandFailure` if the command line is invalid.
     init(_ arguments: [String]) throws {
         try read(arguments)
         guard question == nil else { return }
@@ -63,7 +64,7 @@ struct FetchCommandLine: Sendable {
         try apply(try FetchOption.of(name: name), spelled: "--" + name, value: &rest)
     }
 
-    /// Letters in one word; a value stands behind its letter, or is the next argument.
+    /// Reads the letters of one word. The value of a letter follows it in the word, or is the next argument.
     private mutating func readShort(_ word: Substring, _ rest: inout ArraySlice<String>) throws {
         var letters = word
         while let letter = letters.popFirst() {
@@ -94,9 +95,9 @@ struct FetchCommandLine: Sendable {
         }
     }
 
-    // MARK: - For options
+    // MARK: - Called by options
 
-    /// What follows is for URLs of its own.
+    /// Begins a new operation for the URLs that follow.
     mutating func beginOperation() throws {
         if current.urls.isEmpty { return }
         operations.append(FetchOperation())
@@ -115,24 +116,24 @@ struct FetchCommandLine: Sendable {
     }
 }
 
-/// What holds for all operations of a command line.
+/// The settings for all operations of a command line.
 struct CommonSettings: Equatable, Sendable {
     var isSilent = false
     var showsErrors = false
     var isVerbose = false
     var showsProgress = true
-    /// How many transfers run at once; nil: one after the other.
+    /// Whether several transfers run at once.
     var isParallel = false
     var maximumParallel = 50
-    /// The first that fails ends all.
+    /// The first failure ends all transfers.
     var failsEarly = false
-    /// Where messages go in place of standard error; `-` is standard output.
+    /// The file for messages, instead of standard error; `-` is standard output.
     var messagePath: String?
-    /// A run loop mode.
+    /// The run loop mode of the transfers.
     var mode = "default"
-    /// One JSON object for each call of the delegate.
+    /// Print one JSON object for each call of the delegate.
     var printsEvents = false
 
-    /// Errors are told of.
+    /// True if errors are reported.
     var tellsErrors: Bool { !isSilent || showsErrors }
 }

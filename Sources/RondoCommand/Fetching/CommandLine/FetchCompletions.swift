@@ -1,11 +1,11 @@
 import Rondo
 
-/// What shells and the manual page are told of the options of `rondo fetch`, of which ArgumentParser, which makes the rest,
-/// knows nothing.
+/// Adds the options of `rondo fetch` to the manual page and to the shells' completions, which ArgumentParser
+/// makes without knowing these options.
 enum FetchCompletions {
     // MARK: - Manual page
 
-    /// ArgumentParser's description of the whole command, with the options of fetch in their place.
+    /// ArgumentParser's description of the whole command, with the options of fetch added.
     static func describing(_ dump: String) -> String {
         guard var whole = try? JSONSerialization.jsonObject(with: Data(dump.utf8)) as? [String: Any],
             var command = whole["command"] as? [String: Any],
@@ -22,7 +22,7 @@ enum FetchCompletions {
             ] + FetchOption.all.filter(\.isShown).map(description)
         command["subcommands"] = parts
         whole["command"] = command
-        // It was read, so that it can be written.
+        // JSON that was parsed can be encoded again.
         guard
             let data = try? JSONSerialization.data(
                 withJSONObject: whole, options: [.prettyPrinted, .sortedKeys])
@@ -44,7 +44,7 @@ enum FetchCompletions {
 
     // MARK: - Shells
 
-    /// ArgumentParser's script for a shell, with the options of fetch in it.
+    /// ArgumentParser's script for a shell, with the options of fetch added.
     static func adding(to script: String, shell: String) -> String {
         switch shell {
         case "bash": script + "\n" + bash
@@ -56,7 +56,7 @@ enum FetchCompletions {
 
     private static var shown: [FetchOption] { FetchOption.all.filter(\.isShown) }
 
-    /// Takes the place of the function before it.
+    /// A function that replaces the earlier function of the same name.
     private static var bash: String {
         let names = shown.flatMap { option in
             (option.short.map { ["-\($0)"] } ?? []) + ["--" + option.name]

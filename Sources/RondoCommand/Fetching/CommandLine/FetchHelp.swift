@@ -1,6 +1,6 @@
 import Rondo
 
-/// What `rondo fetch --help` prints, made of the table of options.
+/// The text of `rondo fetch --help`, made from the table of options.
 enum FetchHelp {
     static let discussion = """
         Options are curl's, and mean what they mean there: combined letters (-fsSL), joined values (-ofile, -XPOST), several \
@@ -43,7 +43,7 @@ enum FetchHelp {
         return short + "--" + option.name + (option.valueName.map { " <\($0)>" } ?? "")
     }
 
-    /// Flags that are set at first are shown by what unsets them.
+    /// A flag that is on by default is listed by the option that turns it off.
     private static func negation(_ option: FetchOption) -> String {
         ["progress-meter", "clobber", "alpn", "sessionid"].contains(option.name)
             ? " --no-\(option.name): not." : ""

@@ -1,16 +1,16 @@
 import Rondo
 
-/// What the options of one operation ask for, for all of its URLs.
+/// The settings of one operation, which apply to all its URLs.
 struct FetchOperation: Sendable {
-    /// Where the body of a URL goes.
+    /// The destination of the body of a URL.
     enum Output: Equatable, Sendable {
         /// `-` is standard output.
         case file(String)
-        /// Named as the end of the URL's path.
+        /// A file named after the last part of the URL's path.
         case remoteName
     }
 
-    /// What kind of body the request has.
+    /// The kind of the request's body.
     enum Kind: String, Equatable, Sendable {
         case data = "-d"
         case form = "-F"
@@ -22,7 +22,7 @@ struct FetchOperation: Sendable {
     }
 
     enum Resumption: Equatable, Sendable {
-        /// Behind what the output file holds.
+        /// Continue after the bytes that the output file has already.
         case file
         case offset(Int64)
     }
@@ -35,12 +35,12 @@ struct FetchOperation: Sendable {
         case unused, required, optional
     }
 
-    // MARK: What is loaded, and where it goes
+    // MARK: URLs and output
 
-    /// A URL as it was given, globs and all.
+    /// A URL as it was given, with its globs.
     struct Address {
         let text: String
-        /// The name of its file comes from its path, unless -o has one for it.
+        /// True if the name of the output file comes from the URL's path, unless a -o applies to it.
         let takesRemoteName: Bool
     }
 
@@ -48,7 +48,7 @@ struct FetchOperation: Sendable {
     var outputs: [Output] = []
     var uploads: [String] = []
     var takesGlobs = true
-    /// Of the URLs that follow.
+    /// Applies to the URLs that follow.
     var usesRemoteNames = false
     var usesSuggestedNames = false
     var outputFolder: String?
@@ -92,7 +92,7 @@ struct FetchOperation: Sendable {
     var followsRedirects = false
     var maximumRedirects: Int? = 50
     var trustsRedirects = false
-    /// Statuses after which a POST stays one.
+    /// Statuses after which a POST remains a POST.
     var keepsPostAfter: Set<Int> = []
     var fails = false
     var failsWithBody = false
@@ -102,13 +102,13 @@ struct FetchOperation: Sendable {
     var retriesAllErrors = false
     var retriesRefusals = false
 
-    // MARK: Time and amount
+    // MARK: Time limits and speed
 
     var connectTimeout: Double?
     var totalTimeout: Double?
     var maximumRate: Int?
     var maximumSize: Int64?
-    /// Bytes a second, and for how many seconds fewer are borne.
+    /// The lowest speed in bytes a second, and the seconds for which a lower speed is accepted.
     var slowLimit: Int?
     var slowTime: Double?
 
@@ -139,7 +139,7 @@ struct FetchOperation: Sendable {
     var tls = TLSOptions()
     var proxyTLS = TLSOptions()
 
-    /// What is said before anything is loaded.
+    /// Messages that are printed before anything is loaded.
     var warnings: [String] = []
 
     // MARK: Checks
@@ -163,7 +163,7 @@ struct FetchOperation: Sendable {
         }
     }
 
-    /// Options for two kinds of requests make no sense together.
+    /// Sets the kind of the body; options for two kinds exclude each other.
     mutating func choose(_ kind: Kind) throws {
         if let other = self.kind, other != kind {
             throw CommandFailure.usage(
@@ -174,7 +174,7 @@ struct FetchOperation: Sendable {
     }
 }
 
-/// TLS with a server, or a proxy, as options say it.
+/// The options for TLS with a server or proxy.
 struct TLSOptions: Equatable, Sendable {
     var verifies = true
     var authorityFile: String?

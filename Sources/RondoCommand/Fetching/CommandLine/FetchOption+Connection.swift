@@ -1,6 +1,6 @@
 import Rondo
 
-// The way to the server: time, credentials, connections, TLS.
+// Options for time limits, credentials, connections and TLS.
 extension FetchOption {
     static let time: [FetchOption] = [
         .value("m", "max-time", "seconds", .time, "Give a transfer up after this time in all.") {
@@ -215,7 +215,7 @@ extension FetchOption {
         .value(nil, "proxy-key", "file", .tls, "As --key, for the proxy.") { $0.current.proxyTLS.key = $1 },
     ]
 
-    /// A time of 0 is none, as curl has it.
+    /// A time of 0 means no limit, as in curl.
     private static func positive(_ text: String, for option: String) throws -> Double? {
         let value = try seconds(text, for: option)
         return value == 0 ? nil : value

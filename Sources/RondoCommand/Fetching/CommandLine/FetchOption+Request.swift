@@ -1,6 +1,6 @@
 import Rondo
 
-// What is asked for, and what of the answer goes where.
+// Options for requests, and for the output of responses.
 extension FetchOption {
     static let request: [FetchOption] = [
         .value(
@@ -85,7 +85,7 @@ extension FetchOption {
             $0.current.referer = url.isEmpty ? nil : url
         },
         .value("r", "range", "range", .request, "Only these bytes: 0-99, -100, 100-.") {
-            // One number: from there on.
+            // A single number stands for the range from there to the end.
             let isNumber = $1.allSatisfy { $0.isASCII && $0.isNumber }
             $0.current.range = isNumber ? $1 + "-" : $1
         },
@@ -269,7 +269,7 @@ extension FetchOption {
         return value
     }
 
-    /// Bytes, in curl's units: 1k is 1024.
+    /// A number of bytes in curl's units: 1k is 1024.
     static func size(_ text: String, for option: String) throws -> Int64 {
         let factors: [Character: Int64] = [
             "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50,
@@ -288,7 +288,7 @@ extension FetchOperation {
     }
 }
 
-/// Sets of URL schemes as curl writes them: `=https`, `-all,https`, `+data`.
+/// Sets of URL schemes in curl's notation: `=https`, `-all,https`, `+data`.
 enum SchemeList {
     private static let all: Set<String> = ["http", "https", "file", "data"]
 

@@ -1,4 +1,4 @@
-// What concerns the command line as a whole, and what there is not.
+// Options for the command line as a whole, and curl's options that are missing here.
 extension FetchOption {
     static let files: [FetchOption] = [
         .flag("Z", "parallel", .files, "Load several URLs at once.") { $0.common.isParallel = $1 },

@@ -1,17 +1,17 @@
-/// One option of `rondo fetch`: how it is spelled, its help, and what it changes.
+/// One option of `rondo fetch`: its spelling, its help, and its effect.
 ///
-/// Help, completions and the manual page are made of these too, so that nothing is said twice.
+/// Help, completions and the manual page are made from these too, so that each fact is written once.
 struct FetchOption: Sendable {
     enum Kind: Sendable {
-        /// Takes no value. With `--no-NAME`, if `isNegatable`, it is unset.
+        /// Takes no value. If `isNegatable`, `--no-NAME` turns it off.
         case flag(isNegatable: Bool, @Sendable (inout FetchCommandLine, Bool) throws -> Void)
         /// Takes a value, which help calls `name`.
         case value(name: String, @Sendable (inout FetchCommandLine, String) throws -> Void)
-        /// One of curl's that there is not: the line says what to use in its place.
+        /// An option of curl that is missing here; `advice` names an alternative.
         case missing(takesValue: Bool, advice: String)
     }
 
-    /// Under what heading help lists it.
+    /// The heading under which help lists the option.
     enum Group: String, CaseIterable, Sendable {
         case request = "Request"
         case output = "Output"
@@ -43,7 +43,7 @@ struct FetchOption: Sendable {
 
     var isNegatable: Bool { if case .flag(let isNegatable, _) = kind { isNegatable } else { false } }
 
-    /// Whether help names it.
+    /// True if help lists the option.
     var isShown: Bool { if case .missing = kind { false } else { true } }
 }
 
@@ -71,7 +71,7 @@ extension FetchOption {
             kind: .missing(takesValue: takesValue, advice: advice))
     }
 
-    /// Accepted because command lines have it, and without effect here.
+    /// An option that is accepted, because command lines contain it, and has no effect.
     static func ignored(
         _ short: Character?, _ name: String, _ help: String, value: String? = nil
     ) -> FetchOption {
@@ -79,7 +79,7 @@ extension FetchOption {
         return .flag(short, name, .nothing, help) { _, _ in }
     }
 
-    /// All of them, in the order of help.
+    /// All options in the order of help.
     static let all: [FetchOption] =
         request + output + redirects + time + identity + connection + tls + files + rondo + nothing + missing
 
@@ -89,7 +89,7 @@ extension FetchOption {
 
     static func of(letter: Character) -> FetchOption? { byLetter[letter] }
 
-    /// The option that `name` spells, or begins unmistakably, as curl reads it.
+    /// The option with this name, or the only one that begins with it, as in curl.
     static func of(name: String) throws(CommandFailure) -> FetchOption {
         if let option = byName[name] { return option }
         let begun = all.filter { $0.name.hasPrefix(name) }

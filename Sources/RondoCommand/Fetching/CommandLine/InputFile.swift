@@ -1,8 +1,8 @@
 import Rondo
 
-/// Files that options name; `-` is standard input.
+/// Reads the files that options name; `-` is standard input.
 enum InputFile {
-    /// Bytes that are read of one at most: they are kept in memory.
+    /// The most bytes that are read of one file, because they are kept in memory.
     static let maximumSize = 1 << 30
 
     static func data(_ path: String, for option: String) throws(CommandFailure) -> Data {

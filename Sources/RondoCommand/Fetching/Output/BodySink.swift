@@ -1,32 +1,32 @@
 import Rondo
 import RondoLab
 
-/// Takes the output of a transfer as it comes and keeps none of it. On the loop's thread only.
+/// Writes the output of a transfer as it arrives, and keeps none of it. On the loop's thread only.
 ///
-/// A file is written by its descriptor and not by an `OutputStream`: the errno is all that is wanted of an
-/// error, and Foundation's file streams write lines of their own to standard error when they fail.
+/// It writes to a file's descriptor instead of an `OutputStream`: only the errno of an error is needed, and
+/// Foundation's file streams print messages of their own to standard error when they fail.
 final class BodySink {
     enum Place: Equatable, Sendable {
         case nowhere
-        /// Binary data goes to a terminal only where it was asked for, by `-o -`.
+        /// Binary data is written to a terminal only on request, by `-o -`.
         case standardOutput(evenBinary: Bool)
         case file(String, Existing)
     }
 
-    /// What becomes of a file that exists.
+    /// The treatment of a file that exists.
     enum Existing: Equatable, Sendable {
         case replaced, appended, refused
-        /// Another name is taken.
+        /// Keep the file and write to another name.
         case kept
     }
 
-    /// Names that are tried in place of one that exists.
+    /// The most names that are tried instead of one that exists.
     private static let maximumNames = 100
 
     private(set) var place: Place
     private let createsFolders: Bool
     private var descriptor: Int32?
-    /// Where an attempt began to write.
+    /// The position at which an attempt began to write.
     private var start: off_t = 0
 
     init(_ place: Place, createsFolders: Bool = false) {
@@ -34,15 +34,16 @@ final class BodySink {
         self.createsFolders = createsFolders
     }
 
-    /// The file's name, or nil.
+    /// The file's name; nil for standard output.
     var path: String? { if case .file(let path, _) = place { path } else { nil } }
 
     var isOpen: Bool { descriptor != nil }
 
-    /// Another file than was thought, before anything is written.
+    /// Changes the file, before anything is written.
     func rename(to path: String, _ existing: Existing) { if !isOpen { place = .file(path, existing) } }
 
-    /// Makes the file. Called when there is something to write, so that a load that fails before leaves none behind.
+    /// Creates the file. Called when there is something to write, so that a load that fails before leaves no
+    /// file.
     func open() throws(FetchFailure) {
         guard descriptor == nil else { return }
         switch place {
@@ -61,7 +62,7 @@ final class BodySink {
             case .appended: O_APPEND
             case .refused, .kept: O_EXCL
             }
-        // A FIFO without a reader is an error, and is not waited for.
+        // Opening a FIFO without a reader fails at once instead of blocking.
         var opened = Glibc.open(path, O_WRONLY | O_CREAT | how | O_CLOEXEC | O_NONBLOCK, 0o666)
         var code = errno
         var number = 1
@@ -87,7 +88,7 @@ final class BodySink {
         }
     }
 
-    /// A person looks at the output, as it seems.
+    /// True if the output is a terminal.
     var isTerminal: Bool {
         if case .standardOutput = place { Terminal.standardOutput.isTerminal } else { false }
     }
@@ -105,13 +106,13 @@ final class BodySink {
         if code != 0 { throw failure(code, .cannotWriteToFile) }
     }
 
-    /// Takes back what an attempt wrote to a file, before the next.
+    /// Removes the output of an attempt from a file, before the next attempt.
     func restart() {
         guard case .file = place, let descriptor else { return }
         if ftruncate(descriptor, start) == 0 { lseek(descriptor, start, SEEK_SET) }
     }
 
-    /// Some file systems tell only now that what was written found no room.
+    /// Some file systems report only at closing that there was no room.
     func close() throws(FetchFailure) {
         guard case .file = place, let descriptor else { return }
         self.descriptor = nil

@@ -1,7 +1,7 @@
 import Rondo
 import RondoLab
 
-/// The lines of `-v`, marked as curl marks them: `*` what is done, `>` what is sent, `<` what is received.
+/// The lines of `-v`, with curl's marks: `*` for actions, `>` for sent and `<` for received lines.
 enum DiagnosticLines {
     static func text(for diagnostic: URLConnection.Diagnostic) -> String {
         let (address, head, reason) = (
@@ -19,12 +19,12 @@ enum DiagnosticLines {
         case .responseHead: return marked(TerminalText.harmless(head), "<")
         case .closed: return "* Closed: \(reason)\n"
         case .unusableCredential: return "* \(reason)\n"
-        // Of a later version.
+        // A kind of a later version.
         default: return "* \(diagnostic.kind)\n"
         }
     }
 
-    /// Each line with its mark, and without secrets: these lines are pasted into reports.
+    /// Puts a mark before each line and removes secrets, because people paste these lines into reports.
     private static func marked(_ head: String, _ mark: String) -> String {
         lines(of: head).map { line in
             let name = line.prefix { $0 != ":" }.lowercased()
@@ -40,9 +40,10 @@ enum DiagnosticLines {
     }
 }
 
-/// What a server has said, fit for a terminal.
+/// Makes text of a server safe for a terminal.
 enum TerminalText {
-    /// Control characters, which move the cursor and worse, as `\xNN`; line ends and tabs stay.
+    /// Replaces control characters, which can move the cursor and worse, by `\xNN`; line ends and tabs
+    /// remain.
     static func harmless(_ text: String) -> String {
         var harmless = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -1,6 +1,6 @@
 import CRondoOpenSSL
 
-/// SHA-256 of bytes as they come. For one thread.
+/// Computes the SHA-256 of bytes as they arrive. For one thread.
 final class Digest {
     private let context: OpaquePointer
 
@@ -19,7 +19,7 @@ final class Digest {
         EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
     }
 
-    /// The digest in hexadecimal digits; nothing may follow.
+    /// The digest in hexadecimal digits. It must be the last call.
     func finish() -> String {
         var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0

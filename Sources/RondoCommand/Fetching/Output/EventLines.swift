@@ -1,8 +1,8 @@
 import Rondo
 import RondoLab
 
-/// The lines of `--events`, one for each call that the delegate gets. Scripts read them: names and order of
-/// the keys stay.
+/// The lines of `--events`, one for each call of the delegate. Scripts read them, so names and order of the
+/// keys must not change.
 enum EventLines {
     static func response(_ response: URLResponse) -> JSONText {
         let http = response as? HTTPURLResponse
@@ -59,7 +59,7 @@ enum EventLines {
         ])
     }
 
-    /// The fields by name, so that two runs print the same.
+    /// The fields sorted by name, so that two runs print the same.
     static func fields(of response: HTTPURLResponse) -> [(name: String, value: String)] {
         response.allHeaderFields
             .map { (name: "\($0.key)", value: "\($0.value)") }

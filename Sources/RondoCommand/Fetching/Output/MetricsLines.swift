@@ -1,6 +1,6 @@
 import Rondo
 
-/// The times that `-v` prints when a load is over, in milliseconds.
+/// The times that `-v` prints after a load, in milliseconds.
 enum MetricsLines {
     static func text(for metrics: URLConnection.Metrics) -> String {
         metrics.transfers.map { transfer in

@@ -1,9 +1,9 @@
 import Rondo
 import RondoLab
 
-/// Draws the progress of a load on a terminal, ten times a second at most. On the loop's thread only.
+/// Draws the progress of a load on a terminal, at most ten times a second. On the loop's thread only.
 final class ProgressBar {
-    /// Seconds between two pictures.
+    /// Seconds between two drawings.
     static let interval = 0.1
 
     var received = 0
@@ -18,13 +18,13 @@ final class ProgressBar {
         self.terminal = terminal
     }
 
-    /// An answer is there. It may come more than once in a load; the last one counts.
+    /// Called at each response of a load; the last one counts.
     func begin(expected: Int?) {
         self.expected = expected
         hasBegun = true
     }
 
-    /// Draws if it is time to.
+    /// Draws if the interval has passed.
     func tick() {
         let now = stopwatch.elapsed
         guard hasBegun, now - drawnAt >= Self.interval else { return }
@@ -33,7 +33,7 @@ final class ProgressBar {
         draw(ProgressLine(received: received, expected: expected, elapsed: now, rate: meter.rate))
     }
 
-    /// Leaves the last picture standing, with the mean rate, and goes to the next line.
+    /// Leaves the last drawing on the terminal, with the mean rate, and begins a new line.
     func end() {
         guard hasBegun else { return }
         let now = stopwatch.elapsed
@@ -44,7 +44,7 @@ final class ProgressBar {
     }
 
     private func draw(_ line: ProgressLine) {
-        // A line as wide as the window would wrap in some terminals.
+        // In some terminals a line as wide as the window would wrap.
         terminal.write("\r" + line.text(width: terminal.size.columns - 1, terminal: terminal) + "\u{1B}[K")
     }
 }

@@ -1,9 +1,9 @@
 import Rondo
 import RondoLab
 
-/// What the progress bar says, as a value: one line of at most `width` columns.
+/// The text of the progress bar, as a value: one line of at most `width` columns.
 struct ProgressLine: Equatable {
-    /// Bytes so far, and in all where the server said so.
+    /// Bytes received; bytes in all, or nil if not known.
     var received: Int
     var expected: Int?
     /// Seconds since the beginning.
@@ -22,12 +22,13 @@ struct ProgressLine: Equatable {
         return Double(expected - received) / rate
     }
 
-    /// The clock counts whole seconds, begun ones too, which would say too much of a short load.
+    /// A short time has a decimal: the clock format counts whole seconds, begun ones too, which is too
+    /// coarse.
     private var timeTaken: String {
         elapsed < 9.95 ? TextFormats.fixed(elapsed, digits: 1) + " s" : TextFormats.clock(elapsed)
     }
 
-    /// The parts from the most to the least needed; those that find no room are left out.
+    /// The line's parts in order of importance; parts without room are left out.
     func text(width: Int, terminal: Terminal) -> String {
         let time =
             isAtEnd ? "in " + timeTaken : secondsLeft.map { TextFormats.clock($0) + " left" }
@@ -51,12 +52,12 @@ struct ProgressLine: Equatable {
     }
 }
 
-/// Bytes a second over the last few seconds.
+/// Measures bytes a second over the last few seconds.
 struct RateMeter {
     private static let window = 3.0
     private var samples: [(time: Double, total: Int)] = [(0, 0)]
 
-    /// Notes that `total` bytes had come after `time` seconds.
+    /// Records that `total` bytes had arrived after `time` seconds.
     mutating func note(_ total: Int, at time: Double) {
         samples.append((time, total))
         while samples.count > 2, samples[1].time <= time - Self.window { samples.removeFirst() }

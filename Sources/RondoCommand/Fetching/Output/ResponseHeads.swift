@@ -1,16 +1,16 @@
 import Rondo
 import RondoMutex
 
-/// The heads of responses as they came over the wire, for `-i`, `-I` and `-D`.
+/// Collects the heads of responses as received, for `-i`, `-I` and `-D`.
 final class HeadLog: Sendable {
     private let heads = Mutex<[String]>([])
 
     func append(_ head: String) {
-        // Each line of it has its end; the empty line is ours to add.
+        // The head has its line ends, but may lack the empty line.
         heads.withLock { $0.append(head.hasSuffix("\r\n\r\n") ? head : head + "\r\n") }
     }
 
-    /// Those since the last call; where none came over a wire, one made from the response.
+    /// The heads since the last call; if none were received over a connection, one made from the response.
     func take(orMakeFrom response: URLResponse) -> [ReceivedHead] {
         let taken = heads.withLock { heads in
             defer { heads = [] }
@@ -23,7 +23,7 @@ final class HeadLog: Sendable {
     }
 }
 
-/// A head as text, taken apart.
+/// The text of a head with its status and fields.
 struct ReceivedHead: Equatable, Sendable {
     let text: String
     let version: String
@@ -52,7 +52,7 @@ struct ReceivedHead: Equatable, Sendable {
 
     func value(_ name: String) -> String? { values(name).first }
 
-    /// The file name that Content-Disposition suggests, without folders, and without dots in front (rule UC-26).
+    /// The file name that Content-Disposition suggests, without folders and leading dots (rule UC-26).
     var suggestedName: String? {
         guard let text = value("Content-Disposition") else { return nil }
         for part in text.split(separator: ";").dropFirst() {

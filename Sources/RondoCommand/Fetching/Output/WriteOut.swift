@@ -1,7 +1,8 @@
 import Rondo
 import RondoLab
 
-/// What `-w` prints behind a transfer, in curl's words: `%{name}`, `%header{name}` and the escapes `\n`, `\r`, `\t`.
+/// The text that `-w` prints after a transfer, in curl's format: `%{name}`, `%header{name}` and the escapes
+/// `\n`, `\r`, `\t`.
 struct WriteOut: Equatable, Sendable {
     private enum Piece: Equatable, Sendable {
         case text(String)
@@ -9,7 +10,7 @@ struct WriteOut: Equatable, Sendable {
         case header(String)
     }
 
-    /// A piece of text, and where it is printed.
+    /// A piece of text with its destination.
     struct Line: Equatable {
         var text: String
         var isError: Bool
@@ -57,14 +58,14 @@ struct WriteOut: Equatable, Sendable {
         return isHeader ? .header(name) : .variable(name)
     }
 
-    /// The variables that curl has and that stay empty: of a server's certificates nothing is kept.
+    /// The variables of curl that are always empty here: details of servers' certificates are not kept.
     var emptyNames: [String] {
         pieces.compactMap {
             if case .variable(let name) = $0, ["certs", "num_certs"].contains(name) { name } else { nil }
         }
     }
 
-    /// The variables that there are not, which are passed over.
+    /// The unknown variables, which are skipped.
     var unknownNames: [String] {
         let known = Set(TransferRecord().values.map(\.0)).union([
             "json", "header_json", "onerror", "stdout", "stderr",
@@ -96,7 +97,7 @@ struct WriteOut: Equatable, Sendable {
         return lines.filter { !$0.text.isEmpty }
     }
 
-    /// Three digits.
+    /// The status with three digits.
     private static func code(_ status: Int) -> String {
         String(repeating: "0", count: max(0, 3 - String(status).count)) + String(status)
     }
@@ -111,7 +112,7 @@ struct WriteOut: Equatable, Sendable {
     }
 }
 
-/// What there is to tell of a transfer when it is over, in curl's units: seconds since the start, bytes.
+/// The data of a finished transfer, in curl's units: seconds since the start, and bytes.
 struct TransferRecord {
     var number = 0
     var urlText = ""
@@ -120,17 +121,17 @@ struct TransferRecord {
     var method = ""
     var referer: String?
     var status = 0
-    /// Of a proxy's answer to CONNECT.
+    /// The status of a proxy's answer to CONNECT.
     var connectStatus = 0
     var head: ReceivedHead?
     var redirectCount = 0
-    /// Where a redirect would have led that was not followed.
+    /// The target of a redirect that was not followed.
     var redirectURL: String?
     var retries = 0
     var fileName: String?
     var bodySize = 0
     var headSize = 0
-    /// Each load, with the seconds from the start of the transfer to its start.
+    /// Each load, with the seconds from the start of the transfer to the start of the load.
     var loads: [(metrics: URLConnection.Metrics, offset: Double)] = []
     var duration = 0.0
     var failure: String?
@@ -179,7 +180,7 @@ struct TransferRecord {
         ]
     }
 
-    /// "127.0.0.1:80" and "[::1]:80", taken apart.
+    /// The host and port of "127.0.0.1:80" or "[::1]:80".
     private static func parts(of address: String?) -> (host: String, port: Int) {
         guard let address, let colon = address.lastIndex(of: ":"),
             let port = Int(address[address.index(after: colon)...])
@@ -188,7 +189,7 @@ struct TransferRecord {
         return (String(host.last == "]" ? host.dropLast() : host), port)
     }
 
-    /// All values, and each request by itself.
+    /// All values, and the values of each request.
     var json: JSONText {
         let numbers = values.map { name, value in
             if case .number(let seconds) = value {
@@ -200,7 +201,7 @@ struct TransferRecord {
         return .object(numbers + [("transfers", .array(transfers.map { Self.json(of: $0.transfer) }))])
     }
 
-    /// The fields of the last head, those of one name together.
+    /// The fields of the last head; fields of one name are together.
     var headerJSON: String {
         var names: [String] = []
         for field in head?.fields ?? [] where !names.contains(field.name.lowercased()) {

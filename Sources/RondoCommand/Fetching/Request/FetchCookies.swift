@@ -2,13 +2,13 @@ import Rondo
 import RondoHTTP
 import RondoMutex
 
-/// The cookies of a command: from files in Netscape's format, and what servers set meanwhile.
+/// The cookies of a command: from files in Netscape's format, and from servers.
 final class FetchCookies: Sendable {
     private struct State {
         var table = CookieTable()
-        /// Those of a file of fields, which name no host: they go to all.
+        /// Cookies from a file of Set-Cookie fields, which name no host: they are sent to every host.
         var anywhere: [SetCookie] = []
-        /// Cookies that have come, so that none came when another did.
+        /// The number of cookies so far; it makes their times of creation unique.
         var count = 0
 
         mutating func nextDate() -> Date {
@@ -21,7 +21,8 @@ final class FetchCookies: Sendable {
 
     // MARK: Loads
 
-    /// The value of Cookie for a request to `url`, with those of the command line behind; nil: none.
+    /// The value of the Cookie field for a request to `url`, with the cookies of the command line last; nil
+    /// if there are none.
     func field(for url: FetchURL, and given: [String]) -> String? {
         let pairs = state.withLock { state in
             let kept = state.table.cookies(for: url.cookieOrigin, now: Date()).sorted(by: Self.isSentBefore)
@@ -32,7 +33,7 @@ final class FetchCookies: Sendable {
         return text.isEmpty ? nil : text
     }
 
-    /// In curl's order: those of longer paths, of longer domains, with longer names, and that came later are first.
+    /// In curl's order: longer paths, longer domains, longer names and later cookies come first.
     private static func isSentBefore(_ left: Cookie, _ right: Cookie) -> Bool {
         (right.path.utf8.count, right.domain.utf8.count, right.name.utf8.count, right.createdAt)
             < (left.path.utf8.count, left.domain.utf8.count, left.name.utf8.count, left.createdAt)
@@ -46,7 +47,8 @@ final class FetchCookies: Sendable {
                 guard let field = SetCookie(value),
                     var cookie = CookieRules.cookie(field, from: origin, now: date)
                 else { continue }
-                // As long as the server says: the cookies end with the command, or are in the user's file.
+                // The server's expiry date is not limited: cookies end with the command, or are in the user's
+                // file.
                 if field.maxAge == nil { cookie.expires = field.expires }
                 _ = state.table.receive([cookie], from: origin, now: now)
             }
@@ -55,10 +57,11 @@ final class FetchCookies: Sendable {
 
     // MARK: Files
 
-    /// A later date counts as this, the end of the year 9999, in seconds since 1970.
+    /// The latest expiry date, in seconds since 1970: the end of the year 9999. Later dates are replaced by
+    /// it.
     private static let latestExpiry: Int64 = 253_402_300_799
 
-    /// Reads a file in Netscape's format, or of Set-Cookie fields. One that is not there is empty.
+    /// Reads a file in Netscape's format, or of Set-Cookie fields. A missing file counts as empty.
     func read(_ path: String, droppingSessions: Bool) {
         guard !path.isEmpty, let text = try? InputFile.text(path, for: "-b") else { return }
         let now = Date()
@@ -94,7 +97,7 @@ final class FetchCookies: Sendable {
             isSecure: parts[3] == "TRUE", isHTTPOnly: isHTTPOnly, createdAt: now)
     }
 
-    /// The file, in Netscape's format, the newest first.
+    /// The cookies in Netscape's format, the newest first.
     var fileText: String {
         let cookies = state.withLock { $0.table.all }.sorted { $0.createdAt > $1.createdAt }
         return "# Netscape HTTP Cookie File\n# https://curl.se/docs/http-cookies.html\n"
@@ -115,7 +118,8 @@ final class FetchCookies: Sendable {
 
 extension FetchURL {
     fileprivate var cookieOrigin: CookieOrigin {
-        // No other machine hears a request to this one: secure cookies go there by http too, as with curl.
+        // A request to this machine does not use a network, so secure cookies are sent by http too, as in
+        // curl.
         let isOwnMachine = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host.lowercased())
         return CookieOrigin(host: host, path: path, isSecure: isSecure || isOwnMachine)
     }

@@ -11,7 +11,7 @@ struct FetchRequest: Sendable {
         /// Standard input, whose length is not known.
         case input
 
-        /// Nil: it is not known.
+        /// The length in bytes; nil if not known.
         var length: Int64? {
             switch self {
             case .none: 0
@@ -27,25 +27,25 @@ struct FetchRequest: Sendable {
         var value: String
     }
 
-    /// Bodies beyond this wait for the server's go-ahead, as curl's do.
+    /// The body size above which a request waits for the server's go-ahead, as in curl.
     static let expectThreshold: Int64 = 1 << 20
 
     var url: FetchURL
     var method: String
     var body: Body
-    /// The method is one that the command line names, which redirects leave alone.
+    /// True if the command line names the method, so that redirects keep it.
     var hasOwnMethod: Bool
     var isUpload = false
-    /// What the options make of it, whatever redirects follow.
+    /// Fields that the options add, whatever redirects follow.
     var own: [Field] = []
-    /// Fields of the command line, in place of those of the same names.
+    /// Fields of the command line, which replace fields of the same names.
     var given: GivenFields
     var referer: String?
     var credential: (user: String, password: String)?
-    /// It is for the origin that the command line names.
+    /// True if the request goes to the origin that the command line names.
     var isAtOrigin = true
 
-    /// The value of Authorization, where it is sent without being asked for.
+    /// The value of the Authorization field, if it is sent without a challenge.
     func authorization(_ operation: FetchOperation) -> String? {
         guard isAtOrigin || operation.trustsRedirects else { return nil }
         if let bearer = operation.bearer { return "Bearer " + bearer }
@@ -53,7 +53,7 @@ struct FetchRequest: Sendable {
         return "Basic " + Data("\(credential.user):\(credential.password)".utf8).base64EncodedString()
     }
 
-    /// All fields that are sent but Host, which `host` may replace.
+    /// All fields except Host, for which `host` may have another value.
     func fields(_ operation: FetchOperation, cookies: String?) -> [Field] {
         var fields: [Field] = []
         let add = { (name: String, value: String?, fields: inout [Field]) in
@@ -70,7 +70,7 @@ struct FetchRequest: Sendable {
         add("Referer", referer, &fields)
         add("Cookie", cookies, &fields)
         for field in own { add(field.name, field.value, &fields) }
-        // JSON is said of what follows a redirect too, as curl has it.
+        // The JSON media type is sent after a redirect too, as in curl.
         if sendsBody
             || (operation.kind == .data && operation.data.isJSON && !operation.movesDataToQuery)
         {
@@ -98,37 +98,37 @@ struct FetchRequest: Sendable {
         switch operation.kind {
         case .data:
             return operation.data.isJSON ? "application/json" : "application/x-www-form-urlencoded"
-        // The boundary is the body's.
+        // The media type of a form contains its boundary.
         case .form, nil: return formType
         }
     }
 
-    /// Content-Type of a form.
+    /// The Content-Type of a form.
     var formType: String?
 
-    /// It is sent in chunks, though its length may be known.
+    /// True if the body is sent in chunks, even if its length is known.
     var isChunked: Bool {
         guard sendsBody else { return false }
         return body.length == nil || given.wantsChunks
     }
 }
 
-/// The fields of `-H`, taken apart: those to send, and the names that have no other value.
+/// The fields of `-H`: fields to send, and names of fields to leave out.
 struct GivenFields: Equatable, Sendable {
     private(set) var fields: [FetchRequest.Field] = []
-    /// In small letters; those that are only left out are among them.
+    /// In lower case, including names of fields to leave out.
     private(set) var names: Set<String> = []
     private(set) var omitted: [String] = []
     private(set) var host: String?
     private(set) var wantsChunks = false
-    /// Content-Length is named: it is sent, with the length that the body has.
+    /// True if Content-Length was given: it is sent with the actual length of the body.
     private(set) var saysLength = false
 
     init(_ texts: [String]) {
         for text in texts { add(text) }
     }
 
-    /// A text that is not a field is passed over, as curl does.
+    /// Text that is no field is skipped, as in curl.
     private mutating func add(_ text: String) {
         let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(
             of: "\n", with: "")
@@ -157,7 +157,7 @@ struct GivenFields: Equatable, Sendable {
         }
     }
 
-    /// RFC 9110, section 5.6.2.
+    /// A token (RFC 9110, section 5.6.2).
     static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in
@@ -171,14 +171,14 @@ struct GivenFields: Equatable, Sendable {
     }
 }
 
-// MARK: - From the command line, and from a redirect
+// MARK: - Requests for the command line and for redirects
 
 extension FetchRequest {
-    /// The first request to `given`.
+    /// Makes the first request to `given`.
     ///
     /// - Parameters:
     ///   - upload: The file that is sent.
-    ///   - offset: Where the response is to begin.
+    ///   - offset: The position at which the response is to begin.
     init(_ given: FetchURL, _ operation: FetchOperation, upload: String?, offset: Int64) throws {
         var query = operation.queryParts
         let fieldList = GivenFields(operation.fields)
@@ -257,7 +257,7 @@ extension FetchRequest {
         return fields
     }
 
-    /// Of `-u`, of the URL, or of the netrc file.
+    /// The credential of `-u`, of the URL, or of the netrc file.
     private static func credential(
         for url: FetchURL, _ operation: FetchOperation
     ) throws -> (user: String, password: String)? {
@@ -285,9 +285,9 @@ extension FetchRequest {
         return named.map { ($0, "") }
     }
 
-    /// The request that follows a redirect.
+    /// Makes the request that follows a redirect.
     ///
-    /// - Parameter first: That of the command line.
+    /// - Parameter first: The request of the command line.
     func redirected(
         to target: FetchURL, status: Int, first: FetchRequest, _ operation: FetchOperation
     ) -> FetchRequest {

@@ -2,12 +2,13 @@ import Rondo
 import RondoHTTP
 import RondoStreams
 
-/// A URL as it was written, taken apart as curl does: nothing is encoded or decoded that the server sees.
+/// A URL as it was written, split into parts as in curl: the parts that the server sees are neither encoded
+/// nor decoded.
 struct FetchURL: Equatable, Sendable {
     var scheme: String
     var user: String?
     var password: String?
-    /// Brackets around an IPv6 address.
+    /// An IPv6 address is in brackets.
     var host: String
     var port: Int?
     var path: String
@@ -15,9 +16,9 @@ struct FetchURL: Equatable, Sendable {
     var fragment: String?
 
     /// - Parameters:
-    ///   - defaultScheme: Of text that names none; nil: http.
-    ///   - keepsDots: `/../` and `/./` stay.
-    /// - Throws: `FetchFailure` where it is no URL.
+    ///   - defaultScheme: The scheme for text without one; nil means http.
+    ///   - keepsDots: True if `/../` and `/./` are kept.
+    /// - Throws: `FetchFailure` if the text is no URL.
     init(_ text: String, defaultScheme: String? = nil, keepsDots: Bool = false) throws(FetchFailure) {
         let text = Self.encodingForeign(text)
         guard !text.isEmpty, !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
@@ -27,7 +28,7 @@ struct FetchURL: Equatable, Sendable {
         var scheme = defaultScheme ?? "http"
         if let match = text.prefixMatch(of: /([A-Za-z][A-Za-z0-9+.\-]*):(\/{1,3})/) {
             scheme = match.1.lowercased()
-            // A file has no host, or this machine.
+            // The URL of a file has no host, or names this machine.
             rest = text[(scheme == "file" ? match.1.endIndex : match.0.endIndex)...]
             if scheme == "file" { rest = rest.dropFirst() }
         } else if text.hasPrefix("data:") {
@@ -93,7 +94,7 @@ struct FetchURL: Equatable, Sendable {
             throw Self.malformed(text, "bad host name")
         }
         if port == defaultPort { port = nil }
-        // Numbers in other forms than four are written as those.
+        // An IPv4 address in another form becomes four decimal numbers.
         if host.first?.isNumber ?? false, let address = Resolver.numeric(host: host, port: 0) {
             host = address.host
         }
@@ -106,7 +107,7 @@ struct FetchURL: Equatable, Sendable {
         return bare.contains(":") && bare.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
     }
 
-    /// Segments of `.` and `..` are taken out, as RFC 3986 (5.2.4) has it.
+    /// Removes segments of `.` and `..` (RFC 3986, section 5.2.4).
     static func withoutDots(_ path: String) -> String {
         guard path.contains("/.") else { return path }
         var kept: [Substring] = []
@@ -124,7 +125,7 @@ struct FetchURL: Equatable, Sendable {
         return "/" + kept.joined(separator: "/")
     }
 
-    /// Characters other than ASCII go percent-encoded.
+    /// Percent-encodes characters other than ASCII.
     private static func encodingForeign(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 >= 0x80 }) else { return text }
         return text.utf8.map { byte in
@@ -140,7 +141,7 @@ struct FetchURL: Equatable, Sendable {
         FetchFailure(.badURL, "this is no URL: \(text): \(reason)", status: .malformedURL)
     }
 
-    // MARK: - What is made of it
+    // MARK: - Derived values
 
     var isWeb: Bool { scheme == "http" || scheme == "https" }
     var isSecure: Bool { scheme == "https" }
@@ -148,17 +149,17 @@ struct FetchURL: Equatable, Sendable {
     var effectivePort: Int { port ?? defaultPort ?? 0 }
     var authority: String { port.map { "\(host):\($0)" } ?? host }
 
-    /// Path and query, as they are sent.
+    /// Path and query as they are sent.
     var target: String { query.map { "\(path)?\($0)" } ?? path }
 
-    /// The whole, without user and password.
+    /// The whole URL without user and password.
     var text: String {
         if scheme == "data" { return "data:" + path }
         let end = fragment.map { "#" + $0 } ?? ""
         return "\(scheme)://\(authority)\(target)\(end)"
     }
 
-    /// The whole, as it was written.
+    /// The whole URL with user and password.
     var textWithUser: String {
         guard let user else { return text }
         let secret = password.map { ":" + $0 } ?? ""
@@ -166,7 +167,7 @@ struct FetchURL: Equatable, Sendable {
         return "\(scheme)://\(user)\(secret)@\(authority)\(target)\(end)"
     }
 
-    /// As the library takes it, which says what it cannot have the server see by itself.
+    /// The URL for the library; without the target if Foundation cannot express that.
     var url: URL? {
         switch scheme {
         case "http", "https":
@@ -176,7 +177,7 @@ struct FetchURL: Equatable, Sendable {
         }
     }
 
-    /// The last part of the path, as it stands; nil: it ends with a slash.
+    /// The last part of the path, unchanged; nil if the path ends with a slash.
     var lastName: String? {
         let name = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
         return name.isEmpty ? nil : String(name)
@@ -192,16 +193,16 @@ struct FetchURL: Equatable, Sendable {
             && scheme == other.scheme
     }
 
-    /// Where a Location leads from here.
+    /// The target of a Location field, relative to this URL.
     func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
         let reference = URIReference(mending: location)
         var target = reference.resolved(against: URIReference(text))
-        // As curl: what a server says is read without it.
+        // A fragment of the server's is dropped, as in curl.
         target.fragment = nil
         return try FetchURL(target.text, keepsDots: keepsDots)
     }
 
-    /// With more in its query.
+    /// The URL with more parts in its query.
     func adding(query more: [String]) -> FetchURL {
         let parts = more.filter { !$0.isEmpty }
         if parts.isEmpty { return self }

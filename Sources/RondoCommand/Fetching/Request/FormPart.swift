@@ -1,13 +1,14 @@
 import Rondo
 import RondoHTTP
 
-/// A field of a multipart form, as `-F` writes it: `name=value;type=text/plain`, `name=@file;filename=other`, `name=<file`.
+/// A field of a multipart form in the notation of `-F`: `name=value;type=text/plain`,
+/// `name=@file;filename=other`, `name=<file`.
 struct FormPart: Equatable, Sendable {
     enum Content: Equatable, Sendable {
         case text(String)
-        /// The content of a file, which is no upload.
+        /// The content of a file as a value, not as an upload.
         case contentOf(String)
-        /// Uploads; several have one name.
+        /// Uploads of files; several files share the field's name.
         case files([File])
     }
 
@@ -23,7 +24,7 @@ struct FormPart: Equatable, Sendable {
     var fileName: String?
     var headers: [String] = []
 
-    /// `name=value`, taken as it stands.
+    /// Makes a field of `name=value` without special characters.
     init(string text: String) throws {
         guard let equals = text.firstIndex(of: "=") else {
             throw CommandFailure.usage("--form-string: illegally formatted input field: \(text)")
@@ -59,7 +60,7 @@ struct FormPart: Equatable, Sendable {
         }
     }
 
-    /// A word, or what stands in double quotes with `\"` and `\\`.
+    /// A word, or text in double quotes with `\"` and `\\`.
     private static func word(_ rest: inout Substring, upTo ends: String) -> String {
         var quoted = rest.drop { $0 == " " }
         if quoted.first == "\"" {
@@ -94,7 +95,7 @@ struct FormPart: Equatable, Sendable {
             switch attribute.lowercased() {
             case "type":
                 type = Self.word(&rest, upTo: ends)
-                // A parameter of the type stands behind a semicolon too.
+                // A parameter of the media type follows a semicolon too.
                 while rest.first == ";", Self.isParameter(rest.dropFirst()) {
                     rest = rest.dropFirst()
                     type? += ";" + Self.word(&rest, upTo: ends)
@@ -103,7 +104,7 @@ struct FormPart: Equatable, Sendable {
             case "headers":
                 let value = Self.word(&rest, upTo: ends)
                 headers += try InputFile.fields(value, for: "-F")
-            // An encoder changes nothing that a server of today must know.
+            // Encoders are ignored: servers of today do not need them.
             case "encoder": _ = Self.word(&rest, upTo: ends)
             default: _ = Self.word(&rest, upTo: ends)
             }
@@ -117,7 +118,7 @@ struct FormPart: Equatable, Sendable {
     }
 }
 
-/// A multipart form as it is sent, laid out but not read, in the form in which curl writes it.
+/// The layout of a multipart form as it is sent, in curl's form; its files are not read yet.
 struct FormBody: Equatable, Sendable {
     let boundary: String
     private(set) var segments: [MultipartForm.Segment] = []
@@ -157,7 +158,7 @@ struct FormBody: Equatable, Sendable {
         segments += [.bytes(Data((head + "\r\n").utf8)), segment, .bytes(Data("\r\n".utf8))]
     }
 
-    /// Several files of one name are a multipart of their own (RFC 7578 speaks of that as old; curl writes it so).
+    /// Several files of one name become a nested multipart, as in curl (RFC 7578 calls that obsolete).
     private mutating func add(_ part: FormPart, _ files: [FormPart.File]) throws {
         let inner = Self.randomBoundary()
         var head =
@@ -190,7 +191,7 @@ struct FormBody: Equatable, Sendable {
         return .bytes(try InputFile.data(path, for: "-F"))
     }
 
-    /// As the WHATWG's HTML standard has it.
+    /// Escapes a name as the WHATWG's HTML standard prescribes.
     private static func escaped(_ text: String) -> String {
         text.replacingOccurrences(of: "\"", with: "%22").replacingOccurrences(of: "\r", with: "%0D")
             .replacingOccurrences(of: "\n", with: "%0A")
@@ -200,12 +201,12 @@ struct FormBody: Equatable, Sendable {
 extension FormPart.File {
     var name: String { fileName ?? (path == "-" ? "-" : (path as NSString).lastPathComponent) }
 
-    /// Nil: none is sent.
+    /// The media type that is sent; nil if none is.
     var sentType: String? {
         type ?? Self.type(ofFile: name) ?? (path == "-" ? nil : "application/octet-stream")
     }
 
-    /// Those that curl knows.
+    /// The media types that curl knows.
     private static func type(ofFile name: String) -> String? {
         let types = [
             "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",

@@ -1,9 +1,9 @@
 import Rondo
 
-/// A file of names and passwords for hosts, as ftp(1) has it.
+/// A file of names and passwords for hosts, in the format of ftp(1).
 struct Netrc: Equatable, Sendable {
     private struct Entry: Equatable {
-        /// Nil: for every host.
+        /// Nil means every host.
         var host: String?
         var login: String?
         var password: String?
@@ -34,7 +34,7 @@ struct Netrc: Equatable, Sendable {
         entries[entries.count - 1][keyPath: key] = value
     }
 
-    /// Without comments, and without macros, which end with an empty line.
+    /// The words of the text without comments and macros; a macro ends with an empty line.
     private static func words(of text: String) -> [String] {
         var isMacro = false
         var words: [String] = []
@@ -50,7 +50,7 @@ struct Netrc: Equatable, Sendable {
         return words
     }
 
-    /// Name and password for `host`, of this user if one is named.
+    /// Name and password for `host`; only those of `user` if that is given.
     func credential(for host: String, user: String?) -> (user: String, password: String)? {
         let entry = entries.first { entry in
             (entry.host.map { $0.lowercased() == host.lowercased() } ?? true)
@@ -60,7 +60,7 @@ struct Netrc: Equatable, Sendable {
         return (user ?? entry.login ?? "", entry.password ?? "")
     }
 
-    /// The file of the home folder.
+    /// The file in the home folder.
     static var standardPath: String {
         let home = getenv("HOME").map { String(cString: $0) } ?? "."
         return home + "/.netrc"

@@ -1,17 +1,17 @@
 import Rondo
 
-/// The data of `-d` and its kin, and its media type.
+/// The data of `-d` and similar options, and their media type.
 struct PostData: Equatable, Sendable {
     enum Piece {
         /// `@FILE` is read without line ends and NULs.
         case text
-        /// `@FILE` is read as it is.
+        /// `@FILE` is read unchanged.
         case binary
-        /// `@` means nothing.
+        /// `@` has no special meaning.
         case raw
         /// Percent-encoded, in the forms of `QueryPart`.
         case encoded
-        /// As `binary`; pieces follow on each other.
+        /// As `binary`, but pieces are joined without a separator.
         case json
     }
 
@@ -19,7 +19,7 @@ struct PostData: Equatable, Sendable {
     private(set) var isJSON = false
     private(set) var isEmpty = true
 
-    /// The pieces are joined by `&`, but for those of JSON.
+    /// Pieces are joined by `&`, except those of JSON.
     mutating func append(_ text: String, as kind: Piece) throws {
         let piece: Data
         switch kind {
@@ -40,10 +40,11 @@ struct PostData: Equatable, Sendable {
     }
 }
 
-/// A piece of a query or form, percent-encoded: `content`, `=content`, `name=content`, `@file` or `name@file`.
+/// A piece of a query or form, percent-encoded: `content`, `=content`, `name=content`, `@file` or
+/// `name@file`.
 enum QueryPart {
     static func encoded(_ text: String, for option: String = "--url-query") throws -> String {
-        // A plus sign in front: as it stands.
+        // A plus sign in front means that the text is encoded already.
         if option == "--url-query", text.first == "+" { return String(text.dropFirst()) }
         guard let sign = text.firstIndex(where: { $0 == "=" || $0 == "@" }) else {
             return encoded(Data(text.utf8))
@@ -54,7 +55,7 @@ enum QueryPart {
         return (name.isEmpty ? "" : name + "=") + encoded(content)
     }
 
-    /// As forms have it: RFC 3986's unreserved characters stay, and a blank is a plus sign.
+    /// Encodes bytes as in forms: RFC 3986's unreserved characters remain, and a blank becomes a plus sign.
     static func encoded(_ bytes: Data) -> String {
         var text = ""
         for byte in bytes {

@@ -1,10 +1,10 @@
 import Rondo
 import RondoHTTP
 
-/// Dates as people type them for `-z`.
+/// Parses the dates of `-z`.
 enum TimeText {
-    /// `-` in front: earlier; a file's name stands for its time. Nil: it is no date, and there is no such file; curl loads
-    /// all the same then.
+    /// A `-` in front means earlier than the date. The name of a file stands for its time of modification.
+    /// Nil if the text is neither a date nor the name of a file; curl loads nevertheless then.
     static func condition(_ text: String) -> FetchOperation.TimeCondition? {
         let isEarlier = text.first == "-"
         let rest = isEarlier || text.first == "+" || text.first == "=" ? String(text.dropFirst()) : text

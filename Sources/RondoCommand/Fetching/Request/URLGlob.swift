@@ -1,12 +1,13 @@
-/// A URL that stands for several: `{a,b}`, `[1-9]`, `[001-100:10]`, `[a-z]`. A value; it counts through them.
+/// A URL pattern that stands for several URLs: `{a,b}`, `[1-9]`, `[001-100:10]`, `[a-z]`. A value that counts
+/// through them.
 struct URLGlob: Equatable, Sendable {
-    /// URLs that one may stand for.
+    /// The most URLs that a pattern may stand for.
     static let maximumCount = 1_000_000
 
     private enum Piece: Equatable, Sendable {
         case text(String)
         case choices([String])
-        /// Numbers with at least so many digits.
+        /// Numbers with at least `digits` digits.
         case numbers(first: Int, step: Int, count: Int, digits: Int)
         case letters(first: UInt8, step: Int, count: Int)
 
@@ -36,7 +37,7 @@ struct URLGlob: Equatable, Sendable {
     private var pieces: [Piece] = []
     let count: Int
 
-    /// - Throws: `FetchFailure` for a pattern that is none.
+    /// - Throws: `FetchFailure` if the pattern is invalid.
     init(_ pattern: String) throws(FetchFailure) {
         var rest = pattern[...]
         var text = ""
@@ -63,13 +64,13 @@ struct URLGlob: Equatable, Sendable {
         self.count = count
     }
 
-    /// One URL, in which nothing stands for others.
+    /// Makes a pattern that stands for this URL only.
     init(literal text: String) {
         pieces = [.text(text)]
         count = 1
     }
 
-    /// The URL with this number, from 0, the last glob counting fastest; and what its globs matched.
+    /// The URL at this index, with the last glob counting fastest, and the texts that its globs matched.
     func url(at index: Int) -> (text: String, matches: [String]) {
         var rest = index
         var texts: [String] = []
@@ -83,7 +84,8 @@ struct URLGlob: Equatable, Sendable {
         return (texts.reversed().joined(), matches.reversed())
     }
 
-    /// `pattern` with `#1` and its kin replaced by what the globs matched; a number without a glob stays.
+    /// `pattern` with `#1`, `#2` … replaced by the texts that the globs matched; a number without a glob
+    /// remains.
     static func name(_ pattern: String, _ matches: [String]) -> String {
         var name = ""
         var rest = pattern[...]
@@ -134,7 +136,7 @@ struct URLGlob: Equatable, Sendable {
         }
         let (first, last) = (ends[0], ends[1])
         if let low = Int(first), let high = Int(last), low >= 0, high >= low, high < Int.max / 2 {
-            // Leading zeros say how many digits there are.
+            // Leading zeros give the number of digits.
             let digits = first.first == "0" && first.count > 1 ? first.count : 0
             return .numbers(first: low, step: step, count: (high - low) / step + 1, digits: digits)
         }
@@ -149,7 +151,7 @@ struct URLGlob: Equatable, Sendable {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
     }
 
-    /// What stands in brackets is an IPv6 address.
+    /// True if the text in brackets is an IPv6 address.
     private static func isAddress(_ rest: Substring) -> Bool {
         let text = rest.prefix { $0 != "]" }
         return text.count < rest.count && text.contains(":") && !text.contains("-")

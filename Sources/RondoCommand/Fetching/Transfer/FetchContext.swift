@@ -1,12 +1,12 @@
 import Rondo
 import RondoLab
 
-/// What the transfers of a command share. On the loop's thread only.
+/// The objects that the transfers of a command share. On the loop's thread only.
 final class FetchContext {
     let common: CommonSettings
     let mode: RunLoop.Mode
     let messages: Messages
-    /// Of each operation; nil where none are kept.
+    /// The cookies of each operation; nil if none are kept.
     private var cookies: FetchCookies?
     private var readCookieFiles: Set<Int> = []
     /// Files that heads were written to already.
@@ -18,7 +18,7 @@ final class FetchContext {
         self.messages = messages
     }
 
-    /// The cookies for a transfer of `operation`; nil: none are kept.
+    /// The cookies for a transfer of `operation`; nil if none are kept.
     func cookies(of operation: FetchOperation, number: Int) -> FetchCookies? {
         guard !operation.cookieFiles.isEmpty || operation.cookieJar != nil else { return nil }
         let cookies = cookies ?? FetchCookies()
@@ -31,7 +31,7 @@ final class FetchContext {
         return cookies
     }
 
-    /// Writes the cookies where an operation wants them; a failure is a warning, as with curl.
+    /// Writes the cookies to the operation's cookie jar. A failure is a warning, as in curl.
     func saveCookies(of operation: FetchOperation) {
         guard let path = operation.cookieJar, let cookies else { return }
         if path == "-" {
@@ -45,7 +45,7 @@ final class FetchContext {
         }
     }
 
-    /// Writes heads to the file of `-D`, from its beginning the first time.
+    /// Writes heads to the file of `-D`. The first call replaces its content, later ones append.
     func write(_ heads: String, to path: String) throws(FetchFailure) {
         let isFirst = headFiles.insert(path).inserted
         let sink = BodySink(
@@ -55,13 +55,13 @@ final class FetchContext {
     }
 }
 
-/// Messages beside the output, on standard error or where `--stderr` says.
+/// Prints messages to standard error or to the file of `--stderr`.
 struct Messages: Sendable {
     private let descriptor: Int32
     private let tellsErrors: Bool
     private let tellsWarnings: Bool
 
-    /// - Throws: `CommandFailure` if the file cannot be written to.
+    /// - Throws: `CommandFailure` if the file cannot be written.
     init(_ common: CommonSettings) throws {
         tellsErrors = common.tellsErrors
         tellsWarnings = !common.isSilent
@@ -78,7 +78,7 @@ struct Messages: Sendable {
 
     func write(_ text: String) {
         var text = text
-        // What cannot be said cannot be said that it could not be said.
+        // A failure cannot be reported, because this is where reports go.
         _ = text.withUTF8 { writeAll(descriptor, UnsafeRawBufferPointer($0)) }
     }
 

@@ -1,8 +1,8 @@
 import Rondo
 
-/// Why a fetch failed: a code for programs, a sentence for people, and the status that the command exits with.
+/// The failure of a fetch: a code for programs, a sentence for people, and the exit status.
 struct FetchFailure: Error, Equatable {
-    /// The statuses of curl, by what they mean.
+    /// The exit statuses of curl, named by their meaning.
     enum Status: Int32, Sendable {
         case unsupportedScheme = 1
         case badUsage = 2
@@ -48,11 +48,12 @@ struct FetchFailure: Error, Equatable {
         self.status = status
     }
 
-    /// What the connection reported, with host and cause named even where its own sentence should not.
+    /// Makes a failure from the error of a connection. Its sentence names host and cause, even if the error's
+    /// sentence does not.
     ///
     /// - Parameters:
-    ///   - proxy: The proxy that the request went by, as host and port.
-    ///   - hasAnswer: Bytes of a response came before.
+    ///   - proxy: The proxy of the request.
+    ///   - hasAnswer: True if bytes of a response had arrived.
     init(_ error: any Error, url: FetchURL?, proxy: StreamProxy? = nil, hasAnswer: Bool = false) {
         let error = error as NSError
         domain = error.domain
@@ -63,7 +64,7 @@ struct FetchFailure: Error, Equatable {
             text = "\(host): \(text)"
         }
         let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
-        // A sentence of the library's own holds the cause already, in other words than the cause's.
+        // A sentence of the library's own contains the cause already, in other words.
         if error.userInfo[NSLocalizedDescriptionKey] == nil, let cause,
             let reason = cause.userInfo[NSLocalizedDescriptionKey] as? String, !text.contains(reason)
         {
@@ -117,7 +118,7 @@ struct FetchFailure: Error, Equatable {
         }
     }
 
-    /// The library speaks of a proxy as of any other host.
+    /// Names the proxy in a sentence of the library, which treats it like any other host.
     private static func naming(_ proxy: StreamProxy, in text: String) -> String {
         let attempt = "could not connect to "
         if text.contains(attempt + proxy.host) {
@@ -126,10 +127,12 @@ struct FetchFailure: Error, Equatable {
         return "the proxy \(proxy.host), port \(proxy.port): \(text)"
     }
 
-    /// The load was not over in the time of `-m`, of which there may have been left less when it began.
+    /// True if the load exceeded the time of `-m`. The load may have had less time than that, if it began
+    /// late.
     var isOutOfTotalTime: Bool { status == .timedOut && message.contains("(--max-time)") }
 
-    /// The library's advice names its own settings; here they are options, or there is none.
+    /// Replaces the names of the library's settings by the names of options, or drops the advice if there is
+    /// no such option.
     private static func inOptions(_ sentence: String) -> String {
         sentence
             .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) { "--cacert: \($0.1)" }

@@ -1,13 +1,13 @@
 import Rondo
 import RondoLab
 
-/// One load of a transfer: the delegate of its connection. On the loop's thread only.
+/// One load of a transfer, and the delegate of its connection. On the loop's thread only.
 final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private let request: FetchRequest
     private let operation: FetchOperation
     private let proxy: StreamProxy?
     private let context: FetchContext
-    /// Released at the end.
+    /// Released at the end of the load.
     private var owner: FetchTransfer?
     private let heads = HeadLog()
     private let digest: Digest?
@@ -61,8 +61,9 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
 
     func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool { false }
 
-    /// Name and password were sent in Basic already, unless another scheme was asked for; what a server wants of them is
-    /// answered once. All else gets no answer.
+    /// Answers a server's request for name and password once. In the Basic scheme they were sent already,
+    /// unless another scheme was asked for. Challenges of TLS and of proxies are handled by default; all
+    /// others get no credential.
     func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
         report(EventLines.challenge(challenge))
         let space = challenge.protectionSpace
@@ -154,7 +155,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         owner.ended(result, of: request)
     }
 
-    /// Ends the load where what it brings is not wanted, or has no place to go.
+    /// Ends the load if `body` fails, because its output is not wanted or cannot be written.
     private func orCancel(_ body: () throws(FetchFailure) -> Void) {
         guard owner != nil else { return }
         do {

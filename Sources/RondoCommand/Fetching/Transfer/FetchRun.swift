@@ -2,43 +2,43 @@ import Rondo
 import RondoLab
 import RondoMutex
 
-// The loads run on a thread of its own whose run loop runs in the wished mode, and nowhere else. The main
-// thread only waits for it, so that Ctrl-C is answered at once even while the loader's thread is held up by
-// a slow disk or by a reader of its output that does not read.
+// The loads run on a thread of their own, whose run loop runs only in the mode of `--mode`. The main thread
+// only waits for it, so that Ctrl-C is answered at once, even while the loader's thread is blocked by a slow
+// disk or by a reader that does not read.
 
-/// The transfers of a command line, on a thread of their own.
+/// Runs the transfers of a command line on a thread of their own.
 final class FetchRun: Sendable {
     private struct State {
         var interruption: Int32?
         var status: Int32 = ExitStatus.failed
     }
 
-    /// Seconds that interrupted transfers have for tidying up.
+    /// Seconds that interrupted transfers have to clean up.
     private static let graceTime = 0.5
-    /// Seconds between two looks at what is not told of: progress, slowness, interruptions.
+    /// Seconds between two checks of conditions that cause no event: progress, slowness, interruptions.
     private static let interval = ProgressBar.interval
 
     private let commandLine: FetchCommandLine
     private let messages: Messages
     private let state = Mutex(State())
-    /// The transfers are over.
+    /// Left when the transfers have ended.
     private let end = DispatchGroup()
-    /// In the mode of the transfers as long as they go on: it is signalled by an interruption, and keeps the mode from
-    /// being empty between two of them.
+    /// A source in the mode of the transfers for as long as they run. An interruption signals it, and it
+    /// keeps the mode from being empty between two transfers.
     private let interruption = RunLoop.Source {}
 
-    /// - Throws: `CommandFailure` if there is no place for messages.
+    /// - Throws: `CommandFailure` if the file for messages cannot be written.
     init(_ commandLine: FetchCommandLine) throws {
         self.commandLine = commandLine
         messages = try Messages(commandLine.common)
     }
 
-    /// Loads, and returns the status to exit with.
+    /// Runs the transfers, and returns the exit status.
     func run() -> Int32 {
         Signals.ignoreBrokenPipes()
         end.enter()
         Signals.onInterruption { signal in self.interrupt(by: signal) }
-        // The loop of the main thread would stand in the way of the signals' thread.
+        // The main thread's loop would get in the way of the thread that handles signals.
         do throws(SystemError) {
             try SystemThread.start(name: "fetch") {
                 self.load()
@@ -46,7 +46,7 @@ final class FetchRun: Sendable {
             }
             end.wait()
         } catch {
-            // There is no thread for it: this one does it.
+            // If no thread can be made, the main thread loads.
             load()
             end.leave()
         }
@@ -56,7 +56,7 @@ final class FetchRun: Sendable {
     private func interrupt(by signal: Int32) {
         state.withLock { $0.interruption = signal }
         interruption.signalAndWakeUp()
-        // Where they end in time the main thread ends the program.
+        // If the transfers end in time, the main thread ends the program.
         if end.wait(timeout: .now() + Self.graceTime) == .timedOut { _exit(ExitStatus.ended(by: signal)) }
     }
 
@@ -83,14 +83,14 @@ final class FetchRun: Sendable {
     }
 }
 
-/// The transfers that are under way, and those that wait for their turn. On the loop's thread only.
+/// The running transfers, and those that wait. On the loop's thread only.
 final class TransferQueue {
     private let common: CommonSettings
     private let context: FetchContext
     private var jobs: TransferJobs
     private var running: [FetchTransfer] = []
     private var isExhausted = false
-    /// Of the last transfer, or of the last failure where several run at once.
+    /// The status of the last transfer; of the last failure if several run at once.
     private(set) var status: Int32 = 0
 
     init(_ commandLine: FetchCommandLine, in context: FetchContext) {
@@ -101,7 +101,7 @@ final class TransferQueue {
 
     var isOver: Bool { isExhausted && running.isEmpty }
 
-    /// Starts as many as may run.
+    /// Starts as many transfers as may run at once.
     func fill() {
         let maximum = common.isParallel ? common.maximumParallel : 1
         while !isExhausted, running.count < maximum {
@@ -155,11 +155,12 @@ final class TransferQueue {
             }
         }
         running.removeAll { $0 === transfer }
-        // The next one begins now, or the program ends, also where a timer has ended this one.
+        // Ends the run of the loop, even if a timer ended the transfer: the next transfer begins now, or the
+        // program ends.
         RunLoop.current.stop()
     }
 
-    /// Progress goes to a terminal, and only where nothing else goes there at the same time.
+    /// Progress is drawn only on a terminal to which nothing else is written meanwhile.
     private func progress(for job: TransferJob) -> ProgressBar? {
         let asksForHead = job.operation.asksForHead
         guard common.showsProgress, !common.isSilent, !common.isVerbose, !common.isParallel, !asksForHead,
@@ -175,7 +176,7 @@ final class TransferQueue {
 }
 
 extension Timer {
-    /// A timer of this thread's loop, that fires once.
+    /// Makes a timer of this thread's loop that fires once.
     static func scheduled(after seconds: Double, in mode: RunLoop.Mode, _ body: @escaping () -> Void) -> Timer
     {
         let call = LoopCall(body)
@@ -185,9 +186,10 @@ extension Timer {
     }
 }
 
-/// A closure that is made and called on one loop's thread.
+/// A closure that is made and called on the thread of one loop.
 ///
-/// `@unchecked Sendable`: a timer fires on the thread of its loop only, which is the one that has made this.
+/// `@unchecked Sendable`: a timer fires only on the thread of its loop, which is the thread that made this
+/// object.
 private final class LoopCall: @unchecked Sendable {
     let body: () -> Void
 

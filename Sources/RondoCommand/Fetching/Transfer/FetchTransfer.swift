@@ -2,10 +2,12 @@ import Rondo
 import RondoHTTP
 import RondoLab
 
-/// One URL from its first request to the end of its output: retries, redirects and all. On the loop's thread only.
+/// One URL from its first request to the end of its output, with retries and redirects. On the loop's thread
+/// only.
 ///
-/// Redirects are followed here and not by the library, since curl's users expect curl's rules: the method of `-X` stays, a
-/// redirect without a usable Location is a response, cookies and fields of the command line go where curl sends them.
+/// Redirects are followed here and not by the library, because users expect curl's rules: the method of `-X`
+/// is kept, a redirect without a usable Location is a response, and cookies and fields of the command line
+/// are sent where curl sends them.
 final class FetchTransfer {
     let job: TransferJob
     private let context: FetchContext
@@ -16,30 +18,30 @@ final class FetchTransfer {
     private var output = BodySink(.nowhere)
     private var first: FetchRequest?
     private var load: FetchLoad?
-    /// Of the load.
+    /// The proxy of the current load.
     private var proxy: StreamProxy?
     private var pause: Timer?
     private var offset: Int64 = 0
     private var attemptStart = 0.0
     private var meter = RateMeter()
     private var slowSince: Double?
-    /// What a load that went well ends with all the same.
+    /// A failure that is reported although the load succeeds.
     private var pendingFailure: FetchFailure?
-    /// The part of a file that is output; nil: all.
+    /// The part of a file that is output; nil means the whole file.
     private var window: Range<Int>?
-    /// Where in the file the next byte is.
+    /// The position of the next byte in the file.
     private var position = 0
     private(set) var record = TransferRecord()
-    /// Nil while it is under way.
+    /// Nil while the transfer runs.
     private(set) var outcome: Result<Void, FetchFailure>?
 
     private var operation: FetchOperation { job.operation }
 
-    /// Seconds that a server can have a retry wait, at most.
+    /// The most seconds that a server can delay a retry.
     private static let longestPause: Int64 = 3600
-    /// Bytes of a body that is read though it is not wanted, at most.
+    /// The most bytes of an unwanted body that are read.
     private static let shortBody: Int64 = 65_536
-    /// Loads whose times are remembered; the last one always is.
+    /// The most loads whose times are recorded; the last load always is.
     private static let maximumLoads = 100
 
     init(_ job: TransferJob, in context: FetchContext, progress: ProgressBar?) {
@@ -52,7 +54,7 @@ final class FetchTransfer {
 
     // MARK: - Start
 
-    /// Begins, and calls `whenOver` when all is done, perhaps before this returns.
+    /// Begins the transfer. `whenOver` is called at its end, perhaps before this returns.
     func start(whenOver: @escaping () -> Void) {
         self.whenOver = whenOver
         do {
@@ -118,7 +120,7 @@ final class FetchTransfer {
         }
     }
 
-    /// Of -m.
+    /// The seconds left of the limit of -m.
     private func timeLeft() throws(FetchFailure) -> Double? {
         guard let total = operation.totalTimeout else { return nil }
         let left = total - (stopwatch.elapsed - attemptStart)
@@ -127,7 +129,7 @@ final class FetchTransfer {
     }
 
     private func outOfTime(_ total: Double) -> FetchFailure {
-        // As a person types it: no exponent, every digit that was given.
+        // The number as the user typed it: with all digits and without an exponent.
         let limit = Decimal(string: "\(total)")?.description ?? ""
         let place = first?.url.host ?? job.url
         return FetchFailure(
@@ -136,17 +138,17 @@ final class FetchTransfer {
             status: .timedOut)
     }
 
-    /// Ends it as one that the user has interrupted.
+    /// Ends the transfer because the user has interrupted it.
     func interrupt() {
         load?.cancel()
         end(.failure(FetchFailure(.cancelled, "interrupted", status: .aborted)), mayRetry: false)
     }
 
-    // MARK: - What the load says
+    // MARK: - Calls of the load
 
-    /// A response is there.
+    /// Takes a response.
     ///
-    /// - Returns: Whether its body is output.
+    /// - Returns: True if its body is output.
     func received(_ heads: [ReceivedHead], _ response: URLResponse, to request: FetchRequest)
         throws(FetchFailure) -> Bool
     {
@@ -171,7 +173,7 @@ final class FetchTransfer {
         if let next { report(head, to: next, from: request) }
         try printHeads(text, head)
         if isFailure {
-            // A short body is read to its end, for the sake of the values of -w.
+            // A short body is read to its end, for the values of -w.
             guard (0...Self.shortBody).contains(response.expectedContentLength) else {
                 throw errorStatus(head)
             }
@@ -224,7 +226,7 @@ final class FetchTransfer {
         Terminal.standardOutput.write(event.text + "\n")
     }
 
-    /// A proxy that asks for a password has made no tunnel.
+    /// Fails if a proxy has asked for a password instead of making a tunnel.
     private func checkTunnel(_ head: ReceivedHead, _ request: FetchRequest) throws(FetchFailure) {
         guard head.status == 407, request.url.isSecure, proxy?.kind == .httpConnect else { return }
         record.connectStatus = head.status
@@ -271,7 +273,7 @@ final class FetchTransfer {
             if head.status == 416 { return false }
             let isPart = head.status == 206 || head.value("Content-Range") != nil
             if !isPart, response.expectedContentLength == offset { return false }
-            // Nor is the page of an error appended to the file.
+            // The page of an error is not appended to the file.
             if !isPart {
                 throw FetchFailure(
                     .cannotDecodeContentData,
@@ -301,7 +303,7 @@ final class FetchTransfer {
         return true
     }
 
-    /// The document is not of the time that -z wants, though the server has sent it.
+    /// True if the document does not match the time of -z, although the server has sent it.
     private func isUnwanted(_ head: ReceivedHead) -> Bool {
         guard let condition = operation.timeCondition, operation.range == nil, head.status == 200,
             let modified = head.value("Last-Modified").flatMap(TimeText.date)
@@ -312,7 +314,7 @@ final class FetchTransfer {
         }
     }
 
-    /// What -r and -C want of a file.
+    /// The part of a file that -r and -C select.
     private static func window(_ operation: FetchOperation, offset: Int64, size: Int) -> Range<Int>? {
         if offset > 0 { return min(Int(clamping: offset), size)..<size }
         guard let parts = operation.range?.split(separator: "-", omittingEmptySubsequences: false),
@@ -344,7 +346,7 @@ final class FetchTransfer {
         try output.write(data)
     }
 
-    /// The load is over.
+    /// The load has ended.
     func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
         if case .success = result, let head = record.head, operation.followsRedirects, let first,
             (300..<400).contains(head.status), let location = head.value("Location"), !location.isEmpty,
@@ -371,7 +373,7 @@ final class FetchTransfer {
     }
     func note(connectStatus: Int) { record.connectStatus = connectStatus }
 
-    /// Called every now and then while it is under way.
+    /// Called at intervals while the transfer runs.
     func tick() {
         progress?.tick()
         guard outcome == nil, load != nil, let limit = operation.slowLimit,
@@ -399,7 +401,7 @@ final class FetchTransfer {
         if mayRetry, let delay = delayBeforeRetry(result) { return retry(after: delay, result) }
         var result = result
         do throws(FetchFailure) {
-            // A file is there after a transfer that went well, be it empty.
+            // After a successful transfer there is a file, even if it is empty.
             if case .success = result, !isUnmet { try output.open() }
             try output.close()
         } catch {
@@ -418,7 +420,8 @@ final class FetchTransfer {
         whenOver.take()?()
     }
 
-    /// Nothing was to be loaded, by -z or --etag-compare or a field of the user's own: no file is made.
+    /// True if nothing had to be loaded, because of -z, --etag-compare or a field of the user's: no file is
+    /// made.
     private var isUnmet: Bool { record.status == 304 }
 
     private func setRemoteTime() {
@@ -428,13 +431,13 @@ final class FetchTransfer {
             return
         }
         let time = timeval(tv_sec: Int(date.timeIntervalSince1970), tv_usec: 0)
-        // The content is right if the time is not.
+        // The content of the file is right even if its time cannot be set.
         _ = utimes(path, [time, time])
     }
 
     // MARK: - Retries
 
-    /// Seconds; nil: it is not tried again.
+    /// The seconds before a retry; nil if there is none.
     private func delayBeforeRetry(_ result: Result<Void, FetchFailure>) -> Double? {
         guard record.retries < operation.retries else { return nil }
         let transient = [408, 429, 500, 502, 503, 504].contains(record.status)

@@ -1,6 +1,6 @@
 import Rondo
 
-/// Where the output of a job goes, found from its URL and options; a value.
+/// The destination of a job's output, found from its URL and options; a value.
 struct OutputPlan {
     private enum Target {
         case nowhere
@@ -12,7 +12,7 @@ struct OutputPlan {
     let createsFolders: Bool
     private let overwrites: Bool
 
-    /// - Throws: `FetchFailure` where the URL gives no name.
+    /// - Throws: `FetchFailure` if the URL contains no name.
     init(_ job: TransferJob, url: FetchURL, printsEvents: Bool) throws(FetchFailure) {
         createsFolders = job.operation.createsFolders
         overwrites = job.operation.overwrites
@@ -36,7 +36,7 @@ struct OutputPlan {
         return folder.hasSuffix("/") ? folder + name : folder + "/" + name
     }
 
-    /// Where the response is to begin.
+    /// The position at which the response is to begin.
     func resumptionOffset(_ operation: FetchOperation) throws(FetchFailure) -> Int64 {
         switch operation.resumption {
         case nil: return 0

@@ -1,26 +1,26 @@
 import Rondo
 
-/// One URL to be loaded.
+/// One URL to load.
 struct TransferJob: Sendable {
     let url: String
     let operation: FetchOperation
-    /// Of `operation` among the command line's.
+    /// The index of `operation` in the command line.
     let operationNumber: Int
     let output: FetchOperation.Output?
-    /// What the globs of the URL matched.
+    /// The texts that the globs of the URL matched.
     let matches: [String]
     let upload: String?
-    /// From 0.
+    /// Counted from 0.
     let number: Int
-    /// Among those of a URL that stands for several, for the line that says which one is loaded.
+    /// True if the URL pattern stands for several URLs; then a line says which one is loaded.
     let isOneOfSeveral: Bool
 }
 
-/// The URLs of a command line, one after the other, globs counted through; a value.
+/// The URLs of a command line in order, with globs expanded; a value.
 struct TransferJobs {
     private let operations: [FetchOperation]
     private var operation = 0
-    /// Among the operation's URLs.
+    /// The index among the operation's URLs.
     private var url = 0
     private var globs: (urls: URLGlob, uploads: URLGlob?)?
     private var index = 0
@@ -28,7 +28,7 @@ struct TransferJobs {
 
     init(_ operations: [FetchOperation]) { self.operations = operations }
 
-    /// The next one; nil: there are no more.
+    /// The next job; nil if there are no more.
     mutating func next() throws(FetchFailure) -> TransferJob? {
         while operation < operations.count {
             let current = operations[operation]

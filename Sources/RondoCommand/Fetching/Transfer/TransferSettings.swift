@@ -3,11 +3,11 @@ import RondoConnections
 import RondoHTTP
 import RondoStreams
 
-// What an operation asks for, in the library's words.
+// The settings of an operation in the library's types.
 extension FetchOperation {
-    /// The proxy for `url`; nil: none.
+    /// The proxy for `url`; nil if there is none.
     ///
-    /// - Throws: `FetchFailure` for one that cannot be used.
+    /// - Throws: `FetchFailure` if the proxy cannot be used.
     func proxy(for url: FetchURL) throws(FetchFailure) -> StreamProxy? {
         guard url.isWeb, connect.unixSocketPath == nil else { return nil }
         let exceptions =
@@ -34,7 +34,7 @@ extension FetchOperation {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// - Throws: `FetchFailure` for files that cannot be used.
+    /// - Throws: `FetchFailure` if a file cannot be used.
     func configuration(for request: FetchRequest, by proxy: StreamProxy?, cookies: String?) throws
         -> URLConnection.Configuration
     {
@@ -61,7 +61,7 @@ extension FetchOperation {
 }
 
 extension TLSOptions {
-    /// - Parameter option: What the options begin with, for errors.
+    /// - Parameter option: The prefix of the options, for errors.
     func settings(option: String) throws(FetchFailure) -> TLSSettings {
         var settings = TLSSettings()
         if !verifies { settings.verification = .none }

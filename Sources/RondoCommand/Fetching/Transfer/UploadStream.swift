@@ -1,14 +1,14 @@
 import Rondo
 import RondoConnections
 
-// What a body is made of where it is not in memory.
+// The bodies that are not in memory.
 extension FetchRequest {
-    /// The request as the library takes it.
+    /// The request for the library.
     func urlRequest() throws(FetchFailure) -> URLRequest {
         guard let url = url.url else { throw FetchURL.malformed(self.url.text, "it cannot be read") }
         var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
         request.httpShouldHandleCookies = false
-        // A silent server is given up by -m, --connect-timeout and -y alone, as by curl.
+        // Only -m, --connect-timeout and -y limit the time, as in curl.
         request.timeoutInterval = .infinity
         request.httpMethod = method
         if let host = given.host, isAtOrigin {
@@ -28,7 +28,8 @@ extension FetchRequest {
         return request
     }
 
-    /// A stream of the body, unopened; nil: there is none, or it was read already and cannot be read again.
+    /// An unopened stream of the body; nil if there is no body, or it was read already and cannot be read
+    /// again.
     var stream: Foundation.InputStream? {
         switch body {
         case .none: nil
