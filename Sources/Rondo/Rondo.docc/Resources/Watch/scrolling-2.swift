@@ -10,7 +10,7 @@ beat.label = "beat"
 loop.add(Port(), forMode: .tracking)
 
 _ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
-print("somebody scrolls")
+print("the user scrolls")
 _ = loop.run(in: .tracking, for: 0.5, returnAfterSourceHandled: false)
 print("and has stopped")
 _ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)

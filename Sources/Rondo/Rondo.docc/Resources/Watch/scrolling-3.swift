@@ -13,7 +13,7 @@ let question = Timer(timeInterval: 0.8, repeats: false) { _ in
 loop.add(question, forMode: .tracking)
 
 _ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
-print("somebody scrolls")
+print("the user scrolls")
 _ = loop.run(in: .tracking, for: 0.5, returnAfterSourceHandled: false)
 print("and has stopped")
 _ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
