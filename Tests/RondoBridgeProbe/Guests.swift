@@ -11,7 +11,7 @@ func guestIsServed() {
     let signalled = RunLoop.Source { log.note("signalled") }
     loop.add(pipe.source, forMode: .default)
     loop.add(signalled, forMode: .default)
-    // In the mode before it is a guest, and in another one.
+    // Blocks in the mode before it becomes a guest, and in another mode.
     loop.perform { log.note("early") }
     loop.perform(inModes: [.tracking]) { log.note("tracking") }
     loop.hostInFoundation(mode: .default)
@@ -32,7 +32,7 @@ func guestIsServed() {
     expect(
         log.entries.sorted() == ["block", "descriptor", "early", "signalled", "timer", "timer", "timer"],
         "\(log.entries)")
-    // What this thread adds between two turns is found.
+    // A block that this thread adds between two turns is served.
     foundationTimer(after: 0) { loop.perform { log.note("from Foundation") } }
     runFoundation { log.entries.last == "from Foundation" }
 
@@ -72,7 +72,7 @@ func guestLeavesTheMainQueue() {
     let loop = RunLoop.main
     loop.hostInFoundation(mode: .default)
     let log = Log()
-    // A callback in a turn: the main queue waits until it has returned.
+    // A callback in a turn: the main queue waits until the callback has returned.
     loop.perform {
         DispatchQueue.main.async { log.note("queue") }
         let result = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
@@ -81,7 +81,7 @@ func guestLeavesTheMainQueue() {
     runFoundation { log.entries.count == 2 }
     expect(log.entries == ["nested finished", "queue"], "\(log.entries)")
 
-    // Ten thousand blocks, while the guest has something to do all the time.
+    // Ten thousand blocks, while the guest has events all the time.
     expectTenThousandBlocks(beside: loop) { runFoundation(until: $0) }
 }
 
@@ -109,7 +109,7 @@ func guestHasModesAndObservers() {
     expect(log.count(of: "entry") == log.count(of: "exit"), "\(told)")
 }
 
-/// Rondo's loop runs by itself while a mode of it is a guest: in that mode, and in another one.
+/// Rondo's loop runs by itself while one of its modes is a guest: in that mode, and in another one.
 func guestRunsByItself() {
     let loop = RunLoop.main
     let log = Log()
@@ -125,7 +125,8 @@ func guestRunsByItself() {
     let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
     expect(
         result == .stopped && log.entries == ["timer", "queue"], "it runs as ever: \(result) \(log.entries)")
-    // Due in the guest while another mode runs: it waits, and the main queue is not flooded meanwhile.
+    // A timer is due in the guest while another mode runs: it waits, and the main queue is not flooded
+    // meanwhile.
     let passes = Cell(0)
     let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in passes.withLock { $0 += 1 } }
     loop.add(observer, forMode: .tracking)
@@ -136,7 +137,7 @@ func guestRunsByItself() {
         "another mode serves nothing of it: \(log.entries)")
     expect(passes.withLock { $0 } < 20, "the loop slept: \(passes.withLock { $0 }) passes")
     runFoundation { log.entries.contains("guest") }
-    // From a callback of Foundation's, too.
+    // The same from a callback of Foundation's.
     foundationTimer(after: 0) {
         loop.perform {
             log.note("inside")

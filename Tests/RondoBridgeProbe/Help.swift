@@ -29,15 +29,15 @@ func expect(_ condition: Bool, _ message: String, line: Int = #line) {
     exit(1)
 }
 
-/// Runs Foundation's main loop until `isDone`, or for so long that only a failure gets there.
+/// Runs Foundation's main loop until `isDone`, with a limit that only a failure reaches.
 func runFoundation(until isDone: () -> Bool) {
     runForeignLoop(until: isDone)
     expect(isDone(), "it came while Foundation's loop ran")
 }
 
-/// Runs Rondo's main loop until `isDone`, or for so long that only a failure gets there.
+/// Runs Rondo's main loop until `isDone`, with a limit that only a failure reaches.
 ///
-/// - Parameter slice: How long one run lasts at most: timers do not end it.
+/// - Parameter slice: The longest time of one run: timers do not end it.
 func runRondo(_ mode: RunLoop.Mode = .default, slice: TimeInterval = 0.02, until isDone: () -> Bool) {
     let limit = Date(timeIntervalSinceNow: 60)
     while !isDone(), limit.timeIntervalSinceNow > 0 {
@@ -76,7 +76,7 @@ func foundationTimer(
     after seconds: TimeInterval, repeats: Bool = false, mode: RunLoop.Mode = .default,
     _ fire: @escaping @Sendable () -> Void
 ) -> Foundation.Timer {
-    // By its interval alone Foundation's timer fires at once.
+    // With an interval alone, Foundation's timer fires at once.
     let timer = Foundation.Timer(
         fire: Date(timeIntervalSinceNow: seconds), interval: seconds, repeats: repeats
     ) { _ in fire() }
@@ -84,7 +84,7 @@ func foundationTimer(
     return timer
 }
 
-/// Seconds of processor time that the program has taken.
+/// Seconds of processor time that the program has used.
 var processorTime: Double {
     var usage = rusage()
     getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -94,9 +94,10 @@ var processorTime: Double {
 
 func onAnotherThread(_ body: @escaping @Sendable () -> Void) { Thread.detachNewThread(body) }
 
-/// Ten thousand blocks of the main queue come once each and in order, while `loop` has events of its own all the time.
+/// Checks that ten thousand blocks of the main queue are called once each and in order, while `loop` has
+/// events of its own.
 ///
-/// - Parameter run: Runs a loop until its argument says that all is done.
+/// - Parameter run: Runs a loop until its argument returns true.
 func expectTenThousandBlocks(beside loop: RunLoop, _ run: (() -> Bool) -> Void) {
     let pipe = WatchedPipe {}
     loop.add(pipe.source, forMode: .default)
@@ -106,7 +107,7 @@ func expectTenThousandBlocks(beside loop: RunLoop, _ run: (() -> Bool) -> Void) 
     onAnotherThread {
         for number in 0..<10_000 {
             DispatchQueue.main.async { numbers.withLock { $0.append(number) } }
-            // A pause now and then, so that the queue runs empty too; no result depends on it.
+            // Occasional pauses let the queue become empty; no result depends on them.
             if number % 100 == 0 { usleep(500) }
         }
     }

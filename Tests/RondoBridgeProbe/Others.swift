@@ -2,7 +2,7 @@ import Rondo
 import RondoForeignPackage
 import RondoMutex
 
-// What holds for all bridges, and without one.
+// Scenarios that apply to all bridges, and to none.
 
 func otherLoopsStandStill() {
     let loop = RunLoop.main
@@ -17,7 +17,7 @@ func otherLoopsStandStill() {
         let own = Timer(timeInterval: 0.01, repeats: true) { _ in log.note("own") }
         loop.add(own, forMode: .default)
         let foreign = foundationTimer(after: 0.01, repeats: true) { log.note("foreign") }
-        // Foundation's loop nested in a mode of its own, in a callback of this one.
+        // Foundation's loop runs in a mode of its own, in a callback of this loop.
         loop.perform {
             log.clear()
             foundationTimer(after: 0.1, mode: mine) { log.note("mine") }
@@ -29,7 +29,7 @@ func otherLoopsStandStill() {
             if bridge == "guest" { runFoundation(until: isDone) } else { runRondo(until: isDone) }
         }
         runBoth { log.entries.contains("foundation done") }
-        // This loop nested in another mode, in a callback of Foundation's.
+        // This loop runs in another mode, in a callback of Foundation's.
         foundationTimer(after: 0) {
             log.clear()
             loop.add(Timer(timeInterval: 0.1, repeats: false) { _ in log.note("mine") }, forMode: mine)
@@ -77,7 +77,7 @@ func bridgesAreOff() {
     timer.invalidate()
 }
 
-/// Bridges that come and go leave no descriptor.
+/// Bridges that begin and end leave no descriptor.
 func bridgesLeaveNothing() {
     let loop = RunLoop.main
     func descriptors() -> Int {
@@ -98,7 +98,7 @@ func bridgesLeaveNothing() {
     for _ in 0..<5 { once() }
     let before = descriptors()
     for _ in 0..<100 { once() }
-    // Dispatch lets go of a source on its own threads, and closes on the main queue.
+    // Dispatch releases a source on its own threads, and closes its descriptor on the main queue.
     runRondo { descriptors() <= before + 3 }
 }
 
@@ -120,7 +120,7 @@ func withoutABridge() {
         "and Rondo's loop does not know it: \(loop.debugDescription)")
 }
 
-/// The bridge is asked for while no descriptor is left, and works once there are some.
+/// The bridge is requested while no descriptor is left, and works once there are some.
 func withoutDescriptors(_ bridge: () -> Void) {
     let loop = RunLoop.main
     let log = Log()
@@ -154,7 +154,7 @@ func withoutDescriptors(_ bridge: () -> Void) {
 
 // MARK: - Figures
 
-/// What a wake-up of a sleeping loop by a pipe takes, what a timer costs, and an idle second.
+/// Measures the wake-up of a sleeping loop by a pipe, a timer, and an idle second.
 func figures() {
     let loop = RunLoop.main
     let rounds = 1_000

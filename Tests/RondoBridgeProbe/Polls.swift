@@ -47,7 +47,7 @@ func pollsServeFoundation() {
         _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
         expect(log.entries.isEmpty, "\(log.entries)")
     }
-    // On the main thread, under the common name.
+    // The main thread, with the name of the common modes.
     let loop = RunLoop.main
     let log = Log()
     loop.servesFoundation(in: [.common])
@@ -67,11 +67,11 @@ func pollsAreInTime() {
         let log = Log()
         let port = Port()
         loop.add(port, forMode: .default)
-        // Every hour: only what the thread itself does is on time.
+        // Polls every hour, so that only objects of the thread itself are served in time.
         loop.servesFoundation(in: [.default], atLeastEvery: 3600)
         loop.add(
             Timer(timeInterval: 0.02, repeats: false) { _ in
-                // Made by a callback, found before the next sleep.
+                // A timer that a callback makes is found before the next sleep.
                 foundationTimer(after: 0.02) {
                     log.note("own")
                     loop.stop()
@@ -86,7 +86,7 @@ func pollsAreInTime() {
             foundations.perform { log.note("performed") }
         }
         _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
-        // The run ends with a pass, but no sleep, and so no poll.
+        // The run ends with a pass that does not sleep, and so does not poll.
         expect(log.entries == ["own"], "what another thread hands over waits: \(log.entries)")
         loop.servesFoundation(in: [.default], atLeastEvery: 0.01)
         let end = Timer(timeInterval: 0.001, repeats: true) { _ in if log.entries.count == 2 { loop.stop() } }
@@ -94,7 +94,7 @@ func pollsAreInTime() {
         expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "\(log.entries)")
         expect(log.entries == ["own", "performed"], "\(log.entries)")
         end.invalidate()
-        // A timer that another thread moves nearer.
+        // Another thread moves a timer to an earlier date.
         nonisolated(unsafe) let far = foundationTimer(after: 3600) {
             log.note("moved")
             loop.stop()
@@ -111,7 +111,7 @@ func pollsAreInTime() {
 func pollsServeAllKinds() {
     let loop = RunLoop.main
     let log = Log()
-    // One poll in an hour, at the first sleep: everything that is due comes in it.
+    // One poll in an hour, at the first sleep, serves everything that is due.
     loop.servesFoundation(in: [.default], atLeastEvery: 3600)
     let name = Notification.Name("BR-13")
     let token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
@@ -129,7 +129,7 @@ func pollsServeAllKinds() {
     _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
     expect(log.entries.sorted() == ["asap", "block", "idle", "queue", "timer"], "\(log.entries)")
     NotificationCenter.default.removeObserver(token)
-    // A timer that is due again at once: the next pass polls again.
+    // A timer is due again at once: the next pass polls again.
     let again = Cell(0)
     let ticking = foundationTimer(after: 0.002, repeats: true) { again.withLock { $0 += 1 } }
     _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
@@ -174,7 +174,7 @@ func pollsAreNotNested() {
         "no poll inside a block of the main queue: \(log.entries)")
     ticking.invalidate()
     log.clear()
-    // In a callback of a poll this loop runs again, and does not poll.
+    // This loop runs again in a callback of a poll, and does not poll.
     foundationTimer(after: 0.01) {
         foundationTimer(after: 0) { log.note("next") }
         _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)

@@ -2,7 +2,7 @@ import Rondo
 import RondoForeignPackage
 import RondoMutex
 
-// Bridge B: Rondo's main loop runs, and Foundation's runs in its sleep.
+// Bridge B: Rondo's main loop runs, and Foundation's runs while Rondo's sleeps.
 
 func foundationRunsInASleep() {
     let loop = RunLoop.main
@@ -14,14 +14,14 @@ func foundationRunsInASleep() {
     runRondo { log.count(of: "foreign") >= 10 && log.count(of: "own") >= 10 }
     MainActor.assumeIsolated { ticker.stop() }
 
-    // A timer that another thread moves nearer.
+    // Another thread moves a timer to an earlier date.
     nonisolated(unsafe) let far = foundationTimer(after: 3600) { log.note("moved") }
     onAnotherThread {
         while !loop.isWaiting { sched_yield() }
         far.fireDate = Date()
     }
     runRondo { log.entries.contains("moved") }
-    // A block wakes nothing there either, and comes with the next pass.
+    // A block does not wake Foundation's loop either, and is called in the next pass.
     onAnotherThread {
         Foundation.RunLoop.main.perform { log.note("performed") }
         DispatchQueue.main.async {}
@@ -83,7 +83,7 @@ func eventsEndTheSleep() {
         expect(result == .stopped, "\(kind) ended the sleep: \(result)")
     }
     expect(log.entries == ["descriptor", "signalled", "block", "timer"], "\(log.entries)")
-    // A timer of its own, known before the sleep.
+    // A timer of Rondo's, known before the sleep.
     loop.add(
         Timer(timeInterval: 0.01, repeats: false) { _ in
             log.note("own timer")
@@ -123,7 +123,7 @@ func callbacksEndTheSleep() {
     ]
     for (name, change) in changes {
         foundationTimer(after: 0.01) { change() }
-        // One run, and so one sleep: Foundation's timer does not end it.
+        // A single run with a single sleep: Foundation's timer does not end it.
         let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
         expect(result == .stopped && log.entries.last == name, "\(name): \(result) \(log.entries)")
     }
@@ -144,18 +144,19 @@ func drainsAreCounted() {
     let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
     expect(
         result == .handledSource && log.entries == ["queue"], "a drain is a source: \(result) \(log.entries)")
-    // Timers are none: of this loop, and of Foundation's.
+    // Timers do not count: neither this loop's nor Foundation's.
     loop.add(Timer(timeInterval: 0.01, repeats: false) { _ in log.note("own") }, forMode: .default)
     foundationTimer(after: 0.02) { log.note("foreign") }
     let began = ContinuousClock.now
     expect(loop.run(mode: .default, before: Date(timeIntervalSinceNow: 0.2)), "it has run")
     expect(ContinuousClock.now - began >= .milliseconds(199), "timers have not ended it")
-    // Where the thread was held up, both were due in the first pass.
+    // If the thread was delayed, both were due in the first pass.
     expect(log.entries.sorted() == ["foreign", "own", "queue"], "\(log.entries)")
 
-    // Ten thousand blocks, once each, in order, while this loop has events of its own; each run returns after blocks came.
+    // Ten thousand blocks are called once each and in order, while this loop has events of its own; each run
+    // returns after blocks.
     expectTenThousandBlocks(beside: loop) { runRondo(until: $0) }
-    // A run that waits for one block alone returns when it has come, whatever else happens at that moment.
+    // A run that waits for one block returns after the block, whatever else happens at that moment.
     let pipe = WatchedPipe {}
     loop.add(pipe.source, forMode: .default)
     for round in 0..<300 {
@@ -178,7 +179,7 @@ func sleepsThatAreNotBorrowed() {
     expect(loop.run(in: .tracking, for: 0.1, returnAfterSourceHandled: false) == .timedOut, "tracking runs")
     expect(log.entries == ["own"], "in tracking Foundation's loop stands still: \(log.entries)")
     log.clear()
-    // A block of the main queue, whichever loop drains it: drained by this one first.
+    // A block of the main queue ends the run, whichever loop drains the queue; first this loop does.
     for drainedBy in ["Rondo", "Foundation"] {
         let block: @Sendable () -> Void = {
             let empty = loop.run(in: .tracking, for: 60, returnAfterSourceHandled: false)
@@ -196,7 +197,7 @@ func sleepsThatAreNotBorrowed() {
                 DispatchQueue.main.async(execute: block)
             }
         }
-        // Foundation's timer may come after the block, before the run returns.
+        // Foundation's timer may fire after the block, before the run returns.
         runRondo { log.entries.contains("finished") }
         expect(
             log.entries.prefix(2) == ["own", "finished"],
@@ -216,7 +217,7 @@ func gateIsShut() {
     let log = Log()
     let pipe = WatchedPipe { log.note("descriptor") }
     loop.add(pipe.source, forMode: .default)
-    // The gate exists after a first sleep.
+    // The gate exists after the first sleep.
     _ = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
     pipe.write()
     let mine = RunLoop.Mode("mine")
@@ -227,14 +228,15 @@ func gateIsShut() {
     runRondo { log.entries == ["descriptor"] }
 }
 
-/// Runs of either loop in callbacks of Foundation's, inside a sleep.
+/// Runs of either loop in callbacks of Foundation's loop, inside a sleep.
 func runsInsideASleep() {
     let loop = RunLoop.main
     loop.servesFoundation = true
     let log = Log()
     let pipe = WatchedPipe { log.note("descriptor") }
     loop.add(pipe.source, forMode: .default)
-    // This loop, in a timer of Foundation's: it sleeps there as well, in Foundation's loop, and serves the main queue.
+    // This loop runs in a timer of Foundation's: it also sleeps in Foundation's loop there, and serves the
+    // main queue.
     foundationTimer(after: 0.01) {
         foundationTimer(after: 0.01) { log.note("inner foreign") }
         DispatchQueue.main.async { log.note("queue") }
@@ -246,7 +248,7 @@ func runsInsideASleep() {
         let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
         log.note("\(result)")
         onAnotherThread {
-            // In the sleep that goes on when this callback has returned.
+            // The byte is written in the sleep that continues after this callback.
             while !loop.isWaiting { sched_yield() }
             pipe.write()
         }
@@ -256,12 +258,14 @@ func runsInsideASleep() {
         log.entries.sorted() == ["descriptor", "inner foreign", "own", "queue", "stopped"]
             && log.entries.suffix(2) == ["stopped", "descriptor"], "\(log.entries)")
     log.clear()
-    // Foundation's, in a timer of Foundation's: this loop's event, which came meanwhile, ends the sleep afterwards.
+    // Foundation's loop runs in a timer of Foundation's: an event of this loop that came meanwhile ends the
+    // sleep afterwards.
     let mayEnd = Cell(false)
     foundationTimer(after: 0.01) {
         onAnotherThread {
             pipe.write()
-            // Time for the gate to open meanwhile; where that is too short the test shows less, and fails no more.
+            // Leaves time for the gate to open. If the time is too short, the test shows less but does not
+            // fail.
             usleep(50_000)
             DispatchQueue.main.async { mayEnd.withLock { $0 = true } }
         }
@@ -291,7 +295,7 @@ func sleepIsGivenBack() {
     loop.servesFoundation = true
     runRondo { log.count(of: "foreign") > 5 }
     ticking.invalidate()
-    // A loop that never sleeps serves Foundation's now and then.
+    // A loop that never sleeps serves Foundation's at intervals.
     log.clear()
     foundationTimer(after: 0.01) { log.note("foreign") }
     let busy = RunLoop.Source {}

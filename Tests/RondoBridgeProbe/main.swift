@@ -1,5 +1,5 @@
-// A program for the bridges between Rondo's run loop and Foundation's, which need the main thread: it plays the scenario that
-// its argument names, and exits with 0 if the rule holds.
+// Tests the bridges between Rondo's run loop and Foundation's, which need the main thread. The program runs
+// the scenario that its argument names, and exits with 0 if the rule holds.
 
 import Rondo
 

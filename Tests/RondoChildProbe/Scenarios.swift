@@ -26,7 +26,7 @@ private func start(_ process: Process) {
     do { try process.run() } catch { expect(false, "it is started: \(error)") }
 }
 
-/// Trap 3: under Foundation's `waitUntilExit` Rondo's timers and the main queue stand still.
+/// Trap 3: during Foundation's `waitUntilExit` Rondo's timers and the main queue stand still.
 private func waitingServesTheLoop() {
     let pipe = Pipe()
     let process = shell("cat")
@@ -37,7 +37,7 @@ private func waitingServesTheLoop() {
             served.append("timer")
             return served.count { $0 == "timer" }
         }
-        // Only a timer that fires lets the child end.
+        // The child ends only if the timer fires.
         if count == 5 { try? pipe.fileHandleForWriting.close() }
     }
     DispatchQueue.main.async { served.withLock { $0.append("main queue") } }
@@ -49,7 +49,7 @@ private func waitingServesTheLoop() {
     expect(process.terminationStatus == 0, "the child has ended")
 }
 
-/// Trap 4: Foundation never posts it.
+/// Trap 4: Foundation never posts the notification.
 private func theNotificationIsPosted() {
     let process = shell("exit 3")
     let status = Mutex<Int32?>(nil)
@@ -69,7 +69,7 @@ private func theNotificationIsPosted() {
     NotificationCenter.default.removeObserver(observer)
 }
 
-/// A workaround that many programs have: the main thread waits for the handler by a semaphore.
+/// A common workaround: the main thread waits for the handler with a semaphore.
 private func aHandlerAndASemaphore() {
     let ended = DispatchSemaphore(value: 0)
     let process = shell("exit 0")
@@ -79,10 +79,10 @@ private func aHandlerAndASemaphore() {
     expect(!process.isRunning, "the process has ended")
 }
 
-/// Children that this program has started by other ways, and a handler for SIGCHLD of its own.
+/// The program has children from other interfaces, and its own handler for SIGCHLD.
 private func childrenOfOthers() {
     signal(SIGCHLD) { _ in
-        // Nothing but a system call belongs here; the test is that it stays installed.
+        // A signal handler may only make system calls; the test is that it stays installed.
         _ = getpid()
     }
     var old = sigaction()
@@ -104,13 +104,13 @@ private func childrenOfOthers() {
     var status: Int32 = -1
     expect(waitpid(foreign, &status, 0) == foreign && status == 0, "the other child was left to its parent")
 
-    // A thread that collects whatever it finds: then statuses are lost, and nothing hangs.
+    // A thread collects every child that it finds: then statuses are lost, but nothing hangs.
     let isThere = DispatchSemaphore(value: 0)
     let collector = Thread {
         for _ in 0..<50 {
             isThere.wait()
             var status: Int32 = 0
-            // Until there is one that has ended, or none at all.
+            // Wait until there is a child that has ended, or no child at all.
             _ = waitpid(-1, &status, 0)
         }
     }
@@ -125,7 +125,7 @@ private func childrenOfOthers() {
         )
     }
 
-    // Where the program ignores SIGCHLD the kernel keeps no status.
+    // If the program ignores SIGCHLD, the kernel keeps no status.
     signal(SIGCHLD, SIG_IGN)
     let process = shell("exit 0")
     start(process)
@@ -133,7 +133,7 @@ private func childrenOfOthers() {
     expect(process.terminationStatus == 255, "the end is told, its status is unknown")
 }
 
-/// Says the number of a child that dies with this process, and waits to be ended.
+/// Prints the number of a child that dies with this process, and waits to be killed.
 private func parentOfOneThatDiesWithIt() {
     let number = Mutex<Int32?>(nil)
     let task = Mutex("")
@@ -143,7 +143,7 @@ private func parentOfOneThatDiesWithIt() {
         task.withLock {
             $0 = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")) ?? ""
         }
-        // It never ends by itself, nor with the group of this process.
+        // The child never ends by itself, nor with the process group of this process.
         var configuration = Child.Configuration("tail", ["-f", "/dev/null"])
         configuration.standardInput = .none
         configuration.group = .own
@@ -159,7 +159,7 @@ private func parentOfOneThatDiesWithIt() {
     }
     thread.start()
     isStarted.wait()
-    // The thread that has asked for the child ends: the child does not.
+    // The thread that has requested the child ends, and the child must not.
     let own = "/proc/\(task.withLock { $0 })"
     while access(own, F_OK) == 0 { sched_yield() }
     expect(number.withLock { $0.map { kill($0, 0) == 0 } } ?? false, "the child outlives that thread")
@@ -170,7 +170,7 @@ private func parentOfOneThatDiesWithIt() {
 
 private let kept = Mutex<Child?>(nil)
 
-/// Short children in turn, on the main loop: no descriptor and no child is left.
+/// Runs short children one after the other on the main loop: no descriptor and no child is left.
 private func manyInTurn() {
     let before = openDescriptors()
     for index in 0..<300 {
@@ -179,7 +179,7 @@ private func manyInTurn() {
         process.waitUntilExit()
         expect(process.terminationStatus == Int32(index % 3), "each has its own status")
     }
-    // What is made with the first child stays: the background loop's, and this loop's.
+    // The objects that are made with the first child remain: those of the background loop and of this loop.
     expect(openDescriptors() - before < 12, "descriptors: \(before), then \(openDescriptors())")
     expect(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD, "no child is left")
 }

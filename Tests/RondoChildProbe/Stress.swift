@@ -1,19 +1,20 @@
 import Rondo
 import RondoMutex
 
-/// Children of every kind at once, from several threads, with random deaths and with children of their own.
+/// Runs children of every kind at once, from several threads, with random deaths and with children of their
+/// own.
 ///
-/// Arguments: how many children, on how many threads, and the seed. Each end has to be told once, with the status that was
-/// asked for; in the end there is no child, no zombie and no further descriptor.
+/// Arguments: the number of children, the number of threads, and the seed. Each end must be reported once,
+/// with the expected status. At the end there is no child, no zombie and no further descriptor.
 ///
-/// Where the program was started under the library of Tests/RondoFaults system calls fail meanwhile, and a child that was not
-/// started for that is tried again.
+/// If the program was started with the library of Tests/RondoFaults, system calls fail meanwhile, and a child
+/// that could not be started because of that is tried again.
 func stress(_ arguments: [String]) {
     let numbers = arguments.compactMap { Int($0) }
     let count = numbers.first ?? 1_000
     let threads = numbers.dropFirst().first ?? 4
     let seed = numbers.dropFirst(2).first ?? 1
-    // What is made with the first child stays.
+    // The objects that are made with the first child remain.
     Batch(count: 4 * kinds.count, seed: 0).run()
     let before = openDescriptors()
     Faults.arm(true)
@@ -28,13 +29,13 @@ func stress(_ arguments: [String]) {
     }
     for _ in 0..<threads { done.wait() }
     Faults.arm(false)
-    // Threads close what belongs to their loops in their own time.
+    // Threads close the descriptors of their loops a little later.
     for _ in 0..<1_000 where openDescriptors() > before + 4 { usleep(10_000) }
     expect(openDescriptors() <= before + 4, "descriptors: \(before), then \(openDescriptors())")
     expect(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD, "no child is left")
 }
 
-/// The library that makes calls fail, where the program was started with it.
+/// The library that makes calls fail, if the program was started with it.
 private enum Faults {
     /// Safe: the type is that of `rondo_faults_arm` in faults.c.
     private static let function = dlsym(nil, "rondo_faults_arm").map {
@@ -46,12 +47,12 @@ private enum Faults {
     static func arm(_ isArmed: Bool) { function?(isArmed ? 1 : 0) }
 }
 
-/// What a child does, and how it ends.
+/// The script of a child, and its expected end.
 private struct Kind: Sendable {
     let script: String
-    /// Nil: it depends on who is quicker.
+    /// Nil if the status depends on timing.
     let status: Child.Status?
-    /// What is done to it.
+    /// The parent's action on the child.
     var act: (@Sendable (Child) -> Void)?
 }
 
@@ -60,17 +61,17 @@ private let kinds: [Kind] = [
     Kind(script: "exit 17", status: .exited(17)),
     Kind(script: "kill -KILL $$", status: .signalled(SIGKILL, coreDumped: false)),
     Kind(script: "kill -TERM $$", status: .signalled(SIGTERM, coreDumped: false)),
-    // Killed by its parent, at any moment of its life.
+    // The parent kills the child at any moment of its life.
     Kind(script: "exit 0", status: nil, act: { $0.kill() }),
     Kind(script: "exec cat", status: .signalled(SIGTERM, coreDumped: false), act: { $0.stop() }),
-    // A grandchild that outlives it, with the output open, until the input ends.
+    // A grandchild outlives the child and keeps the output open until the input ends.
     Kind(script: "exec 3<&0; cat <&3 & exit 5", status: .exited(5)),
     Kind(script: "(exit 3) & wait $!", status: .exited(3)),
-    // More than a pipe holds.
+    // More bytes than a pipe holds.
     Kind(script: "head -c 200000 /dev/zero", status: .exited(0)),
 ]
 
-/// Children of one thread, a dozen at a time.
+/// The children of one thread, a dozen at a time.
 private final class Batch: Sendable {
     private static let atOnce = 12
 
@@ -135,7 +136,7 @@ private final class Batch: Sendable {
         guard let child = spawn(configuration) else { return }
         child.onEnd = { [self] child, status in
             state.withLock { $0.ends += 1 }
-            // An output that could not be read is closed, which a child that writes does not survive.
+            // An output that could not be read is closed, which ends a child that writes.
             guard let wanted = kind.status, child.error == nil else { return }
             expect(status == wanted, "\(kind.script): \(status)")
         }

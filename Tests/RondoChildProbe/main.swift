@@ -1,7 +1,7 @@
-// A program for the tests of children, where a test needs a process, or its main thread, for itself. It plays the scenario
-// that its first argument names, and exits with 0 if everything is as the rules have it.
+// Tests of children that need a process of their own, or its main thread. The program runs the scenario that
+// its first argument names, and exits with 0 if the rules hold.
 //
-// `stress` is no test of the suite: it is what `make stress-children` runs under the sanitizers.
+// `stress` is not a test of the suite: `make stress-children` runs it under the sanitizers.
 
 import Rondo
 

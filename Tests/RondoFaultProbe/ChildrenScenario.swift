@@ -1,12 +1,12 @@
 import Rondo
 import RondoMutex
 
-/// Calls fail now and then: a child is not started, with an error, or ends and is told of once. In the end there is no
-/// child, no zombie and no further descriptor.
+/// Some system calls fail: a child either cannot be started, with an error, or its end is reported once. At
+/// the end there is no child, no zombie and no further descriptor.
 ///
-/// - Parameter refuses: Among the calls that fail are those without which no child is started.
+/// - Parameter refuses: Whether the failing calls include those without which no child can be started.
 func childrenWhileCallsFail(refuses: Bool) {
-    // What is made with the first child, and stays.
+    // The objects that are made with the first child remain.
     expect(runOne(), "a child can be started before")
     let before = openDescriptors()
     Faults.arm()
@@ -30,7 +30,7 @@ func childrenWhileCallsFail(refuses: Bool) {
         } catch {
             counts.withLock { $0.refused += 1 }
         }
-        // Beside it one by Foundation's name.
+        // A child of Foundation's `Process` interface beside it.
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/true")
         if (try? process.run()) != nil { process.waitUntilExit() }
@@ -57,7 +57,8 @@ private func runOne() -> Bool {
     return process.terminationStatus == 0
 }
 
-/// What is open, as the kernel calls it, without what belongs to run loops: those make theirs anew where a call has failed.
+/// The kernel's names of open descriptors, without those of run loops, which a loop opens again after a
+/// failed call.
 private func openDescriptors() -> [String] {
     (0..<1_024).compactMap {
         try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")

@@ -76,13 +76,13 @@ private func withoutThreads(_ arguments: [String]) {
     Faults.arm()
     let fired = Count()
     let timer = Timer.scheduledTimer(withTimeInterval: 0.05, repeats: true) { _ in fired.rise() }
-    // A name that no file and no rule of ours knows.
+    // A name that no file and no rule of the resolver contains.
     let load = Load.start("http://rondo.invalid/")
     run(upTo: 20) { load.hasEnded && fired.value >= 3 }
     expect(load.ends == 1 && load.code == EAGAIN, "a look-up has the code: \(String(describing: load.error))")
     expect(fired.value >= 3, "timers fire: \(fired.value)")
 
-    // What it sets and what it stores is written by threads, as a rule.
+    // Threads usually write the cookies and responses that are kept.
     let kept = Load.start(address + "kept", policy: .useProtocolCachePolicy)
     run(upTo: 20) { kept.hasEnded }
     expect(kept.ends == 1 && kept.error == nil, "a response is stored: \(String(describing: kept.error))")
@@ -115,7 +115,7 @@ private func withoutThreads(_ arguments: [String]) {
     let cause = handled.withLock { $0?.userInfo[NSUnderlyingErrorKey] as? NSError }
     expect(cause?.code == Int(EAGAIN), "an asynchronous request: \(String(describing: cause))")
 
-    // Dispatch has no thread for queues of its own, and has whatever asks it wait.
+    // Dispatch has no thread for its own queues, and lets callers wait.
     let stuck = Load()
     let stuckConnection = URLConnection(
         request: Load.request(address), delegate: stuck, startImmediately: false)
@@ -155,7 +155,7 @@ private func withoutThreads(_ arguments: [String]) {
     timer.invalidate()
 }
 
-/// No descriptor is left when the first thing is scheduled.
+/// No descriptor is left when the first object is scheduled.
 private func withoutDescriptors(_ arguments: [String]) {
     let address = arguments[0]
     var ends: [Int32] = [-1, -1]
@@ -168,7 +168,7 @@ private func withoutDescriptors(_ arguments: [String]) {
     RunLoop.unservedWarningDelay = 0.1
     let fired = Count()
     let timer = Timer.scheduledTimer(withTimeInterval: 0.05, repeats: true) { _ in fired.rise() }
-    // The warning of the loop that is not run comes.
+    // Time for the warning about the loop that is not run.
     usleep(400_000)
 
     let began = Date()
@@ -215,7 +215,7 @@ private func withoutDescriptors(_ arguments: [String]) {
     timer.invalidate()
 }
 
-/// `malloc` fails now and then, for libraries in C: that for databases, and that for content codings.
+/// `malloc` fails at random in C libraries: SQLite and those of content codings.
 private func withoutMemory(_ arguments: [String]) {
     let address = arguments[0]
     Faults.arm()
@@ -240,8 +240,8 @@ private func withoutMemory(_ arguments: [String]) {
     expect(later.ends == 1 && later.error == nil, "a later load works: \(String(describing: later.error))")
 }
 
-/// Every call fails now and then: each object ends with an error or works, nothing traps, stands still or spins, and when
-/// the machine is well again so is everything.
+/// Every call fails at random: each object ends with an error or works; nothing traps, hangs or spins; and
+/// once calls succeed again, everything works.
 private func withEverythingFailing(_ arguments: [String]) {
     let address = arguments[0]
     guard let url = URL(string: address), let host = url.host, let port = url.port else {
@@ -262,7 +262,7 @@ private func withEverythingFailing(_ arguments: [String]) {
             request: Load.request(address, seconds: 2), delegate: queued, startImmediately: false)
         connection?.setDelegateQueue(.main)
         connection?.start()
-        // A listener of this program, and streams to it that say something and wait for the answer.
+        // A listener of this program, and streams that send it bytes and wait for the answer.
         let echo = Echo()
         var talks: [(talk: Talk, input: InputStream, output: OutputStream)] = []
         for number in 0..<6 {
@@ -286,7 +286,7 @@ private func withEverythingFailing(_ arguments: [String]) {
         let hasThread = (try? thread.startIfPossible()) != nil
         if hasThread { thread.perform { answered.rise() } }
 
-        // Streams have no limit of time of their own: they are given until the loads have had theirs.
+        // Streams have no time limit of their own: they get the time that the loads need.
         let end = Date(timeIntervalSinceNow: 3)
         var asked = 0
         run(upTo: 30) {
@@ -323,7 +323,7 @@ private func withEverythingFailing(_ arguments: [String]) {
     expect(later.ends == 1 && later.error == nil, "a later load works: \(String(describing: later.error))")
 }
 
-/// A listener that says what it hears.
+/// A listener that sends back the bytes that it receives.
 private final class Echo {
     private let listener: StreamListener?
     private var ends: [(InputStream, OutputStream, Answer)] = []
@@ -365,7 +365,8 @@ private final class Echo {
     }
 }
 
-/// A program that a thread of ours starts, without a word about descriptors and signals, has none of ours.
+/// A program that a thread of this process starts without regard to descriptors and signals inherits none of
+/// Rondo's.
 private func startingAnotherProgram(_ arguments: [String]) {
     let inherited = openDescriptors()
     let address = arguments[0]
@@ -391,7 +392,7 @@ private func startingAnotherProgram(_ arguments: [String]) {
     run(upTo: 20) { text.withLock { !$0.isEmpty } }
     let lines = text.withLock { $0.split(separator: "\n").map(String.init) }
     let numbers = Set(lines.compactMap { Int($0) })
-    // The folder that the shell itself looks into.
+    // The shell's own descriptor for the folder that it lists.
     let foreign = numbers.subtracting(inherited).subtracting([0, 1, 2])
     expect(foreign.count <= 1, "descriptors are inherited: \(foreign.sorted()); it had \(inherited.sorted())")
     let mask = lines.first { $0.hasPrefix("SigBlk") }?.split(separator: "\t").last
@@ -408,7 +409,7 @@ private func openDescriptors() -> Set<Int> {
     Set((0..<512).filter { fcntl(Int32($0), F_GETFD) != -1 })
 }
 
-/// Runs a shell command, as `fork` and `exec` do, and answers what it says by way of `file`.
+/// Runs a shell command by `fork` and `exec`, and returns its output through `file`.
 private func program(_ command: String, _ file: String) -> String {
     let words = ["/bin/sh", "-c", "exec > \(file) 2>&1; \(command)"]
     var pointers = words.map { strdup($0) } + [nil]
@@ -421,7 +422,7 @@ private func program(_ command: String, _ file: String) -> String {
     return (try? String(contentsOfFile: file, encoding: .utf8)) ?? "no output"
 }
 
-/// `dlopen` finds no library of a content coding, nor libpsl.
+/// `dlopen` finds neither the libraries of content codings nor libpsl.
 private func withoutLibraries(_ arguments: [String]) {
     let load = Load.start(arguments[0])
     run(upTo: 20) { load.hasEnded }

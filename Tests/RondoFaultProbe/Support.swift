@@ -7,7 +7,7 @@ func expect(_ holds: Bool, _ what: @autoclosure () -> String) {
     exit(1)
 }
 
-/// The library that makes calls fail, where the program was started with it.
+/// The library that makes calls fail, if the program was started with it.
 enum Faults {
     /// Safe: the type is that of `rondo_faults_arm` in faults.c.
     private static let function = dlsym(nil, "rondo_faults_arm").map {
@@ -22,14 +22,14 @@ enum Faults {
     static func disarm() { function?(0) }
 }
 
-/// Seconds of processor time that the process has had.
+/// Seconds of processor time that the process has used.
 var processorSeconds: Double {
     var time = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Counts what happens, on any thread.
+/// Counts events on any thread.
 final class Count: Sendable {
     private let state = Mutex(0)
 
@@ -38,7 +38,8 @@ final class Count: Sendable {
     func rise() { state.withLock { $0 += 1 } }
 }
 
-/// Runs `mode` of the calling thread's loop until `isDone`, and tells whether that came within `seconds`.
+/// Runs `mode` of the calling thread's loop until `isDone`, and returns whether that happened within
+/// `seconds`.
 @discardableResult
 func run(_ mode: RunLoop.Mode = .default, upTo seconds: Double, until isDone: () -> Bool) -> Bool {
     let end = Date(timeIntervalSinceNow: seconds)
@@ -52,14 +53,14 @@ func run(_ mode: RunLoop.Mode = .default, upTo seconds: Double, until isDone: ()
     return true
 }
 
-/// A load that knows how it has ended, and how often.
+/// A load that records how it has ended, and how often.
 final class Load: NSObject, URLConnectionDataDelegate {
     private let state = Mutex((ends: 0, error: NSError?.none))
 
     var ends: Int { state.withLock { $0.ends } }
     var hasEnded: Bool { ends > 0 }
     var error: NSError? { state.withLock { $0.error } }
-    /// The errno at the bottom of the error.
+    /// The errno of the underlying error.
     var code: Int32? { (error?.userInfo[NSUnderlyingErrorKey] as? NSError).map { Int32($0.code) } }
 
     static func request(
@@ -70,7 +71,7 @@ final class Load: NSObject, URLConnectionDataDelegate {
         return URLRequest(url: url, cachePolicy: policy, timeoutInterval: seconds)
     }
 
-    /// In the default mode of the calling thread's loop.
+    /// Starts a load in the default mode of the calling thread's loop.
     static func start(
         _ url: String, seconds: Double = 5,
         policy: NSURLRequest.CachePolicy = .reloadIgnoringLocalCacheData
@@ -87,7 +88,7 @@ final class Load: NSObject, URLConnectionDataDelegate {
     func connectionDidFinishLoading(_ connection: URLConnection) { state.withLock { $0.ends += 1 } }
 }
 
-/// A stream's delegate that notes its end.
+/// A stream's delegate that records the end of the stream.
 final class Talk: NSObject, StreamDelegate {
     var error: NSError?
     var ends = 0
@@ -95,7 +96,7 @@ final class Talk: NSObject, StreamDelegate {
     private let told = Count()
 
     var hasEnded: Bool { ends > 0 }
-    /// How many events came, on any thread.
+    /// The number of events, on any thread.
     var events: Int { told.value }
 
     func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {

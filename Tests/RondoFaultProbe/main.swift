@@ -1,5 +1,5 @@
-// A program that is run while system calls fail on purpose; see Tests/RondoFaults. It plays the scenario that its first
-// argument names, and exits with 0 if every object ends as it should.
+// A program that runs while system calls fail on purpose; see Tests/RondoFaults. It runs the scenario that
+// its first argument names, and exits with 0 if every object ends as it should.
 
 import Rondo
 

@@ -1,9 +1,10 @@
 import Rondo
 import RondoMutex
 
-// What the main queue makes of runs inside runs, of modes that become common, and of foreign loops.
+// The main queue with nested runs, with modes that become common, and with foreign loops.
 
-/// A block of the main queue that runs the loop in the same mode leaves the queue to the outer run, for good.
+/// A block of the main queue that runs the loop in the same mode leaves the queue to the outer run,
+/// permanently.
 func mainQueueAfterANestedRun() {
     let loop = RunLoop.main
     let log = Log()
@@ -18,7 +19,7 @@ func mainQueueAfterANestedRun() {
     loop.add(
         Timer(timeInterval: 0.1, repeats: false) { _ in
             log.note("timer")
-            // From another thread, while the loop is about to sleep or sleeps.
+            // The block is added by another thread, while the loop is about to sleep or sleeps.
             Thread.detachNewThread {
                 DispatchQueue.main.async { log.note("third") }
                 DispatchQueue.main.async {
@@ -65,8 +66,8 @@ func mainQueueInAModeThatBecomesCommon() {
     }
 }
 
-/// Main actor, main operation queue and delayed blocks of the main queue, from the main thread and from
-/// others.
+/// The main actor, the main operation queue and delayed blocks of the main queue, from the main thread and
+/// from other threads.
 func mainActorAndOperations() {
     let loop = RunLoop.main
     let log = Log()
@@ -90,8 +91,7 @@ func mainActorAndOperations() {
     expect(Set(log.entries) == expected, "\(log.entries)")
 }
 
-/// Rondo's main loop in the hands of Foundation's, which drains the main queue, where a Dispatch source turns
-/// it.
+/// Foundation's main loop drains the main queue, on which a Dispatch source drives Rondo's main loop.
 func embeddedInADispatchSource() {
     let loop = RunLoop.main
     let log = Log()
@@ -136,7 +136,7 @@ func embeddedInADispatchSource() {
     embedding.invalidate()
 }
 
-/// An embedded mode that becomes a common one serves the main queue from then on.
+/// An embedded mode that becomes common serves the main queue from then on.
 func embeddedModeBecomesCommon() {
     let loop = RunLoop.main
     let log = Log()
@@ -181,7 +181,7 @@ private final class Recorder: RunLoop.Instrument {
     }
 }
 
-/// An observer with the main queue: a post on another thread waits for its block.
+/// A notification observer with the main queue: a post on another thread waits for its block.
 func observerWithTheMainQueue() {
     let loop = RunLoop.main
     let mine = RunLoop.Mode("mine")
@@ -199,7 +199,7 @@ func observerWithTheMainQueue() {
         loop.perform(inModes: [.default]) { loop.stop() }
     }
     posts.start()
-    // In a mode of its own the main loop serves no main queue, and the thread that posts stands still.
+    // In a private mode the main loop does not serve the main queue, and the posting thread waits.
     _ = loop.run(in: mine, for: 0.2, returnAfterSourceHandled: false)
     expect(log.entries == ["posting"], "the post waits: \(log.entries)")
     expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "the thread goes on")

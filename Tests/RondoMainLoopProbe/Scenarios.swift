@@ -19,7 +19,7 @@ let scenarios: [String: Scenario] = [
 // MARK: - The loop
 
 private func mainLoopIsOne() {
-    // Asked for on another thread before this one has asked.
+    // Another thread asks for the main loop before this one has asked.
     let elsewhere = onAnotherThread { (RunLoop.main, RunLoop.current) }
     expect(elsewhere.0 === RunLoop.current, "RunLoop.main is the main thread's current loop")
     expect(RunLoop.main === RunLoop.current, "and so it is here")
@@ -69,7 +69,7 @@ private func mainQueueSkipsTheWait() {
         }
     }
     loop.add(observer, forMode: .default)
-    // In the first pass of an activation the queue waits for its turn behind the sleep.
+    // In the first pass of an activation the queue is served after the sleep.
     DispatchQueue.main.async {
         log.note("queue")
         loop.stop()
@@ -77,7 +77,7 @@ private func mainQueueSkipsTheWait() {
     expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "first run")
     expect(log.entries == ["pass", "before waiting", "after waiting", "queue"], "first: \(log.entries)")
     log.clear()
-    // From the second pass on it goes first, unless it was drained in the pass before.
+    // From the second pass on it is served first, unless the previous pass has drained it.
     loop.add(
         Timer(timeInterval: 0.01, repeats: false) { _ in
             log.note("timer")
@@ -92,7 +92,7 @@ private func mainQueueSkipsTheWait() {
     observer.invalidate()
 }
 
-/// Descriptors run out after the loop has begun to run, and before it looks at the main queue.
+/// Descriptors run out after the loop has begun to run, and before it checks the main queue.
 private func mainQueueWithoutADescriptorLeft() {
     let loop = RunLoop.main
     var ends: [Int32] = [-1, -1]
@@ -154,7 +154,7 @@ private func mainQueueIsDrainedByTheMainLoopOnly() {
 private func mainThreadWithoutARun(_ arguments: [String]) {
     let log = Log()
     _ = URLConnection(request: request(arguments), delegate: Delegate(log))
-    // Alive, but not running its loop.
+    // The thread is alive, but does not run its loop.
     usleep(300_000)
     expect(log.entries == [], "no callback without a run: \(log.entries)")
     runMainLoop(until: { log.isDone })
@@ -219,7 +219,7 @@ private func sessionOnTheMainQueue(_ arguments: [String]) {
     session.finishTasksAndInvalidate()
 }
 
-/// Notes each call with the main loop's mode, and whether it came on the main thread.
+/// Records each call with the main loop's mode, and whether it was made on the main thread.
 private final class Delegate: NSObject, URLConnectionDataDelegate, Sendable {
     private let log: Log
 

@@ -1,8 +1,8 @@
 import Rondo
 import Synchronization
 
-/// By how many seconds the wall clock was set. The machine's is left alone: the program's own
-/// `clock_gettime` goes before the C library's, for everything that is linked into it, which Rondo is and
+/// The number of seconds that the wall clock was set ahead. The machine's clock is left alone: the program's
+/// own `clock_gettime` takes precedence over the C library's for everything that is linked into it. Rondo is,
 /// Foundation is not.
 private let wallClockIsAhead = Atomic<Int>(0)
 
@@ -16,7 +16,7 @@ func setWallClock(_ clock: clockid_t, _ time: UnsafeMutablePointer<timespec>) ->
 private typealias ClockFunction = @convention(c) (clockid_t, UnsafeMutablePointer<timespec>) -> Int32
 
 private let realClock: ClockFunction = {
-    // RTLD_NEXT, which is a macro: the one behind this program's.
+    // RTLD_NEXT, which is a macro: the next `clock_gettime` after this program's.
     guard let found = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "clock_gettime") else { abort() }
     return unsafeBitCast(found, to: ClockFunction.self)
 }()
@@ -28,7 +28,7 @@ func wallClockIsSet() {
     for step in [hour, -hour] {
         let log = Log()
         let mode = RunLoop.Mode("set by \(step)")
-        // By the clock as Rondo sees it.
+        // The date by the clock as Rondo sees it.
         let date = Timer(timeInterval: 0.1, repeats: false) { _ in }.fireDate
         let begin = ContinuousClock.now
         let repeating = Timer(timeInterval: 0.05, repeats: true) { timer in
@@ -59,12 +59,12 @@ func wallClockIsSet() {
     }
 }
 
-/// Whether the program was linked with a sanitizer, which puts a `clock_gettime` of its own before every
+/// True if the program was linked with a sanitizer, whose own `clock_gettime` takes precedence over every
 /// other.
 private var isSanitized: Bool {
     guard let program = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"), options: .alwaysMapped)
     else { return false }
-    // Put together here, or the program would find what it looks for in itself.
+    // The text is composed here, because otherwise the program would find it in itself.
     return ["tsan", "asan"].contains { name in
         program.range(of: Data(["", "", name, "init"].joined(separator: "_").utf8)) != nil
     }

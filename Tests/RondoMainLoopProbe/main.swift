@@ -1,6 +1,6 @@
-// A program for rules of the main loop, which no test can have: Swift Testing never runs on the main thread.
-// It plays the scenario that its first argument names, and exits with 0 if the rule holds. Synchronous from
-// top to bottom, since an async main gives the main thread away.
+// Tests rules of the main loop, which no test can have: Swift Testing never runs on the main thread. The
+// program runs the scenario that its first argument names, and exits with 0 if the rule holds. It is
+// synchronous, because an async main gives the main thread away.
 
 import Rondo
 

@@ -1,14 +1,15 @@
 import Rondo
 import RondoMutex
 
-/// A descriptor that is watched, and streams of handles, which any thread may close.
+/// A watched descriptor, and streams of handles, which any thread may close.
 final class DescriptorRound: Round {
     private let loops: Loops
     private let happenings: Happenings
     private let watched: CFFileDescriptor
     private let writers: [FileHandle]
     private let handles: [FileHandle]
-    /// Foundation's handle takes two closes at once for two files.
+    /// Two simultaneous calls of Foundation's `closeFile()` would close two descriptors, so each handle is
+    /// closed once.
     private let open = Mutex<Set<Int>>([0, 1])
 
     init(_ loops: Loops, _ random: inout Random) throws {
@@ -34,7 +35,7 @@ final class DescriptorRound: Round {
         }
     }
 
-    /// A stream is used on the thread of its loop.
+    /// Reads a stream on the thread of its loop.
     private static func read(
         _ handle: FileHandle, _ loops: Loops, _ random: inout Random, _ happenings: Happenings
     ) {
@@ -80,7 +81,7 @@ final class DescriptorRound: Round {
         return happenings.failures
     }
 
-    /// Reads a stream until its end; the stream retains it by the closure of `keep`.
+    /// Reads a stream until its end. The stream retains the reader by the closure of `keep`.
     private final class Reader: StreamDelegate {
         private let happenings: Happenings
         private var stream: InputStream?
@@ -112,7 +113,7 @@ final class DescriptorRound: Round {
     }
 }
 
-/// A look-up that is begun, scheduled and cancelled by all threads.
+/// A look-up that all threads begin, schedule and cancel.
 final class HostRound: Round {
     private let loops: Loops
     private let happenings: Happenings

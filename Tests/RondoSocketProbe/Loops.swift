@@ -42,13 +42,13 @@ final class Loops: Sendable {
         ended.wait()
     }
 
-    /// A loop and a mode.
+    /// A random loop and mode.
     func place(_ random: inout Random) -> (RunLoop, RunLoop.Mode) {
         let loops = state.withLock { $0.loops }
         return (loops[random.number(below: loops.count)], Self.modes[random.number(below: 2)])
     }
 
-    /// Waits until each loop has run in each mode, and served what was there.
+    /// Waits until each loop has run in each mode, and has served its events.
     func settle() {
         let done = DispatchGroup()
         for loop in state.withLock({ $0.loops }) {

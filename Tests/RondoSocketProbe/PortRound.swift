@@ -5,11 +5,11 @@ import RondoMutex
 final class PortRound: Round {
     private let loops: Loops
     private let happenings: Happenings
-    /// Where messages come, and what sends to each.
+    /// The receiving ports, and the port that sends to each.
     private let receivers: [Port]
     private let senders: [Port]
     private let inboxes: [Inbox]
-    /// Nothing is invalidated: so all that was sent comes.
+    /// True if no port is invalidated, so that every message must arrive.
     private let isCalm: Bool
     private let sent = Mutex(0)
 
@@ -37,7 +37,7 @@ final class PortRound: Round {
         }
     }
 
-    /// A port of a Unix-domain socket in the abstract space.
+    /// A port of a Unix-domain socket in the abstract namespace.
     private static func unixPort(_ name: UInt64) -> SocketPort? {
         var address = Data()
         withUnsafeBytes(of: sa_family_t(AF_UNIX)) { address.append(contentsOf: $0) }

@@ -1,4 +1,4 @@
-/// Numbers that are the same in each run (splitmix64).
+/// Random numbers that are the same in each run (splitmix64).
 struct Random: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

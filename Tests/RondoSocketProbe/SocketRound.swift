@@ -4,7 +4,7 @@ import RondoStreams
 
 private let both = CFSocketCallBackType([.dataCallBack, .writeCallBack]).rawValue
 
-/// Two ends of a connection, each with a socket that reads, and all threads that write.
+/// Two ends of a connection, each with a socket that reads; all threads write.
 final class SocketRound: Round {
     private let loops: Loops
     private let happenings: Happenings
@@ -28,7 +28,7 @@ final class SocketRound: Round {
         guard let socket, let info else { return }
         let happenings = object(info, Happenings.self)
         if type == .dataCallBack, let data {
-            // An object that outlives the call.
+            // Makes an object that outlives the call.
             let text = String(
                 decoding: Unmanaged<NSData>.fromOpaque(data).takeUnretainedValue() as Data, as: UTF8.self)
             for record in text.split(separator: ";") {
@@ -68,7 +68,7 @@ final class SocketRound: Round {
             _ = CFSocketCopyAddress(socket)
             _ = socket.whyNotDelivering
         case 31:
-            // The one that is there already, or one that ends again at once: its callback is none.
+            // Only the existing socket may be found for its descriptor.
             let native = CFSocketGetNative(socket)
             if native >= 0, let found = CFSocket.existing(native), found !== socket {
                 happenings.fail("another socket")
@@ -86,7 +86,7 @@ final class SocketRound: Round {
     }
 }
 
-/// A socket that listens, clients that connect, and what becomes of the connections.
+/// A listening socket, clients that connect, and their connections.
 final class ListenerRound: Round {
     private let loops: Loops
     private let happenings: Happenings

@@ -2,16 +2,16 @@ import Rondo
 import RondoCore
 import RondoMutex
 
-/// What several threads do to a few objects at random, until all of it is invalidated.
+/// A few objects on which several threads perform random steps, until all are invalidated.
 protocol Round: AnyObject, Sendable {
     init(_ loops: Loops, _ random: inout Random) throws
-    /// One step, of any thread.
+    /// Performs one step. Any thread.
     func step(_ random: inout Random, thread: Int, number: Int)
-    /// - Returns: What was wrong.
+    /// - Returns: The failures, as sentences.
     func finish() -> [String]
 }
 
-/// Rounds of random steps: no round may crash, hang, call back twice for one thing, or leave anything behind.
+/// Rounds of random steps: no round may crash, hang, make a callback twice, or leave anything behind.
 struct Stress {
     let rounds: Int
     let threads: Int
@@ -30,14 +30,14 @@ struct Stress {
         self.seed = seed
     }
 
-    /// What this program has: after the last round no more than after the first ones.
+    /// The resources of this program: after the last round there must be no more than after the first ones.
     private struct Possessions {
-        /// What each names.
+        /// The target of each descriptor.
         let descriptors: [String]
         let objects: [Int]
 
-        /// A loop that waits inside of a read for the first time makes a mode for that, with an epoll set, and keeps the
-        /// last source that has left it until it runs in that mode again.
+        /// A loop that waits inside a read for the first time makes a mode for that, with an epoll set, and
+        /// keeps the last source that has left the mode until it runs in that mode again.
         func isNoMore(than other: Possessions) -> Bool {
             descriptors.filter { $0 != "anon_inode:[eventpoll]" }.count
                 <= other.descriptors.filter { $0 != "anon_inode:[eventpoll]" }.count
@@ -56,12 +56,12 @@ struct Stress {
         }
     }
 
-    /// - Returns: What was wrong.
+    /// - Returns: The failures, as sentences.
     mutating func run() -> [String] {
         let loops = Loops(Self.loopCount)
         defer { loops.stop() }
         var random = Random(seed: seed)
-        // The first make what lives as long as the process.
+        // The first rounds make the objects that live as long as the process.
         var failures: [String] = []
         for number in 0..<Self.kinds.count { failures += round(number, loops, &random) }
         usleep(100_000)
@@ -85,7 +85,7 @@ struct Stress {
         let limit = Date(timeIntervalSinceNow: 60)
         while Date() < limit {
             if condition(.now) { return true }
-            // A descriptor's end is no event that a program could wait for.
+            // There is no event for the end of a descriptor.
             usleep(2000)
         }
         return false
@@ -116,7 +116,7 @@ struct Stress {
     }
 }
 
-/// What callbacks do at random, and what they have noted.
+/// Performs random actions of callbacks, and records calls.
 final class Happenings: Sendable {
     private struct State {
         var random: Random
@@ -131,7 +131,7 @@ final class Happenings: Sendable {
 
     func chance(_ count: Int) -> Int { state.withLock { $0.random.number(below: count) } }
 
-    /// Notes what may come once.
+    /// Records an event that may happen only once.
     func once(_ word: String) {
         state.withLock { state in
             state.count += 1
@@ -144,24 +144,24 @@ final class Happenings: Sendable {
     var failures: [String] { state.withLock { $0.failures } }
     var count: Int { state.withLock { $0.count } }
 
-    /// Runs the thread's loop inside of a callback, now and then.
+    /// Sometimes runs the thread's loop inside a callback.
     func runNested() {
         if chance(8) == 0 { _ = RunLoop.current.run(in: .work, for: 0, returnAfterSourceHandled: true) }
     }
 }
 
-/// A context whose `info` is `object`, which it retains.
+/// Makes a context whose `info` is `object`, which the context retains.
 func retaining<Object: AnyObject & Sendable>(_ object: Object) -> CFCallBackContext {
     CFCallBackContext(
-        // Unretained: the context retains it.
+        // Unretained, because the context retains it.
         info: Unmanaged.passUnretained(object).toOpaque(),
         retain: { info in info.map { UnsafeRawPointer(Unmanaged<Object>.fromOpaque($0).retain().toOpaque()) }
         },
-        // What `retain` has retained.
+        // Balances `retain`.
         release: { info in if let info { Unmanaged<Object>.fromOpaque(info).release() } })
 }
 
-/// The object that a context retains.
+/// The object in the `info` of a context.
 func object<Object: AnyObject>(_ info: UnsafeMutableRawPointer, _ kind: Object.Type) -> Object {
     Unmanaged<Object>.fromOpaque(info).takeUnretainedValue()
 }

@@ -1,9 +1,9 @@
-// Sockets, descriptors, ports and streams of handles, used by several threads and from inside their own callbacks at random:
-// a program, so that a sanitizer's build of it takes only what it needs.
+// Several threads, and callbacks, use sockets, descriptors, ports and streams of handles at random. It is a
+// program of its own, so that a sanitizer's build contains only what it needs.
 //
 //     RondoSocketProbe stress [ROUNDS [THREADS [SEED]]]
 //
-// Prints "stress holds" and what it saw, or "stress fails" and why, with status 1.
+// Prints "stress holds" and its counts, or "stress fails" and the reasons, with status 1.
 
 import Rondo
 
@@ -12,7 +12,7 @@ guard arguments.first == "stress" else {
     print("usage: RondoSocketProbe stress [ROUNDS [THREADS [SEED]]]")
     exit(2)
 }
-// A pipe or socket whose other end is closed is no end of the program.
+// Writing to a pipe or socket whose other end is closed must not end the program.
 signal(SIGPIPE, SIG_IGN)
 let numbers = arguments.dropFirst().map { Int($0) ?? 0 } + [0, 0, 0]
 var stress = Stress(

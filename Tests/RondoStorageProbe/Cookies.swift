@@ -1,30 +1,31 @@
 import Rondo
 
-/// Says which cookies are there, and stores one after the other until it is killed, each with a number that is one more:
-/// "seen NAME=NUMBER …" by the program in Foundation's storage, "sent NAME=NUMBER; …" with a request, "stored NAME=NUMBER"
-/// when a load has finished.
+/// Prints the stored cookies, and then stores cookies one after the other until it is killed, each with the
+/// next number: "seen NAME=NUMBER …" for the program's cookies in Foundation's storage, "sent NAME=NUMBER; …"
+/// for those sent with a request, "stored NAME=NUMBER" when a load has finished.
 func storeCookies(in folder: String, from first: Int) {
-    // Before Foundation is asked for a folder.
+    // Must be set before Foundation is asked for a folder.
     setenv("XDG_DATA_HOME", folder, 1)
     guard let server = EchoServer() else { return print("no server") }
     let seen = (HTTPCookieStorage.shared.cookies ?? []).map { "\($0.name)=\($0.value)" }
     say("seen \(seen.joined(separator: " "))")
     say("sent \(server.get("/"))")
     for number in first... {
-        // All that there is: some are new, some are replaced.
+        // The cookies in use: some are new, some are replaced.
         let name = "c\(number % 40)"
         _ = server.get("/\(name)=\(number);max-age=86400")
         say("stored \(name)=\(number)")
     }
 }
 
-/// At once: what has been said must not be lost.
+/// Writes the line at once: output must not be lost when the program is killed.
 func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)
 }
 
-/// Answers each connection's one request with the Cookie field that came, and sets the cookie that the path names.
+/// Answers each connection's one request with the Cookie field of the request, and sets the cookie that the
+/// path names.
 private final class EchoServer: Sendable {
     let port: UInt16
 

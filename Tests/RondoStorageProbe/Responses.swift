@@ -1,7 +1,7 @@
 import Rondo
 
-/// Says which responses are there, and stores one after the other until it is killed, or `count` of them: "found NUMBER …" and
-/// "broken NUMBER …" of those below `first`, then "stored NUMBER" for each.
+/// Prints the stored responses, and then stores responses until it is killed, or `count` of them: "found
+/// NUMBER …" and "broken NUMBER …" for those below `first`, then "stored NUMBER" for each.
 func storeResponses(in folder: String, from first: Int, count: Int) {
     setenv("XDG_CACHE_HOME", folder, 1)
     let cache = URLCache.shared
@@ -23,7 +23,7 @@ func storeResponses(in folder: String, from first: Int, count: Int) {
         cache.storeCachedResponse(
             CachedURLResponse(response: response, data: content(number)), for: request(number))
         say("stored \(number)")
-        // So that some are written before it is killed; nothing depends on how many.
+        // Some responses should be on disk before the program is killed; no result depends on their number.
         usleep(2_000)
     }
 }

@@ -1,5 +1,5 @@
-// A program that a test kills while it stores things, and starts anew: what it has reported as stored has to be there.
-// Synchronous from top to bottom, since an async main gives the main thread away.
+// A test kills this program while it stores things, and starts it again: everything that it has reported as
+// stored must be there. It is synchronous, because an async main gives the main thread away.
 
 import Rondo
 

@@ -1,7 +1,7 @@
 import Rondo
 import Synchronization
 
-/// A server that answers each request of a connection with a body of 20,000 bytes, by a thread a connection.
+/// A server that answers each request with a body of 20,000 bytes, with a thread for each connection.
 final class AnsweringServer: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -25,7 +25,7 @@ final class AnsweringServer: Sendable {
         Thread.detachNewThread { [self] in acceptAll() }
     }
 
-    /// Threads that serve a connection.
+    /// The number of threads that serve a connection.
     var connections: Int { running.load(ordering: .sequentiallyConsistent) }
 
     private func acceptAll() {
@@ -69,7 +69,7 @@ final class AnsweringServer: Sendable {
 }
 
 extension [UInt8] {
-    /// The first place of `byte` behind these bytes.
+    /// The first index of `byte` after these bytes.
     fileprivate func firstIndex(of byte: UInt8, behind before: [UInt8]) -> Int? {
         guard count > before.count else { return nil }
         return (before.count..<count).first { index in

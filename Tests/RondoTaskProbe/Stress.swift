@@ -2,7 +2,7 @@ import Rondo
 import RondoCore
 import Synchronization
 
-/// The stress of rule US-88: each task completes exactly once, and nothing is left of any of them.
+/// The stress test of rule US-88: each task completes exactly once, and nothing is left of any of them.
 struct Stress {
     let count: Int
     let threads: Int
@@ -15,13 +15,13 @@ struct Stress {
         self.seed = seed
     }
 
-    /// What a program of this kind has: after the last session no more than after the first.
+    /// The resources of this program: after the last session there must be no more than after the first.
     private struct Possessions {
         let descriptors: Int
         let threads: [String]
         let objects: [Int]
 
-        /// A thread that watches for something may have ended meanwhile.
+        /// There may be fewer threads: one that watches the network or files may have ended meanwhile.
         func isNoMore(than other: Possessions) -> Bool {
             descriptors <= other.descriptors && Set(threads).isSubset(of: other.threads)
                 && threads.count <= other.threads.count
@@ -42,11 +42,11 @@ struct Stress {
         }
     }
 
-    /// - Returns: What was wrong.
+    /// - Returns: The failures, as sentences.
     mutating func run() -> [String] {
         let server = AnsweringServer()
         var failures: [String] = []
-        // The first makes what lives as long as the process.
+        // The first session makes the objects that live as long as the process.
         _ = round(100, server)
         guard let before = settled(server, until: { _ in true }) else {
             return ["the first session does not end"]
@@ -63,19 +63,20 @@ struct Stress {
         return failures
     }
 
-    /// What there is once no connection is served any more and `condition` holds; nil: it does not come to that.
+    /// The resources once no connection is served any more and `condition` holds; nil if that does not
+    /// happen.
     private func settled(_ server: AnsweringServer, until condition: (Possessions) -> Bool) -> Possessions? {
         let limit = Date(timeIntervalSinceNow: 60)
         while Date() < limit {
             let now = Possessions.now
             if server.connections == 0, condition(now) { return now }
-            // Neither a thread's end nor a descriptor's is an event that a program could wait for.
+            // There is no event for the end of a thread or a descriptor.
             usleep(2000)
         }
         return nil
     }
 
-    /// One session from its beginning to its end.
+    /// Runs one session from its beginning to its end.
     private func round(_ count: Int, _ server: AnsweringServer) -> Counting {
         let counting = Counting()
         let configuration = URLSessionConfiguration.ephemeral
@@ -104,7 +105,7 @@ struct Stress {
     }
 }
 
-/// Does to each task, in the order of chance, what chance says.
+/// Performs random actions on each task, in random order.
 @Sendable private func shake(_ tasks: [URLSessionTask], _ random: Random) {
     var random = random
     for task in tasks.shuffled(using: &random) {
@@ -120,7 +121,7 @@ struct Stress {
     }
 }
 
-/// Numbers that are the same in each run (splitmix64).
+/// Random numbers that are the same in each run (splitmix64).
 private struct Random: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -135,7 +136,7 @@ private struct Random: RandomNumberGenerator, Sendable {
     }
 }
 
-/// Counts the last calls of each task, and what comes after them.
+/// Counts the last calls of each task, and calls after them.
 private final class Counting: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var ends: [Int: Int] = [:]
@@ -165,7 +166,7 @@ private final class Counting: NSObject, URLSessionDataDelegate, Sendable {
         }
     }
 
-    /// How many ended well, and with which errors.
+    /// The number of tasks that succeeded, and the errors of the others.
     var outcomes: String {
         state.withLock { state in
             state.codes.sorted { $0.key > $1.key }.map {

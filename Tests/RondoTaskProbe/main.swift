@@ -1,9 +1,9 @@
-// Tasks of one session, resumed, suspended and cancelled at random by several threads: a program, so that a sanitizer's build
-// of it takes only what it needs.
+// Several threads resume, suspend and cancel tasks of one session at random. It is a program of its own, so
+// that a sanitizer's build contains only what it needs.
 //
 //     RondoTaskProbe stress [COUNT [THREADS [SEED]]]
 //
-// Prints "stress holds" and what it saw, or "stress fails" and why, with status 1.
+// Prints "stress holds" and its counts, or "stress fails" and the reasons, with status 1.
 
 import Rondo
 
