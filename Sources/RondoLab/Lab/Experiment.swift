@@ -71,7 +71,7 @@ package struct Experiment: Sendable {
 
             \(code)
 
-            // What it uses. Loads need a server: run `rondo lab serve`, and give its address as the first argument.
+            // The helpers of the code above. Loads need a server: run `rondo lab serve`, and give its address as the first argument.
 
             \(parts.joined(separator: "\n\n"))
 

@@ -267,7 +267,7 @@ enum PageScriptControls {
             this.tip.style.top = (here[1] + 20 + height > this.painter.height ? here[1] - height - 12 : here[1] + 20) + 'px';
           }
 
-          // What is said in words
+          // Texts
 
           /** The colour of each mode that ran. */
           listModes() {
@@ -283,7 +283,7 @@ enum PageScriptControls {
           listHeldBack() {
             const box = this.figure.querySelector('.waiting'), held = this.model.heldBack;
             if (!held.length) { box.remove(); this.figure.querySelector('[data-do=held]').remove(); return; }
-            // What waited again and again is said once, by its longest time.
+            // An object that waited several times is listed once, with its longest time.
             const subjects = new Map();
             for (const ref of held) {
               const key = [this.model.data.loop[ref], this.model.data.detail[ref], this.model.data.subject[ref]].join();

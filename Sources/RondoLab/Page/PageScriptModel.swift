@@ -183,8 +183,8 @@ enum PageScriptModel {
             const isHeld = kind === K.held, what = isHeld ? this.data.detail[i] : kind;
             const subject = this.data.subject[i], entry = this.data.subjects[subject];
             const label = subject ? entry[1] : '';
-            // What has one name has one lane: a connection's sources, and the calls to its delegate. Observers without
-            // a name share a lane; their activities tell them apart.
+            // Objects with one label share a lane: a connection's sources, and the calls to its delegate. Observers
+            // without a label share a lane too; their activities tell them apart.
             const key = label ? 'label ' + label : what + ':' + (what === K.observer ? 0 : subject);
             const l = lane(g, key, () => ({order: 400 + what * 10, type: 'calls', held: new Spans(), what,
               title: label || UNLABELLED[what] || WORDS[what],
@@ -223,7 +223,7 @@ enum PageScriptModel {
             return lanes;
           }
 
-          // What a person reads of one event.
+          // Text for people about one event.
 
           subjectName(i, what) {
             const entry = this.data.subjects[this.data.subject[i]];

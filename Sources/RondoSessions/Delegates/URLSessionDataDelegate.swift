@@ -44,6 +44,7 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     ) async -> CachedURLResponse?
 }
 
+// The default implementations, which make the methods optional (rule US-5).
 extension URLSessionDataDelegate {
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,

@@ -26,6 +26,7 @@ public protocol URLSessionDelegate: NSObjectProtocol {
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 }
 
+// The default implementations, which make the methods optional (rule US-5).
 extension URLSessionDelegate {
     public func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {}
 

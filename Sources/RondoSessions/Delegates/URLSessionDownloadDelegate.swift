@@ -29,6 +29,7 @@ public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
         expectedTotalBytes: Int64)
 }
 
+// The default implementations, which make the methods optional (rule US-5).
 extension URLSessionDownloadDelegate {
     public func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,

@@ -9,9 +9,13 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
 
     /// Where a response came from. The raw values are Apple's.
     public enum ResourceFetchType: Int, Sendable {
+        /// Never used here.
         case unknown = 0
+        /// A server, or another answer that is not cached, gave the response.
         case networkLoad = 1
+        /// Never used here.
         case serverPush = 2
+        /// The cache gave the response.
         case localCache = 3
     }
 

@@ -2,8 +2,10 @@ internal import FoundationNetworking
 
 /// A version of TLS by Secure Transport's names, which programs for systems before macOS 10.15 use.
 public struct SSLProtocol: RawRepresentable, Hashable, Sendable {
+    /// The number of Secure Transport's constant.
     public let rawValue: Int32
 
+    /// Makes the version of this number. A number without a name here counts as TLS 1.2.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
     /// TLS 1.0, which counts as TLS 1.2 here.

@@ -49,6 +49,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(state)
     }
 
+    /// Not available: no system service carries transfers on Linux (rule US-10).
     @available(
         *, unavailable,
         message:

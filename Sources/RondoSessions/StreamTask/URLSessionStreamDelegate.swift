@@ -23,6 +23,7 @@ public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
         didBecome inputStream: RondoStreams.InputStream, outputStream: RondoStreams.OutputStream)
 }
 
+// The default implementations, which make the methods optional (rule US-5).
 extension URLSessionStreamDelegate {
     public func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
         noteDefault(.readClosed)

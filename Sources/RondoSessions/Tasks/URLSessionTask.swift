@@ -14,9 +14,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// The state of a task. The raw values are Apple's.
     public enum State: Int, Sendable {
+        /// The task makes progress, or waits for the server or a connection.
         case running = 0
+        /// `resume()` was not called as often as `suspend()`.
         case suspended = 1
+        /// The task was cancelled, and its last call has not been made.
         case canceling = 2
+        /// The last call was made, or is being made.
         case completed = 3
     }
 

@@ -22,6 +22,7 @@ public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?)
 }
 
+// The default implementations, which make the methods optional (rule US-5).
 extension URLSessionWebSocketDelegate {
     public func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?

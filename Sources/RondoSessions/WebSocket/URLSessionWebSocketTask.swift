@@ -14,7 +14,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// A message, sent or received.
     public enum Message: Sendable {
+        /// A binary message.
         case data(Data)
+        /// A text message.
         case string(String)
     }
 
