@@ -20,7 +20,7 @@ struct LabCommandTests {
         }
     }
 
-    @Test func `a run prints question, timeline, what was seen, why, and the code`() throws {
+    @Test func `a run prints question, timeline, outcome, explanation and code`() throws {
         try withFile { page in
             let output = try Tool.run(["lab", "run", "timer-modes", "--code", "--html", page])
             for part in [
@@ -44,7 +44,7 @@ struct LabCommandTests {
         }
     }
 
-    @Test func `an unknown experiment is bad usage, and so is a quiz without an answer`() {
+    @Test func `an unknown experiment is an invalid command line, and so is a quiz without an answer`() {
         #expect(throws: (any Error).self) { try Tool.run(["lab", "run", "no-such-thing"]) }
         #expect(throws: (any Error).self) { try Tool.run(["lab", "run", "timer-modes", "--quiz"]) }
     }
@@ -95,7 +95,7 @@ struct LabCommandTests {
 
     /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
     /// for.
-    @Test func `a program without its symbols is recorded as well`() throws {
+    @Test func `a program without symbols can be recorded`() throws {
         try withFile { file in
             let program = file + "-stripped"
             defer { unlink(program) }
@@ -111,7 +111,7 @@ struct LabCommandTests {
     }
 
     /// Python opens the terminal and types; the program that is traced is a shell, which starts one that uses Rondo.
-    @Test func `a program that is traced reads from the terminal, and Ctrl-C ends it as ever`() throws {
+    @Test func `a traced program can read from the terminal, and Ctrl-C ends it`() throws {
         let script = """
             import os, pty, sys
             rondo, command = sys.argv[1:3]
@@ -146,7 +146,7 @@ struct LabCommandTests {
         #expect(output == "asks True\ngreets True\nshows True\nstatus 130")
     }
 
-    @Test func `what a program is ended with is its status as a shell has it`() throws {
+    @Test func `trace exits with the status that a shell reports for the program's end`() throws {
         let script = """
             import subprocess, sys
             rondo = sys.argv[1]
@@ -164,7 +164,7 @@ struct LabCommandTests {
                 """)
     }
 
-    @Test func `where a result cannot be written, nothing is run for it`() throws {
+    @Test func `trace and lab run nothing if their result cannot be written`() throws {
         try withFile { mark in
             let missing = "/no/such/folder/page.html"
             for arguments in [
@@ -184,7 +184,7 @@ struct LabCommandTests {
         }
     }
 
-    @Test func `a file that cannot be written, or is no recording, is said so`() {
+    @Test func `an error names a file that cannot be written or is no recording`() {
         #expect(throws: (any Error).self) {
             try Tool.run(["lab", "run", "timer-modes", "--html", "/no/such/folder/page.html"])
         }

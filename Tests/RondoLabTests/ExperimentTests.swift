@@ -322,7 +322,7 @@ import Testing
     /// In a process of its own: other tests run other loops in this one, and some experiments need the main
     /// thread, or measure the process.
     @Test(arguments: Experiment.all.map(\.name))
-    func `an experiment is as documented, and its verdict turns with the behaviour`(name: String) throws {
+    func `an experiment is as documented, and with changed behaviour it is not`(name: String) throws {
         let experiment = try #require(Experiment.named(name))
         let file = NSTemporaryDirectory() + "/rondo-lab-test-\(UUID().uuidString)"
         defer { unlink(file) }
@@ -340,7 +340,7 @@ import Testing
         }
     }
 
-    @Test func `every experiment has alterations, a question and a code that is that of its source`() throws {
+    @Test func `every experiment has alterations, a question, and the code of its source`() throws {
         #expect(Set(Self.alterations.keys) == Set(Experiment.all.map(\.name)))
         #expect(Set(Experiment.all.map(\.name)).count == Experiment.all.count)
         let rules = try String(contentsOf: Repository.file("Documentation/Rules.md"), encoding: .utf8)
@@ -363,7 +363,7 @@ import Testing
         #expect(Set(code.keys) == Set(Experiment.all.map(\.name)))
     }
 
-    @Test func `the program that is shown of each experiment compiles with the public interface alone`()
+    @Test func `the program of each experiment compiles with the public interface alone`()
         throws
     {
         let folder = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-lab-programs-\(UUID().uuidString)")
@@ -383,7 +383,7 @@ import Testing
         #expect(said.contains("\(Experiment.all.count) are right"))
     }
 
-    @Test func `an experiment that waits in vain is not as documented, and says for what`() throws {
+    @Test func `an experiment that waits in vain is not as documented, and says what it waited for`() throws {
         let experiment = Experiment(
             "in-vain", title: "", question: "", choices: [], answer: 0, why: "", rules: [],
             body: { stage in try stage.run(.current, .work) { false } },
@@ -394,7 +394,7 @@ import Testing
             outcome.verdict.checks.map(\.seen) == ["the run loop had nothing to wait for in work", "it is"])
     }
 
-    @Test func `a verdict without a check is none`() {
+    @Test func `a verdict without checks is not as documented`() {
         #expect(!Verdict(checks: []).isAsDocumented)
     }
 }

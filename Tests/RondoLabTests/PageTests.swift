@@ -33,7 +33,7 @@ import Testing
         return Int(document[figure][attribute].drop { $0 != "\"" }.dropFirst())
     }
 
-    @Test func `a page draws its recording and says in words what waited`() throws {
+    @Test func `a page draws its recording and lists the objects that waited`() throws {
         let document = try document(of: TracePage.html(RecordingMaker.sample, title: "sample"))
         #expect(document.contains("<html lang=\"en\" data-ready=\"true\">"))
         #expect(value("events", in: document) == RecordingMaker.sample.records.count)
@@ -111,7 +111,7 @@ import Testing
         #expect(try document(of: page).contains("data-said=\"hidden: hidden: shown:good\""))
     }
 
-    @Test func `keys move from event to event, between lanes, and to what waits`() throws {
+    @Test func `keys move from event to event, between lanes, and to held-back spans`() throws {
         let probe = """
             <script>addEventListener('load', () => {
               const canvas = document.querySelector('canvas'), details = document.querySelector('.details');
@@ -134,7 +134,9 @@ import Testing
         #expect(document.contains("Escape: Hover or tap"))
     }
 
-    @Test func `a hundred thousand events cost what the width of the picture costs`() throws {
+    @Test func `a picture of a hundred thousand events draws at most one span for each pixel and lane`()
+        throws
+    {
         var maker = RecordingMaker()
         maker.add(.entry, 0)
         for number in Int64(0)..<50_000 {

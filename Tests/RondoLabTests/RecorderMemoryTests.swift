@@ -6,7 +6,7 @@ import Testing
 
 /// What a recorder keeps for itself beside its events.
 struct RecorderMemoryTests {
-    @Test func `of a loop whose thread has ended nothing is kept but what was recorded`() throws {
+    @Test func `a recorder keeps only the events of a loop whose thread has ended`() throws {
         // An instrument of no loop: it hears of this loop alone.
         let recorder = Recorder()
         let thread = LoopThread { loop in

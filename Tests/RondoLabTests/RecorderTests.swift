@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `call-outs stand where they began, around the nested run they made`() throws {
+    @Test func `call-outs are placed where they began, around the nested run that they made`() throws {
         let found = try recording { _ in
             let thread = RunLoopThread(name: "nesting", mode: .work)
             let done = Latch()
@@ -46,7 +46,9 @@ import Testing
         #expect(activations[0].began <= activations[1].began && activations[1].ended <= activations[0].ended)
     }
 
-    @Test func `what is ready in a mode that does not run is held back until that mode runs`() throws {
+    @Test func `an object that is ready in a mode that does not run is held back until that mode runs`()
+        throws
+    {
         let found = try recording { recorder in
             let thread = LoopThread { loop -> Bool in
                 let timer = Timer(timeInterval: 0.001, repeats: false) { _ in }
@@ -114,7 +116,7 @@ import Testing
         #expect(found.records.count == 10 && found.dropped >= 15)
     }
 
-    @Test func `after the end nothing is recorded, and the end is the same each time`() {
+    @Test func `after finish nothing is recorded, and finish returns the same recording each time`() {
         InstrumentTurn.take {
             let recorder = Recorder(lookInterval: 0.001)
             recorder.start()
@@ -127,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `names and labels are bounded`() {
+    @Test func `the length of names and labels is limited`() {
         let long = String(repeating: "ö", count: 1000)
         let found = recording { recorder in
             recorder.mark(long)

@@ -13,13 +13,15 @@ struct RecordingTests {
             + TraceEncoder.end(recording.ended, dropped: recording.dropped)
     }
 
-    @Test func `a file gives back what was written`() throws {
+    @Test func `a recording that is read from its file equals the recording that was written`() throws {
         var sample = RecordingMaker.sample
         sample.dropped = 7
         #expect(try Recording(file: file(sample)) == sample)
     }
 
-    @Test func `written in pieces, a loop that learns of its thread late is itself`() throws {
+    @Test func `in a file that is written in pieces, a loop whose thread is found late stays one loop`()
+        throws
+    {
         let sample = RecordingMaker.sample
         var early = sample.tables
         early.loops[1].thread = 0
@@ -32,7 +34,7 @@ struct RecordingTests {
         #expect(try Recording(file: bytes) == sample)
     }
 
-    @Test func `a span that a killed program did not see the end of lasts to the end of the file`() throws {
+    @Test func `a span that a killed program did not end lasts to the end of the file`() throws {
         let sample = RecordingMaker.sample
         let held = try #require(sample.records.first { $0.kind == .heldBack })
         var begun = held
@@ -87,7 +89,7 @@ struct RecordingTests {
         #expect(lines.contains { $0.contains("… and 29988 more") }, "\(lines.prefix(30))")
     }
 
-    @Test func `a file that breaks off gives what is whole`() throws {
+    @Test func `a file that breaks off yields its whole frames`() throws {
         let sample = RecordingMaker.sample
         let bytes = file(sample)
         for length in TraceEncoder.magic.count...bytes.count {
@@ -99,7 +101,7 @@ struct RecordingTests {
     }
 
     /// Place 0 stands for nothing; and of the moments that a file names no sum may be beyond what another file could name.
-    @Test func `a file that speaks of place 0, or of a moment beyond all bounds, is damaged`() throws {
+    @Test func `a file that sets index 0, or has a time out of range, is damaged`() throws {
         let limit = Int64(1) << 61
         let head = TraceEncoder.head(began: 0)
         for type in ["L", "T", "M", "N", "S"] {
@@ -122,7 +124,7 @@ struct RecordingTests {
         }
     }
 
-    @Test func `no damage of a file traps, and every view of what is read works`() {
+    @Test func `no damage of a file traps, and every view of the recording works`() {
         let bytes = file(RecordingMaker.sample)
         for place in bytes.indices {
             for value: UInt8 in [0, 1, 0x7F, 0xFF] {
@@ -140,7 +142,7 @@ struct RecordingTests {
 
     // MARK: Spans held back
 
-    @Test func `what a long run in another mode holds back at its end needs to be seen only once`() {
+    @Test func `an object held back at the end of a long run in another mode needs to be seen only once`() {
         var spans = HeldBackSpans()
         #expect(spans.look([held(1)], at: 100, notBefore: 0, busyLoop: 2).isEmpty)
         // Of another loop nothing is known.
@@ -160,7 +162,7 @@ struct RecordingTests {
         HeldBackSpans.Held(loop: 1, mode: 1, kind: .timer, subject: subject, since: since)
     }
 
-    @Test func `a span needs to be seen twice, and ends with the first look that misses it`() {
+    @Test func `a span must be seen in two checks, and ends with the first check that misses it`() {
         var spans = HeldBackSpans()
         #expect(spans.look([held(1), held(2, since: 50)], at: 100, notBefore: 0).isEmpty)
         #expect(spans.look([held(2, since: 50)], at: 200, notBefore: 0).isEmpty)
@@ -172,7 +174,7 @@ struct RecordingTests {
         #expect(spans.end(at: 400).isEmpty)
     }
 
-    @Test func `a span ends where its mode begins to run`() {
+    @Test func `a span ends when its mode begins to run`() {
         var maker = RecordingMaker()
         maker.add(.heldBack, 100, 500)
         maker.add(.entry, 300, mode: 2)
@@ -196,7 +198,7 @@ struct RecordingTests {
         var traceEvents: [ChromeEvent]
     }
 
-    @Test func `a trace for Perfetto nests on each thread and pairs what it opens`() throws {
+    @Test func `a trace for Perfetto nests on each thread, and each begun span has its end`() throws {
         let text = RecordingMaker.sample.chromeTrace
         let events = try JSONDecoder().decode(ChromeFile.self, from: Data(text.utf8)).traceEvents
         #expect(events.contains { $0.ph == "M" && $0.name == "thread_name" })

@@ -88,7 +88,7 @@ import class Rondo.URLSession
         session.invalidateAndCancel()
     }
 
-    @Test func `US-84 the load is cancelled with the task that iterates`() async throws {
+    @Test func `US-84 cancelling the Swift task that iterates cancels the load`() async throws {
         let ended = Latch()
         let server = try TestServer { peer in
             defer { ended.open() }
@@ -110,7 +110,7 @@ import class Rondo.URLSession
         try await becomes("the end") { ended.isOpen }
     }
 
-    @Test func `US-85 lines end at eight things, and empty ones are left out, however the body is cut`()
+    @Test func `US-85 lines end at eight line ends, and empty ones are left out, however the body is cut`()
         async throws
     {
         let text = "one\r\ntwo\n\n\r\nfünf\rsix\u{B}seven\u{C}eight\u{85}nine\u{2028}ten\u{2029}\u{2028}€\r"
@@ -149,7 +149,8 @@ import class Rondo.URLSession
         #expect(try await lines.next() == nil)
     }
 
-    @Test func `US-85 characters and scalars are whole, however the body is cut; what is no UTF-8 is U+FFFD`()
+    @Test
+    func `US-85 characters and scalars are whole, however the body is cut; invalid UTF-8 becomes U+FFFD`()
         async throws
     {
         let family = "\u{1F469}\u{200D}\u{1F467}"
@@ -185,7 +186,7 @@ import class Rondo.URLSession
         #expect(await failure(of: accents.characters) == .dataLengthExceedsMaximum)
     }
 
-    @Test func `US-85 a line of the most bytes is a line, one more is none`() {
+    @Test func `US-85 a line may have the maximum length, and one byte more is an error`() {
         var splitter = LineSplitter(keepsEmpty: false, maximumLength: 4)
         splitter.add(Data("\n1234\n12345\n".utf8))
         #expect(splitter.next() == .line("1234"))

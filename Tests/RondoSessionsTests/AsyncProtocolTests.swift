@@ -20,7 +20,7 @@ private protocol Transport: Sendable {
 extension URLSession: Transport {}
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct AsyncProtocolTests {
-    @Test func `US-3 a session is what a protocol of the program's own asks for`() async throws {
+    @Test func `US-3 a session conforms to a program's own protocol with data(for:)`() async throws {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()

@@ -94,7 +94,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         #expect(missing == .fileDoesNotExist)
     }
 
-    @Test func `US-81 download(for:) leaves a file that is the caller's`() async throws {
+    @Test func `US-81 download(for:) leaves the file to the caller`() async throws {
         let server = try Self.server()
         let session = URLSession(configuration: .ephemeral)
         let (file, response) = try await session.download(from: server.url("/file"))
@@ -110,7 +110,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         #expect(await load.value == .cancelled)
     }
 
-    @Test func `US-81 download(resumeFrom:) goes on where a download was cancelled`() async throws {
+    @Test func `US-81 download(resumeFrom:) continues a cancelled download`() async throws {
         let (sent, content) = (Latch(), String(repeating: "0123456789", count: 40_000))
         let server = try TestServer { peer in
             let request = try peer.readRequest()
@@ -140,7 +140,9 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         #expect(server.requests.count == 2 && server.requests.last?.value("Range") != nil)
     }
 
-    @Test func `US-81 in a session on a run loop a function goes on only while the mode runs`() async throws {
+    @Test func `US-81 in a session on a run loop an async function makes progress only while the mode runs`()
+        async throws
+    {
         let server = try Self.server()
         let (ran, mayRun) = (Latch(), Latch())
         let thread = LoopThread { loop in
@@ -162,8 +164,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         try thread.value()
     }
 
-    @Test func `US-81 a session whose loop's thread has ended makes a function fail, not wait`() async throws
-    {
+    @Test func `US-81 an async function fails if the thread of its session's loop has ended`() async throws {
         let server = try Self.server()
         let session = try onLoopThread { loop in
             URLSession(configuration: .ephemeral, delegate: nil, runLoop: loop)
@@ -175,7 +176,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         #expect(server.accepted == 0)
     }
 
-    @Test func `US-75 in an invalid session a function throws cancelled`() async throws {
+    @Test func `US-75 in an invalid session an async function throws cancelled`() async throws {
         let server = try Self.server()
         let session = URLSession(configuration: .ephemeral)
         session.invalidateAndCancel()
@@ -263,7 +264,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         session.invalidateAndCancel()
     }
 
-    @Test func `US-83 a download's delegate hears of its progress, and the function has the file`()
+    @Test func `US-83 a download's delegate gets its progress, and the function returns the file`()
         async throws
     {
         let server = try Self.server()

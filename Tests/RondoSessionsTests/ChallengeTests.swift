@@ -133,7 +133,7 @@ import Testing
                 == ["task HTTPBasic 0", "response 401", "complete 0"])
     }
 
-    @Test func `US-56 rejectProtectionSpace has the next one asked about`() throws {
+    @Test func `US-56 rejectProtectionSpace asks about the next protection space`() throws {
         let server = try Self.server(["Digest realm=\"d\", nonce=\"n\"", "Basic realm=\"b\""])
         let calls = try Self.run(server.url()) { challenge in
             challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
@@ -142,7 +142,7 @@ import Testing
         #expect(calls == ["task HTTPDigest 0", "task HTTPBasic 0", "response 200", "complete 0"])
     }
 
-    @Test func `US-57 after a hundred credentials that were refused the response is the result`() throws {
+    @Test func `US-57 after a hundred refused credentials the response is the result`() throws {
         let server = try TestServer { peer in
             var number = 0
             while true {
@@ -215,7 +215,7 @@ import Testing
                 == ["session ServerTrust 0", "complete -1202"])
     }
 
-    @Test func `US-55 where the session's method is missing server trust goes to that of tasks`() throws {
+    @Test func `US-55 server trust goes to the task's method if the session's is not implemented`() throws {
         let (server, port) = try openSSLServer()
         defer { server.terminate() }
         let configuration = URLSessionConfiguration.ephemeral
@@ -228,7 +228,9 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-58 the verdict holds for the session's later tasks on that connection, and for no other`()
+    @Test
+    func
+        `US-58 a verdict on a server holds for the session's later tasks on that connection, and for no other`()
         throws
     {
         let (server, port) = try pythonTLSServer()

@@ -37,7 +37,7 @@ import Testing
     }
 
     @available(*, deprecated)
-    @Test func `US-3 the versions of TLS have their older names too`() {
+    @Test func `US-3 the TLS versions of a configuration have Secure Transport's names too`() {
         let configuration = URLSessionConfiguration.default
         Self.setByOldNames(configuration)
         #expect(configuration.tlsMinimumSupportedProtocolVersion == .TLSv13)
@@ -46,7 +46,7 @@ import Testing
         #expect(configuration.tlsMinimumSupportedProtocol == .tlsProtocol12)
     }
 
-    @Test func `US-6 a session copies its configuration, when it is made and when it is asked`() {
+    @Test func `US-6 a session copies its configuration when it is made, and returns copies`() {
         let configuration = URLSessionConfiguration.default
         configuration.timeoutIntervalForRequest = 7
         configuration.httpAdditionalHeaders = ["A": "b"]
@@ -163,7 +163,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-11 towards another origin the added Authorization stays behind`() throws {
+    @Test func `US-11 a redirect to another origin drops the added Authorization`() throws {
         let target = try Self.headServer()
         let away = target.url("/there").absoluteString
         let server = try TestServer { peer in
@@ -181,7 +181,9 @@ import Testing
         #expect(!lines.contains { $0.contains("secret") })
     }
 
-    @Test func `US-12 a request's cache policy other than 0 goes before the configuration's`() throws {
+    @Test func `US-12 a request's cache policy other than 0 takes precedence over the configuration's`()
+        throws
+    {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()
@@ -200,7 +202,7 @@ import Testing
     }
 
     @Test
-    func `US-12 US-13 cookies are neither sent nor kept where storage, configuration or request forbid`()
+    func `US-12 US-13 cookies are neither sent nor kept if storage, configuration or request forbid it`()
         throws
     {
         let server = try Self.headServer(["Set-Cookie: new=1", "Cache-Control: no-store"])
@@ -343,7 +345,7 @@ import Testing
         #expect(proxy.accepted == 2)
     }
 
-    @Test func `US-15 the versions of TLS are kept to`() throws {
+    @Test func `US-15 the minimum and maximum versions of TLS are respected`() throws {
         let (server, port) = try openSSLServer(["-tls1_2"])
         defer { server.terminate() }
         let target = URLRequest(url: try #require(URL(string: "https://localhost:\(port)/")))
@@ -355,7 +357,7 @@ import Testing
         #expect(try Self.load(URLSession(configuration: configuration), target).count > 1)
     }
 
-    @Test func `US-16 what connection says counts, unless a property of Apple's was set`() throws {
+    @Test func `US-16 the settings of connection apply, unless a property of Apple's was set`() throws {
         let server = try Self.headServer()
         let configuration = URLSessionConfiguration.ephemeral
         configuration.connection.omittedFields = ["User-Agent"]

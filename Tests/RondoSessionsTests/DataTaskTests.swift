@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DataTaskTests {
-    @Test func `US-17 a handler comes on the session's own serial queue, once`() throws {
+    @Test func `US-17 a handler is called once, on the session's own serial queue`() throws {
         let server = try echoServer()
         let session = URLSession(configuration: .default)
         let (seen, done) = (Box<[String]>([]), Latch())
@@ -26,7 +26,7 @@ import Testing
         #expect(task.countOfBytesReceived == 8)
     }
 
-    @Test func `US-41 the calls of a data task come in order, the end once`() throws {
+    @Test func `US-41 the calls of a data task come in order, and the last call once`() throws {
         let server = try echoServer()
         let notes = Notes()
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
@@ -39,7 +39,7 @@ import Testing
         #expect(session.delegate == nil)
     }
 
-    @Test func `US-21 on a run loop every call comes on its thread in its mode`() throws {
+    @Test func `US-21 on a run loop every call is made on its thread in its mode`() throws {
         let server = try echoServer()
         let calls = try onLoopThread { loop -> [String] in
             let notes = Notes(on: loop)
@@ -111,7 +111,7 @@ import Testing
         #expect(tasks[0].isEqual(tasks[0].copy()))
     }
 
-    @Test func `US-43 an unsupported or missing URL fails by the handler`() throws {
+    @Test func `US-43 the handler gets the error of an unsupported or missing URL`() throws {
         let session = URLSession(configuration: .default)
         var nothing = URLRequest(url: URL(fileURLWithPath: "/"))
         nothing.url = nil
@@ -149,7 +149,7 @@ import Testing
         answer.value = nil
     }
 
-    @Test func `US-45 the answer cancel ends the task as cancel does`() throws {
+    @Test func `US-45 the answer cancel ends the task as cancel() does`() throws {
         let server = try echoServer()
         let notes = Notes()
         notes.answerResponses { _, handler in handler(.cancel) }
@@ -159,7 +159,8 @@ import Testing
         #expect(notes.calls == ["response 200", "complete -999"])
     }
 
-    @Test func `US-26 a handler that is let go counts as if the method were missing`() throws {
+    @Test func `US-26 a handler that is released without a call counts as if the method were missing`() throws
+    {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
@@ -208,7 +209,7 @@ import Testing
 
     // MARK: - US-44
 
-    @Test func `US-44 a body that is announced to be longer than is collected is refused at once`() throws {
+    @Test func `US-44 a response that announces more than can be collected fails at once`() throws {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()

@@ -105,7 +105,7 @@ import Testing
         "redirect", "redirect goes on", "challenge", "response", "willCache", "complete 0",
     ]
 
-    @Test func `US-5 the forms that wait are called on the queue, and their answers count`() throws {
+    @Test func `US-5 async delegate methods are called on the queue, and their answers count`() throws {
         let server = try Self.formServer()
         let configuration = URLSessionConfiguration.ephemeral
         let delegate = Waiting()
@@ -119,7 +119,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-5 the forms that wait come on the run loop`() throws {
+    @Test func `US-5 async delegate methods are called on the run loop`() throws {
         let server = try Self.formServer()
         let delegate = Waiting()
         try onLoopThread { loop in
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `US-48 informational responses other than 100 are told of`() throws {
+    @Test func `US-48 informational responses other than 100 reach the delegate`() throws {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func `US-49 what willCacheResponse answers is stored, nil stores nothing`() throws {
+    @Test func `US-49 the answer to willCacheResponse is stored, and nil stores nothing`() throws {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `US-60 a body stream that is read already is asked for anew`() throws {
+    @Test func `US-60 the delegate is asked for a new body stream if the old one was read`() throws {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()

@@ -12,7 +12,7 @@ import class Rondo.URLSessionTask
 /// What a program may do to the queue that it gave a session.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DelegateQueueTests {
     @Test
-    func `US-80 a call that is submitted once the program has seen the queue waits behind those before it`()
+    func `US-80 a call that is submitted after the program has read the queue waits behind earlier calls`()
         throws
     {
         let (queue, go, done) = (DelegateQueue(), Latch(), Latch())
@@ -39,7 +39,8 @@ import class Rondo.URLSessionTask
         return queue
     }
 
-    @Test func `US-17 the handler of a suspended queue waits, and several come in the order of their ends`()
+    @Test
+    func `US-17 handlers of a suspended queue wait, and are called in the order in which their tasks ended`()
         throws
     {
         let server = try echoServer()
@@ -64,7 +65,9 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
-    @Test func `US-17 a handler that suspends the queue is the last for now`() throws {
+    @Test func `US-17 after a handler that suspends the queue no other is called until the queue is resumed`()
+        throws
+    {
         let server = try echoServer()
         let queue = serialQueue(suspended: true)
         let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
@@ -92,7 +95,11 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
-    @Test func `US-17 a handler that suspends the session's own queue is the last for now, too`() throws {
+    @Test
+    func
+        `US-17 after a handler that suspends the session's own queue no other is called until it is resumed`()
+        throws
+    {
         let server = try echoServer()
         let session = URLSession(configuration: .default)
         let (seen, entered, mayGoOn, first, last) = (Box(0), Latch(), Latch(), Latch(), Latch())
@@ -141,7 +148,7 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
-    @Test func `US-17 an operation of the program's comes before the calls that come after it`() throws {
+    @Test func `US-17 an operation of the program runs before calls that are submitted after it`() throws {
         let server = try echoServer()
         let queue = serialQueue()
         let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
@@ -167,7 +174,9 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
-    @Test func `US-17 what a call adds to its queue, or to the queue under it, comes before the next call`()
+    @Test
+    func
+        `US-17 an operation that a call adds to its queue, or to the underlying queue, runs before the next call`()
         throws
     {
         let server = try echoServer()
@@ -219,7 +228,7 @@ import class Rondo.URLSessionTask
         }
     }
 
-    @Test func `US-17 calls without end leave an operation its turn that one of them adds`() throws {
+    @Test func `US-17 an operation that a call adds gets its turn among endless calls`() throws {
         let calls = DelegateQueue()
         let (count, last) = (Box(0), Latch())
         let most = 100_000

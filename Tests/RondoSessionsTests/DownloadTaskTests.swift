@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DownloadTaskTests {
-    @Test func `US-62 the file is there until the call returns, and gone afterwards`() throws {
+    @Test func `US-62 the file exists until the call returns, and is deleted afterwards`() throws {
         let server = try RangeServer(.continues)
         let before = downloadFiles()
         let notes = TransferNotes()
@@ -31,7 +31,9 @@ import Testing
         #expect(try Data(contentsOf: folder.url.appendingPathComponent("kept")) == RangeServer.body)
     }
 
-    @Test func `US-62 a completion handler gets the file, which is gone when it has returned`() throws {
+    @Test func `US-62 a completion handler gets the file, which is deleted when the handler has returned`()
+        throws
+    {
         let server = try RangeServer(.continues)
         let before = downloadFiles()
         let notes = TransferNotes()
@@ -64,7 +66,7 @@ import Testing
         #expect(calls == [[], ["wrote", "file", "complete"]])
     }
 
-    @Test func `US-42 what comes with an error status is saved`() throws {
+    @Test func `US-42 a download saves the body of a response with an error status`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.respond("404 Not Found", body: "nothing here")
@@ -77,7 +79,7 @@ import Testing
         #expect(notes.content == Data("nothing here".utf8))
     }
 
-    @Test func `US-65 didWriteData says how many bytes now, so far and in all`() throws {
+    @Test func `US-65 didWriteData gives the bytes of the piece, so far, and in all`() throws {
         let server = try TestServer { peer in
             let request = try peer.readRequest()
             if request.target == "/chunks" {
@@ -113,8 +115,7 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
-    @Test func `US-46 the download that a task has become is cancelled by itself alone, and resumed`() throws
-    {
+    @Test func `US-46 after becoming a download only the new task can be cancelled and resumed`() throws {
         let server = try RangeServer(.stops(at: 100_000))
         let answers = Box<[Data?]>([])
         let notes = TransferNotes()
@@ -171,7 +172,8 @@ import Testing
         #expect(whole.isFinished && whole.totalUnitCount == 300_000)
     }
 
-    @Test func `US-38 the progress of an upload counts both directions, and one of unknown length ends`()
+    @Test
+    func `US-38 the progress of an upload counts both directions, and is complete with unknown lengths too`()
         throws
     {
         let server = try TestServer { peer in

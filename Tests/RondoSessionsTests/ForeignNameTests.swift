@@ -8,7 +8,9 @@ import Testing
     private final class Foreign: NSObject, FoundationNetworking.URLSessionDataDelegate {}
     private final class Ours: NSObject, Rondo.URLSessionDataDelegate {}
 
-    @Test func `US-4 no class is a subclass of FoundationNetworking's, and no delegate is of both`() {
+    @Test
+    func `US-4 no class is a subclass of FoundationNetworking's, and no delegate conforms to both protocols`()
+    {
         let session: AnyObject = Rondo.URLSession.shared
         #expect(!(session is FoundationNetworking.URLSession))
         let task: AnyObject = Rondo.URLSession.shared.dataTask(with: URL(fileURLWithPath: "/"))

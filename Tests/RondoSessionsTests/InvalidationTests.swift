@@ -11,7 +11,7 @@ import class Rondo.URLSessionTask
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct InvalidationTests {
     @Test
-    func `US-73 tasks that run finish, those never resumed are cancelled, then comes the session's end`()
+    func `US-73 resumed tasks finish, those never resumed are cancelled, then didBecomeInvalid is called`()
         throws
     {
         let mayAnswer = Latch()
@@ -34,7 +34,8 @@ import class Rondo.URLSessionTask
         #expect(server.requests.count == 1)
     }
 
-    @Test func `US-73 a session has not ended while a task that was never resumed is still to be cancelled`()
+    @Test
+    func `US-73 a session does not become invalid before all tasks that were never resumed are cancelled`()
         throws
     {
         let session = URLSession(configuration: .ephemeral)
@@ -45,7 +46,7 @@ import class Rondo.URLSessionTask
         try waitFor("the end") { task.state == .completed ? () : nil }
     }
 
-    @Test func `US-75 a task of an invalidated session is born completed`() throws {
+    @Test func `US-75 a task of an invalidated session is completed from the start`() throws {
         let session = URLSession(configuration: .default)
         session.invalidateAndCancel()
         let (found, done) = (Box<URLError.Code?>(nil), Latch())
@@ -59,7 +60,8 @@ import class Rondo.URLSessionTask
         #expect(found.value == .cancelled)
     }
 
-    @Test func `US-76 a session that was never invalidated goes with its delegate and its connections`()
+    @Test
+    func `US-76 a session that was never invalidated is released with its delegate and its connections`()
         throws
     {
         let server = try echoServer()

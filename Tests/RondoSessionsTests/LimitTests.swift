@@ -21,7 +21,7 @@ import Testing
         return configuration
     }
 
-    @Test func `US-39 of tasks that wait for a connection higher priorities go first, equal ones in order`()
+    @Test func `US-39 tasks that wait for a connection get it by priority, and with equal priority in order`()
         throws
     {
         let go = Latch()
@@ -49,7 +49,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-39 higher priorities go first across hosts too, where the process has no connection left`()
+    @Test func `US-39 priorities also count across hosts if the process has no connection left`()
         throws
     {
         let limits = URLConnection.limits
@@ -84,7 +84,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-72 kept connections serve their session alone, and are closed when it is invalidated`()
+    @Test func `US-72 kept connections serve only their session, and are closed when it is invalidated`()
         throws
     {
         let server = try echoServer()
@@ -128,7 +128,7 @@ import Testing
         #expect(task.error == nil)
     }
 
-    @Test func `US-78 flush has later requests go over new connections, and calls back in order`() throws {
+    @Test func `US-78 after flush requests use new connections, and its handler is called in order`() throws {
         let server = try echoServer()
         let notes = Notes()
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
@@ -203,7 +203,7 @@ import Testing
     /// No route of TCP leads there: connecting fails with ENETUNREACH on any machine.
     private static func nowhere() throws -> URL { try #require(URL(string: "http://255.255.255.255/")) }
 
-    @Test func `US-70 where there is no route, the task waits, says so once, and its resource time runs`()
+    @Test func `US-70 without a route a task waits, tells the delegate once, and its resource timeout runs`()
         throws
     {
         let configuration = URLSessionConfiguration.default

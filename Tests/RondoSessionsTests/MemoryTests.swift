@@ -53,7 +53,7 @@ import Testing
     /// Of the kernel's buffers on both sides; the rest is Rondo's limit.
     private static let most = 32 << 20
 
-    @Test func `US-87 US-20 a delegate that stands still on its queue holds the server back`() throws {
+    @Test func `US-87 US-20 a delegate that blocks its queue holds the server back`() throws {
         let server = try EndlessServer()
         let (mayLeave, taken) = (Latch(), Box(0))
         let notes = Notes { call, task in
@@ -74,7 +74,7 @@ import Testing
         try waitFor("the end") { notes.calls.last == "invalid" ? () : nil }
     }
 
-    @Test func `US-87 US-45 an answer that is owed holds the server back`() throws {
+    @Test func `US-87 US-45 a delegate that has not answered a response holds the server back`() throws {
         let server = try EndlessServer()
         let notes = Notes()
         let kept = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])

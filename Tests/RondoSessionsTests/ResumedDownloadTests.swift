@@ -26,7 +26,7 @@ import Testing
         return answers.value[0]
     }
 
-    @Test func `US-64 a cancelled download goes on where it has stopped`() throws {
+    @Test func `US-64 a cancelled download continues where it has stopped`() throws {
         let server = try RangeServer(.continues)
         let before = downloadFiles()
         let session = self.session
@@ -47,7 +47,7 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
-    @Test func `US-64 a resumed download goes on by itself where its connection is lost`() throws {
+    @Test func `US-64 a resumed download continues by itself if its connection is lost`() throws {
         let server = try RangeServer(.continues)
         let session = self.session
         let data = try #require(try cancelled(server, session))
@@ -61,7 +61,7 @@ import Testing
             server.requests.map { $0.value("Range") } == [nil, "bytes=100000-", "bytes=200000-"])
     }
 
-    @Test func `US-63 a part that the program has asked for is not resumed`() throws {
+    @Test func `US-63 a download with a Range of the program's own is not resumed`() throws {
         let server = try RangeServer(.stops(at: 100_000))
         let before = downloadFiles()
         var request = URLRequest(url: server.url)
@@ -76,7 +76,7 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
-    @Test func `US-63 the data come by a function that waits as well`() async throws {
+    @Test func `US-63 the async form returns the resume data too`() async throws {
         let session = URLSession(configuration: .default)
         let task = session.downloadTask(with: URL(fileURLWithPath: "/"))
         #expect(await task.cancelByProducingResumeData() == nil)
@@ -95,7 +95,7 @@ import Testing
         #expect(try waitFor("the file") { found.value } == RangeServer.body)
     }
 
-    @Test func `US-64 where the file has changed, or the rest is not to be had, it begins anew`() throws {
+    @Test func `US-64 a download starts again if the file has changed or the rest cannot be had`() throws {
         let server = try RangeServer(.continues)
         let before = downloadFiles()
         for mode in [RangeServer.Mode.continues, .refuses, .sendsWrongPart] {
@@ -118,7 +118,7 @@ import Testing
             ])
     }
 
-    @Test func `US-63 there are no data without a sound validator`() throws {
+    @Test func `US-63 there are no resume data without a usable validator`() throws {
         let before = downloadFiles()
         let date = ["Last-Modified: Tue, 01 Jul 2025 10:00:00 GMT", "Date: Tue, 01 Jul 2025 11:00:00 GMT"]
         let unsound = [
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test(arguments: ["abc", "\"abc", "a-1_2:3", "5f9=="])
-    func `US-63 an ETag that lacks its quotes is sent as it came, and has to come back the same`(
+    func `US-63 an ETag without quotes is sent as received, and the response must repeat it`(
         _ tag: String
     ) throws {
         let before = downloadFiles()
@@ -169,7 +169,7 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
-    @Test func `US-63 the handler is called once, with nil, where nothing has come or all has`() throws {
+    @Test func `US-63 the handler gets nil, once, if no byte or every byte has arrived`() throws {
         let server = try RangeServer(.continues)
         let (answers, session) = (Box<[Data?]>([]), self.session)
         let never = session.downloadTask(with: server.url)
@@ -187,7 +187,7 @@ import Testing
         #expect(notes.calls == ["complete -999", "wrote", "file", "complete"])
     }
 
-    @Test func `US-63 plain cancel removes what is there`() throws {
+    @Test func `US-63 cancel() removes the partial file`() throws {
         let server = try RangeServer(.stops(at: 100_000))
         let before = downloadFiles()
         let task = session.downloadTask(with: server.url)
@@ -199,7 +199,7 @@ import Testing
         try waitFor("the file's end") { downloadFiles() == before ? () : nil }
     }
 
-    @Test func `US-63 a failed download has the data in its error, until it succeeds`() throws {
+    @Test func `US-63 a failed download has resume data in its error, until it succeeds`() throws {
         let server = try RangeServer(.breaks(at: 100_000))
         let before = downloadFiles()
         let session = self.session
@@ -228,7 +228,7 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
-    @Test func `US-63 a completion handler gets the data in its error`() throws {
+    @Test func `US-63 a completion handler gets the resume data in its error`() throws {
         let server = try RangeServer(.breaks(at: 100_000))
         let found = Box<Data?>(nil)
         let session = self.session
@@ -242,7 +242,7 @@ import Testing
         #expect(notes.calls == ["resumed 100000/300000", "wrote", "file", "complete"])
     }
 
-    @Test func `US-64 unusable data fail the task when it is resumed`() throws {
+    @Test func `US-64 unusable resume data fail the task when it is resumed`() throws {
         let session = self.session
         let task = session.downloadTask(withResumeData: Data("no such data".utf8))
         #expect(task.state == .suspended)
@@ -256,7 +256,10 @@ import Testing
         #expect(try waitFor("the end") { found.value }.code == .unsupportedURL)
     }
 
-    @Test func `US-64 without its file a download begins anew, and two of the same data do not mix`() throws {
+    @Test
+    func `US-64 a download starts again without its partial file, and two from the same data do not mix`()
+        throws
+    {
         let server = try RangeServer(.continues)
         let before = downloadFiles()
         let session = self.session

@@ -17,7 +17,8 @@ import Testing
     }
 
     @Test
-    func `US-19 on a concurrent queue the calls of a task come one at a time, and the session's end last`()
+    func
+        `US-19 on a concurrent queue the calls of a task do not overlap, and didBecomeInvalid is the last call`()
         throws
     {
         let server = try echoServer()
@@ -125,7 +126,7 @@ import Testing
     private final class Held: Sendable {}
 
     @Test
-    func `US-77 delegate, handlers and session go with the last call, though the program keeps its tasks`()
+    func `US-77 the last call releases delegate, handlers and session, even if the program keeps its tasks`()
         throws
     {
         let server = try echoServer()
@@ -146,7 +147,8 @@ import Testing
         #expect(tasks.allSatisfy { $0.state == .completed && $0.error == nil })
     }
 
-    @Test func `US-80 the handlers of lists, reset and flush come where the session's calls come, in order`()
+    @Test
+    func `US-80 the handlers of lists, reset and flush are called like the session's other calls, in order`()
         throws
     {
         let places = try onLoopThread { loop -> [String] in
@@ -193,7 +195,9 @@ import Testing
         }
     }
 
-    @Test func `US-20 the calls of a session with a queue are events of the loop that drives it`() throws {
+    @Test func `US-20 traces show the calls of a session with a queue as events of the loop that drives it`()
+        throws
+    {
         let server = try echoServer()
         let calls = try InstrumentTurn.take { () -> [String] in
             let watcher = Watcher()

@@ -115,7 +115,7 @@ import Testing
         #expect(server.accepted == 2)
     }
 
-    @Test func `US-33 after cancel in a call nothing more comes but the end`() throws {
+    @Test func `US-33 after cancel in a call only the last call is made`() throws {
         let server = try echoServer()
         let calls = try onLoopThread { loop -> [String] in
             let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.cancel() } }
@@ -169,7 +169,7 @@ import Testing
         #expect(calls == [["response 200", "data"], ["response 200", "data", "complete -1005"]])
     }
 
-    @Test func `US-31 a resumed request that may be sent again is, where its server has closed`() throws {
+    @Test func `US-31 a resumed request is sent again if that is allowed and the server has closed`() throws {
         let (arrived, mayClose, closed) = (Latch(), Latch(), Latch())
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -226,7 +226,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-31 a resumed upload goes on with the bytes behind those that were sent`() throws {
+    @Test func `US-31 a resumed upload continues after the bytes that were sent`() throws {
         let body = Data((0..<8_000_000).map { UInt8(truncatingIfNeeded: $0 / 1000) })
         let mayRead = Latch()
         let isWhole = Box(false)
@@ -254,7 +254,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-31 a resumed WebSocket goes on with the messages that have come meanwhile`() throws {
+    @Test func `US-31 a resumed WebSocket delivers the messages that have arrived meanwhile`() throws {
         let (maySend, sent) = (Latch(), Latch())
         let server = try socketServer { peer in
             try maySend.wait()

@@ -106,7 +106,9 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-67 a kept connection has what TLS agreed upon, without the dates of it`() throws {
+    @Test func `US-67 a kept connection has the negotiated version and cipher, without the dates of TLS`()
+        throws
+    {
         let (server, port) = try pythonTLSServer()
         defer { server.terminate() }
         let delegate = Measuring()
@@ -126,7 +128,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-67 what the cache answers is told apart`() throws {
+    @Test func `US-67 resourceFetchType tells answers of the cache from those of servers`() throws {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
@@ -175,7 +177,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-66 before a completion handler as well`() throws {
+    @Test func `US-66 metrics come before a completion handler as well`() throws {
         let server = try echoServer()
         let delegate = Measuring()
         let session = URLSession(configuration: .default, delegate: delegate, delegateQueue: nil)

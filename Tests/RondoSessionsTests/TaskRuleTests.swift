@@ -33,7 +33,8 @@ import Testing
         try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
     }
 
-    @Test func `US-36 the current request follows configuration and redirects, the original stays`() throws {
+    @Test func `US-36 currentRequest follows configuration and redirects, and originalRequest stays`() throws
+    {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
@@ -63,7 +64,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-37 bytes are counted as they are transferred, and lengths are as they were announced`()
+    @Test func `US-37 byte counts are of transferred bytes, and expected counts are the announced lengths`()
         throws
     {
         let server = try TestServer { peer in
@@ -111,7 +112,8 @@ import Testing
         }
     }
 
-    @Test func `US-40 the task's delegate is asked first, method by method, and let go with the last call`()
+    @Test
+    func `US-40 the task's delegate takes precedence for each method, and is released with the last call`()
         throws
     {
         let server = try echoServer()
@@ -195,7 +197,9 @@ import Testing
     }
 
     @Test(arguments: ["", "ftp://127.0.0.1/"])
-    func `US-51 a redirect to nowhere fails with -1010, to another scheme with -1002`(_ location: String)
+    func `US-51 a redirect without a usable Location fails with -1010, one to another scheme with -1002`(
+        _ location: String
+    )
         throws
     {
         let server = try TestServer { peer in
@@ -236,7 +240,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-53 a canonical request is shown by currentRequest, and by no call`() throws {
+    @Test func `US-53 currentRequest shows a canonical request, and no call is made for it`() throws {
         let server = try echoServer()
         let notes = Notes()
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)

@@ -27,7 +27,9 @@ import Testing
         return found.value
     }
 
-    @Test func `US-12 a request's timeout goes before the configuration's, unless it is 60 s`() throws {
+    @Test func `US-12 a request's timeout takes precedence over the configuration's, unless it is 60 s`()
+        throws
+    {
         let server = try Self.silentServer()
         var request = URLRequest(url: server.url())
         request.timeoutInterval = 0.05
@@ -40,7 +42,7 @@ import Testing
         #expect(error?.localizedDescription.contains("0.06 s") == true)
     }
 
-    @Test func `US-68 the request's time counts anew with each sign of progress`() throws {
+    @Test func `US-68 any progress restarts the request timeout`() throws {
         // Bytes come one by one, together for longer than the timeout.
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -54,7 +56,7 @@ import Testing
         #expect(error == nil)
     }
 
-    @Test func `US-68 the wait for a place does not count`() throws {
+    @Test func `US-68 time that waits for a connection does not count`() throws {
         let go = Latch()
         let server = try TestServer { peer in
             while true {
@@ -88,7 +90,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-69 the resource timeout bounds the whole task, whatever comes`() throws {
+    @Test func `US-69 the resource timeout limits the whole task, however much arrives`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -41,7 +41,7 @@ import Testing
         return (found.value.0, found.value.1, found.value.2, task)
     }
 
-    @Test func `US-59 data takes the place of the request's body, and is sent with its length`() throws {
+    @Test func `US-59 data replaces the request's body, and is sent with its length`() throws {
         let server = try bodyServer()
         let session = URLSession(configuration: .default)
         var request = post(server)
@@ -59,7 +59,7 @@ import Testing
         #expect(nothing.0 == "" && nothing.1 == 200 && nothing.3.countOfBytesExpectedToSend == 0)
     }
 
-    @Test func `US-59 a file is sent as it is read, with its length, and told of as it goes`() throws {
+    @Test func `US-59 a file is sent as it is read, with its length, and progress is reported`() throws {
         let folder = try Folder()
         let content = Data((0..<700_000).map { UInt8(ascii: "a") + UInt8($0 % 26) })
         let file = try folder.file(content)
@@ -82,7 +82,7 @@ import Testing
         #expect(notes.calls == ["sent", "response 200", "data", "complete"])
     }
 
-    @Test func `US-59 a file that has to be sent again is read from its start`() throws {
+    @Test func `US-59 a file that must be sent again is read from its start`() throws {
         let folder = try Folder()
         let content = Data(repeating: UInt8(ascii: "x"), count: 400_000)
         let file = try folder.file(content)
@@ -99,7 +99,7 @@ import Testing
         #expect(notes.calls == ["sent"])
     }
 
-    @Test func `US-59 a file that cannot be read fails by its code`() throws {
+    @Test func `US-59 a file that cannot be read fails with its own code`() throws {
         let folder = try Folder()
         let server = try bodyServer()
         let session = URLSession(configuration: .default)
@@ -123,7 +123,9 @@ import Testing
         #expect(server.accepted == 0)
     }
 
-    @Test func `US-59 a file that has shrunk fails with -1021, and what it gains is left out`() throws {
+    @Test func `US-59 a file that has shrunk fails with -1021, and bytes that are appended are not sent`()
+        throws
+    {
         let folder = try Folder()
         let file = try folder.file(Data())
         let changes = Box<@Sendable () -> Void>({})
@@ -177,7 +179,9 @@ import Testing
         #expect(most.value > 0 && most.value - before < 30 << 20)
     }
 
-    @Test func `US-60 the stream is asked for before each sending, and the request's is not used`() throws {
+    @Test func `US-60 the delegate is asked for a stream before each sending, and the request's is not used`()
+        throws
+    {
         let server = try bodyServer(asksForCredential: true)
         let notes = TransferNotes(stream: { InputStream(data: Data("given".utf8)) })
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
@@ -194,7 +198,7 @@ import Testing
         #expect(task.countOfBytesSent == 5)
     }
 
-    @Test func `US-60 a Content-Length of the request is that of the stream`() throws {
+    @Test func `US-60 a Content-Length of the request is sent as the length of the stream`() throws {
         let server = try bodyServer()
         let notes = TransferNotes(stream: { InputStream(data: Data("given".utf8)) })
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
@@ -222,7 +226,7 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `US-61 uploads are not resumed`() throws {
+    @Test func `US-61 an upload gives no resume data, and a task made from resume data fails`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             peer.waitForEnd()
@@ -243,8 +247,7 @@ import Testing
         #expect((task.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `US-54 a file goes along where a redirect keeps the body, and stays behind elsewhere`() throws
-    {
+    @Test func `US-54 a file is sent again if a redirect keeps the body, and not otherwise`() throws {
         let folder = try Folder()
         let file = try folder.file(Data("content".utf8))
         let server = try TestServer { peer in

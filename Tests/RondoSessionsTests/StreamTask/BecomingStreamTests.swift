@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `US-47 a 101 becomes a stream, whose first bytes are those behind the head`() throws {
+    @Test func `US-47 a 101 becomes a stream task, whose first bytes are those after the head`() throws {
         let server = try TestServer { peer in
             let request = try peer.readRequest()
             #expect(request.value("Upgrade") == "lines")
@@ -63,7 +63,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-47 any other response that is to become a stream counts as cancelled`() throws {
+    @Test func `US-47 becomeStream for any other response than 101 cancels the task`() throws {
         let server = try echoServer()
         let teller = Becoming()
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `US-89 reads and writes are done in the order of their calls, each kind by itself`() {
+    @Test func `US-89 reads are performed in the order of their calls, and so are writes, independently`() {
         var queues = StreamQueues()
         #expect(queues.isEmpty)
         let numbers = [
@@ -48,7 +48,7 @@ import Testing
         #expect(queues.isEmpty)
     }
 
-    @Test func `US-89 one write is under way at a time`() {
+    @Test func `US-89 one write is performed at a time`() {
         var queues = StreamQueues()
         _ = queues.addWrite(Data([1]), write)
         _ = queues.addWrite(Data([2]), write)
@@ -64,7 +64,8 @@ import Testing
         #expect(!queues.isEmpty)
     }
 
-    @Test func `US-89 a change is made behind all that came before it, and before all that comes later`() {
+    @Test func `US-89 a change of the connection is made after all earlier and before all later operations`()
+    {
         var queues = StreamQueues()
         _ = queues.addRead(minimum: 1, maximum: 1, read)
         queues.add(.secure)
@@ -76,7 +77,7 @@ import Testing
         #expect(Self.steps(&queues) == ["read 1", "secure", "read 4", "write 3", "capture"])
     }
 
-    @Test func `US-89 a change waits for the write that is under way`() {
+    @Test func `US-89 a change of the connection waits for the current write`() {
         var queues = StreamQueues()
         _ = queues.addWrite(Data([1]), write)
         queues.add(.secure)
@@ -87,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [(0, 0, 1, 1), (-5, 10, 1, 10), (20, 10, 10, 10), (3, 5, 3, 5)])
-    func `US-89 a read is of a byte at least, and its minimum no more than its maximum`(
+    func `US-89 a read asks for at least one byte, and its minimum is at most its maximum`(
         minimum: Int, maximum: Int, least: Int, most: Int
     ) {
         var queues = StreamQueues()
@@ -99,7 +100,7 @@ import Testing
         #expect(next.minimum == least && next.maximum == most)
     }
 
-    @Test func `US-30 nothing is begun while the task is suspended`() {
+    @Test func `US-30 no operation is begun while the task is suspended`() {
         var queues = StreamQueues()
         _ = queues.addRead(minimum: 1, maximum: 1, read)
         _ = queues.addWrite(Data(), write)
@@ -112,7 +113,7 @@ import Testing
         #expect(queues.takeChange() == nil)
     }
 
-    @Test func `US-82 what was not begun is taken back once, and nothing else is`() {
+    @Test func `US-82 an operation that was not begun can be cancelled once, and no other can`() {
         var queues = StreamQueues()
         let (first, second) = (queues.addWrite(Data(), write), queues.addWrite(Data(), write))
         let third = queues.addRead(minimum: 1, maximum: 1, read)
@@ -130,7 +131,7 @@ import Testing
         #expect(!isThere, "it was taken back meanwhile")
     }
 
-    @Test func `US-89 at the end each handler leaves once, in the order of the calls`() {
+    @Test func `US-89 at the end each waiting handler is returned once, in the order of the calls`() {
         var queues = StreamQueues()
         let (read, written) = (Box([Int]()), Box([Int]()))
         for number in 1...3 {

@@ -4,7 +4,7 @@ import Testing
 
 /// TCP streams of sessions.
 @Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct StreamTaskTests {
-    @Test func `US-89 reads and writes are done in the order of their calls, each handler called once`()
+    @Test func `US-89 reads and writes are performed in the order of their calls, each handler called once`()
         throws
     {
         let server = try TestServer { peer in
@@ -47,7 +47,9 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-89 US-21 on a run loop all handlers come in its mode, and the server waits in others`()
+    @Test
+    func
+        `US-89 US-21 on a run loop all handlers are called in its mode, and the server waits in other modes`()
         throws
     {
         let server = try TestServer { peer in
@@ -76,7 +78,11 @@ import Testing
         #expect(entries == ["wrote true true", "hello\n true true"])
     }
 
-    @Test func `US-89 a read ends with -1001 after its time, and what has come is the next one's`() throws {
+    @Test
+    func
+        `US-89 a read ends with -1001 after its timeout, and the next read gets the bytes that have arrived`()
+        throws
+    {
         let server = try TestServer { peer in
             try peer.send("abc")
             _ = try peer.readLine()
@@ -97,7 +103,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-89 a write that the server does not take ends with -1001, and none follows it`() throws {
+    @Test func `US-89 a write that the server does not read ends with -1001, and later writes fail`() throws {
         let end = Latch()
         let server = try TestServer { _ in try end.wait() }
         let log = EventLog()
@@ -117,7 +123,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-32 US-89 cancelling ends all that was asked for with -999`() throws {
+    @Test func `US-32 US-89 cancelling ends all operations with -999`() throws {
         let end = Latch()
         let server = try TestServer { _ in try end.wait() }
         let (teller, log) = (StreamNotes(), EventLog())
@@ -144,7 +150,9 @@ import Testing
     }
 
     @Test(arguments: ["refused", "port 0", "reset", "no name"])
-    func `US-86 US-89 a stream that fails says why, with all that waits`(_ how: String) throws {
+    func `US-86 US-89 a stream task that fails gives its error to all waiting operations`(_ how: String)
+        throws
+    {
         let server = try TestServer { peer in
             _ = try peer.readLine()
             peer.reset()
@@ -229,7 +237,8 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-89 captured streams are unopened, give what was read already, and the task is over`()
+    @Test
+    func `US-89 captured streams are unopened and yield bytes that were read already, and the task ends`()
         throws
     {
         let server = try TestServer { peer in
@@ -318,7 +327,7 @@ import Testing
         }
     }
 
-    @Test func `US-87 US-89 a server that is not read is held back`() throws {
+    @Test func `US-87 US-89 a server is held back while no read asks for its bytes`() throws {
         let sent = Box(0)
         let server = try TestServer { peer in
             let piece = [UInt8](repeating: 1, count: 65_536)
@@ -360,7 +369,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-75 a stream task of an invalidated session is born completed`() throws {
+    @Test func `US-75 a stream task of an invalidated session is completed from the start`() throws {
         let session = URLSession(configuration: .default)
         session.invalidateAndCancel()
         let log = EventLog()

@@ -18,7 +18,7 @@ import Testing
         return String(decoding: data ?? Data(), as: UTF8.self)
     }
 
-    @Test func `US-89 a stream goes by the tunnel of the session's HTTP proxy`() async throws {
+    @Test func `US-89 a stream task connects through a tunnel of the session's HTTP proxy`() async throws {
         let server = try Self.echoing()
         let proxy = try TestServer { peer in
             let request = try peer.readRequest()
@@ -36,7 +36,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-89 a stream goes by the session's SOCKS server`() async throws {
+    @Test func `US-89 a stream task connects through the session's SOCKS server`() async throws {
         let server = try Self.echoing()
         let (proxy, port) = try socksServer()
         let configuration = URLSessionConfiguration.ephemeral
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `US-89 US-55 a server that asks for an identity gets the one that the delegate gives`(
+    func `US-89 US-55 a server that asks for a client certificate gets the delegate's`(
         _ hasIdentity: Bool
     ) throws {
         let (process, port) = try Self.demandingServer()
@@ -105,7 +105,8 @@ import Testing
     }
 
     @Test
-    func `US-69 US-89 the resource time ends a stream with -1001, and does not run while it is suspended`()
+    func
+        `US-69 US-89 the resource timeout ends a stream task with -1001, and does not run while it is suspended`()
         throws
     {
         let end = Latch()

@@ -39,7 +39,7 @@ import Testing
     ]
 
     @Test(arguments: broken)
-    func `WS-13 what breaks the protocol is answered by a close frame; what came whole is handed over`(
+    func `WS-13 a protocol error is answered by a close frame; whole messages before it are delivered`(
         _ broken: Broken
     ) throws {
         let closes = Box<[UInt8]>([])
@@ -96,7 +96,8 @@ import Testing
         #expect(task.closeCode == .abnormalClosure)
     }
 
-    @Test func `WS-17 and WS-18 the program closes: what was sent goes first, what waits fails with -999`()
+    @Test
+    func `WS-17 and WS-18 the program closes: earlier messages are sent, waiting operations fail with -999`()
         throws
     {
         let (frames, mayAnswer) = (Box<[ClientFrame]>([]), Latch())
@@ -126,7 +127,7 @@ import Testing
         #expect(task.error == nil)
     }
 
-    @Test func `WS-17 a server that never answers the close frame is waited for two seconds`() throws {
+    @Test func `WS-17 the task waits two seconds for a server that never answers the close frame`() throws {
         let server = try socketServer { $0.waitForEnd() }
         let notes = SocketNotes()
         let task = begin(server, notes)

@@ -70,7 +70,7 @@ import Testing
         #expect(notes.calls == ["error -1002", "complete -1002"])
     }
 
-    @Test func `US-86 a WebSocket's failure names the URL that it was asked for`() throws {
+    @Test func `US-86 a WebSocket's error names its ws or wss URL`() throws {
         let refused = try RefusedPort()
         let url = try #require(URL(string: "ws://127.0.0.1:\(refused.port)/a?b"))
         let notes = SocketNotes()

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: Gigabyte.allCases)
-    func `WS-11 a text of a gigabyte is stopped at the limit, and is not kept`(_ gigabyte: Gigabyte) throws {
+    func `WS-11 a text of a gigabyte is refused at the limit, and is not kept`(_ gigabyte: Gigabyte) throws {
         let close = Box<[UInt8]>([])
         let server = try socketServer(extra: gigabyte.extensions) { peer in
             try gigabyte.send(to: peer)
@@ -62,7 +62,7 @@ import Testing
         #expect(try memoryInUse() - before < Self.memory)
     }
 
-    @Test func `WS-9 fragments without a byte keep nothing, however many come`() throws {
+    @Test func `WS-9 empty fragments take no memory, however many arrive`() throws {
         let server = try socketServer { peer in
             try peer.send([0x01, 0])
             let fragments = [UInt8](repeating: 0, count: 2 * 10_000)
@@ -81,7 +81,10 @@ import Testing
         #expect(notes.calls == ["open -", "text: done", "close 1000 -", "complete"])
     }
 
-    @Test func `WS-10 empty messages without end are held back while the program receives none`() throws {
+    @Test
+    func `WS-10 a server that sends endless empty messages is held back while the program does not receive`()
+        throws
+    {
         let sent = Box(0)
         let server = try socketServer { peer in
             let messages = [UInt8](repeating: 0, count: 65_536).indices.map { $0 % 2 == 0 ? UInt8(0x82) : 0 }
@@ -107,7 +110,7 @@ import Testing
         #expect(notes.calls == ["open -", "close 1000 -", "complete"])
     }
 
-    @Test func `WS-15 of pings without end only the last waits to be answered, and reading goes on`() throws {
+    @Test func `WS-15 of endless pings only the last waits for its pong, and reading goes on`() throws {
         let count = 200_000
         let mayRead = Latch()
         let pongs = Box((count: 0, last: 0))
@@ -147,7 +150,10 @@ import Testing
 
     // MARK: - Without an end
 
-    @Test func `WS-17 a server that reads nothing is left two seconds after the program's close`() throws {
+    @Test
+    func `WS-17 the connection is closed two seconds after the program's close if the server reads nothing`()
+        throws
+    {
         let isOver = Latch()
         let server = try socketServer { _ in try isOver.wait() }
         defer { isOver.open() }
@@ -190,7 +196,7 @@ import Testing
     }
 
     @Test(arguments: Ending.allCases)
-    func `WS-17 and WS-22 the program's close comes to its end, whatever the server makes of it`(
+    func `WS-17 and WS-22 the program's close ends the task, whatever the server does`(
         _ ending: Ending
     ) throws {
         let server = try socketServer { try ending.serve($0) }
@@ -206,7 +212,9 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `WS-22 a server that closes and does not leave is left`(_ sendsOn: Bool) throws {
+    func `WS-22 the connection is closed if the server sends its close frame and stays`(_ sendsOn: Bool)
+        throws
+    {
         let answers = Box<[ClientFrame]>([])
         let server = try socketServer { peer in
             try peer.send(close: 4001, "bye")
@@ -239,7 +247,9 @@ import Testing
         #expect(notes.calls == ["error -1001", "complete -1001"])
     }
 
-    @Test func `WS-6 after the handshake a silent server is left by the resource timeout alone`() throws {
+    @Test func `WS-6 after the handshake only the resource timeout ends a WebSocket with a silent server`()
+        throws
+    {
         let server = try socketServer { $0.waitForEnd() }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = 0.1

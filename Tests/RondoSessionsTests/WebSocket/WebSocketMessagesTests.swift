@@ -59,7 +59,7 @@ import class Rondo.URLSessionWebSocketTask
     }
 
     @Test(arguments: Leaving.allCases)
-    func `WS-27 the sequence and its task are let go: the WebSocket is closed with 1001`(_ leaving: Leaving)
+    func `WS-27 releasing the sequence and its task closes the WebSocket with 1001`(_ leaving: Leaving)
         async throws
     {
         let closed = Box<[UInt8]?>(nil)
@@ -74,7 +74,7 @@ import class Rondo.URLSessionWebSocketTask
         session.invalidateAndCancel()
     }
 
-    @Test func `WS-27 on a run loop the close frame goes out in the session's mode`() throws {
+    @Test func `WS-27 on a run loop the close frame is sent in the session's mode`() throws {
         let closed = Box<[UInt8]?>(nil)
         let server = try Self.server(closed)
         let calls = try onLoopThread { loop -> [[String]] in
@@ -94,7 +94,7 @@ import class Rondo.URLSessionWebSocketTask
         #expect(calls == [["open -"], ["open -", "close 1001 -", "complete"]])
     }
 
-    @Test func `WS-27 a task that the program holds stays open when its sequence is let go`() async throws {
+    @Test func `WS-27 a task that the program holds stays open when its sequence is released`() async throws {
         let closed = Box<[UInt8]?>(nil)
         let server = try Self.server(closed)
         let notes = SocketNotes()
@@ -113,7 +113,9 @@ import class Rondo.URLSessionWebSocketTask
         session.invalidateAndCancel()
     }
 
-    @Test func `WS-27 a sequence that is let go before the handshake's end cancels the task`() async throws {
+    @Test func `WS-27 releasing the sequence and its task before the handshake's end cancels the task`()
+        async throws
+    {
         let go = Latch()
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -135,7 +137,7 @@ import class Rondo.URLSessionWebSocketTask
 
     // MARK: - WS-26
 
-    @Test func `WS-26 a send that is cancelled before any of it was sent is taken back`() async throws {
+    @Test func `WS-26 cancelling a send before any of it was sent withdraws the message`() async throws {
         let go = Latch()
         let texts = Box<[String]>([])
         let server = try socketServer { peer in
@@ -188,7 +190,7 @@ import class Rondo.URLSessionWebSocketTask
     }
 
     @Test(arguments: Ending.allCases)
-    func `WS-28 whatever ends the task, each handler is called once, and nothing is left of it`(
+    func `WS-28 whatever ends the task, each handler is called once, and no object is left`(
         _ ending: Ending
     ) throws {
         let before = LiveObject.census?[.sessionTask] ?? 0

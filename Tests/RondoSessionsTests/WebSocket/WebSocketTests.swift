@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test
-    func `WS-2 and WS-5 protocols are offered, and what was asked for before is done after the opening`()
+    func `WS-2 and WS-5 protocols are offered, and operations wait for the handshake`()
         throws
     {
         let server = try pythonSocketServer(", subprotocols=['chat', 'other']")
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test
-    func `WS-16 a pong answers the pings before its own too, and one that was not asked for is ignored`()
+    func `WS-16 a pong also answers earlier pings, and an unsolicited pong is ignored`()
         throws
     {
         let server = try socketServer { peer in
@@ -144,7 +144,7 @@ import Testing
             ])
     }
 
-    @Test func `WS-29 an open WebSocket takes no place among the connections to its host`() async throws {
+    @Test func `WS-29 an open WebSocket does not count among the connections to its host`() async throws {
         let server = try TestServer { peer in
             let request = try peer.readRequest()
             guard let key = request.value("Sec-WebSocket-Key") else { return try peer.respond(body: "plain") }
@@ -166,7 +166,7 @@ import Testing
         try waitFor("three ends") { notes.calls.count { $0 == "complete" } == 3 ? () : nil }
     }
 
-    @Test func `WS-1 wss goes by TLS`() async throws {
+    @Test func `WS-1 a wss URL uses TLS`() async throws {
         let certificates = TestCertificates.shared
         let server = try pythonSocketServer(certificate: certificates.path(.good), key: certificates.keyPath)
         let session = session()
@@ -179,7 +179,8 @@ import Testing
         task.cancel()
     }
 
-    @Test func `WS-23 without compression nothing is offered, and all works`() async throws {
+    @Test func `WS-23 with compression switched off none is offered, and messages go both ways`() async throws
+    {
         let server = try pythonSocketServer()
         let session = session()
         let task = session.webSocketTask(
@@ -191,7 +192,8 @@ import Testing
         task.cancel()
     }
 
-    @Test func `WS-14 on a run loop the answer to a message goes before the failure that came behind it`()
+    @Test
+    func `WS-14 on a run loop the answer to a message is sent before the failure that arrived after it`()
         throws
     {
         let frames = Box<[ClientFrame]>([])
@@ -220,7 +222,9 @@ import Testing
             ])
     }
 
-    @Test func `WS-25 on a run loop a WebSocket is deaf and dumb in other modes, and loses nothing`() throws {
+    @Test func `WS-25 on a run loop a WebSocket neither reads nor writes in other modes, and loses nothing`()
+        throws
+    {
         let server = try socketServer { peer in
             try peer.send(text: "one")
             try peer.send(frame: 0x89, [1, 2])
