@@ -2,7 +2,7 @@ public import RondoConnections
 internal import RondoCore
 
 extension URLSession {
-    /// The bytes of a response's body, as they arrive. Only one of its iterators may be used, and only once.
+    /// The bytes of a response's body, as they arrive. They can be iterated once, in one of the forms below.
     ///
     /// At most 256 KiB wait for the reader; then the server is held back. The load is cancelled when the
     /// Swift task that iterates is cancelled, and when the sequence and all its iterators have been released

@@ -10,8 +10,9 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// ended.
     ///
     /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop, before
-    ///   the last call of the task. It gets nil if the server does not support continuing, nothing has
-    ///   arrived, or the task had ended. The data contain the header fields of the request.
+    ///   the last call of the task. It gets nil if the server does not announce that downloads can be
+    ///   continued, nothing has arrived, or the task had ended. The data contain the header fields of the
+    ///   request.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         work.cancel(taskIdentifier, givingResumeData: completionHandler)
     }

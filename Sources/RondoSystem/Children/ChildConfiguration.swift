@@ -8,15 +8,20 @@ extension Child {
         public var program: String
         /// The arguments after the program's name.
         public var arguments: [String]
+        /// The environment of the child; at first the parent's.
         public var environment = Environment.inherited
         /// The working directory of the child; nil means the parent's.
         public var workingDirectory: String?
+        /// The source of the child's standard input; at first the parent's.
         public var standardInput = Input.inherited
+        /// The destination of the child's standard output; at first the parent's.
         public var standardOutput = Output.inherited
+        /// The destination of the child's standard error; at first the parent's.
         public var standardError = Output.inherited
         /// Further descriptors of the child, by their number in the child. The values are descriptors of the
         /// parent, which stay open there (rule CH-9).
         public var descriptors: [Int32: Int32] = [:]
+        /// The process group of the child; at first the parent's.
         public var group = Group.parents
         /// Whether the kernel kills the child when this process ends, in whatever way (rule CH-19).
         public var diesWithParent = false
@@ -29,6 +34,7 @@ extension Child {
         /// the child's own children may keep them open (rule CH-12).
         public var outputGrace: TimeInterval = 1
 
+        /// Makes a configuration with the values that the properties have at first.
         public init(_ program: String, _ arguments: [String] = []) {
             self.program = program
             self.arguments = arguments
@@ -126,9 +132,12 @@ extension Child {
 
     /// One step in stopping a child: a signal, and the seconds to wait after it.
     public struct StopStep: Sendable, Hashable {
+        /// The number of the signal, SIGTERM for example.
         public var signal: Int32
+        /// The seconds until the next step.
         public var seconds: TimeInterval
 
+        /// Makes a step of a signal and the seconds after it.
         public init(signal: Int32, seconds: TimeInterval) {
             self.signal = signal
             self.seconds = seconds

@@ -24,6 +24,7 @@ public struct ChildError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let encoding = Code(name: "encoding")
     }
 
+    /// The kind of the error.
     public let code: Code
     /// The value of `errno`; 0 if no system call has failed.
     public let systemCode: Int32

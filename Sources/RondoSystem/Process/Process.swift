@@ -17,6 +17,7 @@ internal import RondoMutex
 open class Process: NSObject, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: its own properties are behind the lock.
 
+    /// The way in which a process has ended.
     public typealias TerminationReason = Foundation.Process.TerminationReason
 
     /// Posted when a process without a handler has ended; the object is the process, and there is no
@@ -44,6 +45,7 @@ open class Process: NSObject, @unchecked Sendable {
 
     let state = Mutex(State())
 
+    /// Makes a process that has not been started.
     public override init() { super.init() }
 
     // MARK: - Program and surroundings
@@ -138,12 +140,14 @@ open class Process: NSObject, @unchecked Sendable {
         set { self[\.qualityOfService] = newValue }
     }
 
+    /// The path of `executableURL`; nil if there is none. The older name of that property.
     @available(*, deprecated, renamed: "executableURL")
     open var launchPath: String? {
         get { executableURL?.path }
         set { executableURL = newValue.map { URL(fileURLWithPath: $0) } }
     }
 
+    /// The path of the working directory; empty means that of this process. The older name of `currentDirectoryURL`.
     @available(*, deprecated, renamed: "currentDirectoryURL")
     open var currentDirectoryPath: String {
         get { directory }
@@ -240,6 +244,7 @@ open class Process: NSObject, @unchecked Sendable {
         return process
     }
 
+    /// Starts a program and returns its process, but traps on an error.
     @available(*, deprecated, renamed: "run(_:arguments:terminationHandler:)")
     open class func launchedProcess(launchPath path: String, arguments: [String]) -> Process {
         let process = Process()
