@@ -72,7 +72,7 @@ extension Child.Collecting where Value == String {
 }
 
 extension Child.Collecting where Value == Data {
-    /// The output as at most `limit` bytes.
+    /// The bytes of the output, at most `limit`.
     public static func data(limit: Int) -> Self {
         Self(limit: limit) { data throws(ChildError) in data }
     }
