@@ -30,10 +30,10 @@ func readCookies(_ lines: [String]) {
 func readChallenges(_ lines: [String]) {
     // Others do not come out of a head.
     guard lines.allSatisfy(canBeField) else { return }
-    for challenge in AnswerableChallenge.strongestFirst(Challenge.challenges(in: lines)) {
+    for challenge in PasswordChallenge.strongestFirst(Challenge.challenges(in: lines)) {
         guard case .digest(let digest) = challenge,
             var session = try? DigestSession(digest, user: "u", password: "p"),
-            let answer = try? session.answer(method: "GET", target: "/", bodyHash: "h")
+            let answer = try? session.authorize(method: "GET", target: "/", bodyHash: "h")
         else { continue }
         if !canBeSent(answer.fieldValue) { fatalError("a control character in Authorization") }
         for line in lines { _ = session.received(line, to: answer) }

@@ -24,12 +24,12 @@ import Testing
         var authentication = Authentication()
         var answers = 0
         while answers < 100, Self.isAnsweredSilently(&authentication, realm: answers) { answers += 1 }
-        #expect(answers == Authentication.maximumSilentAnswers)
+        #expect(answers == Authentication.maximumSilentAttempts)
     }
 
     @Test func `UC-49 once something was accepted, as many are tried again`() {
         var authentication = Authentication()
-        for realm in 0..<3 * Authentication.maximumSilentAnswers {
+        for realm in 0..<3 * Authentication.maximumSilentAttempts {
             #expect(Self.isAnsweredSilently(&authentication, realm: realm))
             guard case .accepted = authentication.accepted(info: nil, laterHash: { _ in }) else {
                 Issue.record("realm \(realm) was not accepted")

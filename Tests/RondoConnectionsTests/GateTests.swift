@@ -95,7 +95,7 @@ import Testing
             // The other loop's timer, while this one is inside.
             for clock in clocks { clock.advance(by: 61) }
             let alarm = try? waitFor("the timer") {
-                load.value?.inbox.hasLookAtTheClock ?? false ? true : nil
+                load.value?.inbox.hasTimeCheck ?? false ? true : nil
             }
             wasTurnedAway.value = alarm ?? false
         }
@@ -128,7 +128,7 @@ import Testing
             }
             turns { wasTurnedAway.value }
             // The clock was looked at, and set anew: the time in the delegate is not the server's.
-            turns { !loader.inbox.hasLookAtTheClock }
+            turns { !loader.inbox.hasTimeCheck }
             #expect(recorder.calls == ["response 200"])
             body.open()
             turns { recorder.isDone }

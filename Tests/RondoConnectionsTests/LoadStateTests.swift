@@ -49,11 +49,11 @@ import Testing
         var canonical = Self.bare
         canonical.url = url("http://a.example/")
         #expect(state.begin() == .ask(canonical, redirect: nil))
-        #expect(state.answered(canonical) == .send(LoadRequest(canonical)))
+        #expect(state.replied(canonical) == .send(LoadRequest(canonical)))
         #expect(state.request.value == canonical)
         var refused = LoadState(LoadRequest(Self.bare))
         _ = refused.begin()
-        #expect(refused.answered(nil) == .fail(.canonicalRequestRefused))
+        #expect(refused.replied(nil) == .fail(.canonicalRequestRefused))
         var unsupported = LoadState(LoadRequest(URLRequest(url: url("ftp://a.example/"))))
         #expect(unsupported.begin() == .fail(.unsupportedURL))
         #expect(unsupported.isEnded)
@@ -68,7 +68,7 @@ import Testing
         answer.url = url("http://a.example/")
         answer.setValue("yes", forHTTPHeaderField: "X-Added")
         answer.httpBody = Data("body".utf8)
-        guard case .send(let sent) = state.answered(answer) else { throw Unexpected() }
+        guard case .send(let sent) = state.replied(answer) else { throw Unexpected() }
         #expect(sent.value.value(forHTTPHeaderField: "X-Added") == "yes")
         #expect(sent.value.httpBody == Data("body".utf8))
     }
@@ -80,17 +80,17 @@ import Testing
         other.url = url("http://b.example/z")
         var state = Self.state(in: phase)
         let isAsking = phase == .askingAboutCanonical || phase == .askingAboutRedirect
-        #expect(state.answered(other) == (isAsking ? .send(LoadRequest(other)) : .nothing))
+        #expect(state.replied(other) == (isAsking ? .send(LoadRequest(other)) : .nothing))
         var refusing = Self.state(in: phase)
         switch phase {
-        case .askingAboutCanonical: #expect(refusing.answered(nil) == .fail(.canonicalRequestRefused))
+        case .askingAboutCanonical: #expect(refusing.replied(nil) == .fail(.canonicalRequestRefused))
         case .askingAboutRedirect:
-            #expect(refusing.answered(nil) == .deliver(.http(Self.redirect("/y"), bodyLength: 3)))
+            #expect(refusing.replied(nil) == .deliver(.http(Self.redirect("/y"), bodyLength: 3)))
             #expect(refusing.deliversBody)
-        default: #expect(refusing.answered(nil) == .nothing)
+        default: #expect(refusing.replied(nil) == .nothing)
         }
         var wrong = Self.state(in: phase)
-        let answer = wrong.answered(URLRequest(url: url("ftp://b.example/")))
+        let answer = wrong.replied(URLRequest(url: url("ftp://b.example/")))
         #expect(answer == (isAsking ? .fail(.unsupportedURL) : .nothing))
     }
 
@@ -121,8 +121,8 @@ import Testing
         var state = Self.state(in: phase)
         state.cancelled()
         #expect(state.begin() == .nothing)
-        #expect(state.answered(Self.plain) == .nothing)
-        #expect(state.answered(nil) == .nothing)
+        #expect(state.replied(Self.plain) == .nothing)
+        #expect(state.replied(nil) == .nothing)
         #expect(state.received(Self.ok, bodyLength: nil) == .nothing)
         #expect(state.received(Self.redirect("/y"), bodyLength: nil) == .nothing)
         #expect(state.bodyEnded() == .nothing)
@@ -168,10 +168,10 @@ import Testing
     @Test func `UC-30 only redirects that are followed are counted`() {
         var state = Self.state(in: .askingAboutRedirect)
         #expect(state.redirectCount == 0)
-        _ = state.answered(Self.plain)
+        _ = state.replied(Self.plain)
         #expect(state.redirectCount == 1)
         _ = state.received(Self.redirect("/z"), bodyLength: 3)
-        _ = state.answered(nil)
+        _ = state.replied(nil)
         #expect(state.redirectCount == 1)
     }
 
@@ -194,7 +194,7 @@ import Testing
                 Issue.record("redirect \(number) was not asked about")
                 return
             }
-            #expect(state.answered(request) == .send(LoadRequest(request)))
+            #expect(state.replied(request) == .send(LoadRequest(request)))
         }
         #expect(state.received(Self.redirect("/17"), bodyLength: 0) == .fail(.tooManyRedirects(16)))
     }

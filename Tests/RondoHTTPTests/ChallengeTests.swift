@@ -31,7 +31,7 @@ import Testing
 
     @Test func `RFC 9110 5.5 an answer repeats no control character`() {
         let asked = read("Digest realm=\"a\", nonce=\"b\u{1}\", Basic realm=\"c\u{1B}\"")
-        #expect(AnswerableChallenge.strongestFirst(asked) == [.basic(realm: "c\u{1B}")])
+        #expect(PasswordChallenge.strongestFirst(asked) == [.basic(realm: "c\u{1B}")])
     }
 
     @Test func `RFC 9110 11.6.1 challenges in several fields`() {
@@ -93,7 +93,7 @@ import Testing
             "Digest realm=t, nonce=n, algorithm=SHA-512-256-sess",
             "Digest realm=s2, nonce=n, algorithm=sha-256-SESS",
         ]
-        let order = AnswerableChallenge.strongestFirst(Challenge.challenges(in: values)).map(\.realm)
+        let order = PasswordChallenge.strongestFirst(Challenge.challenges(in: values)).map(\.realm)
         #expect(order == ["t", "s", "s2", "m", "b1", "b2"])
     }
 
@@ -102,7 +102,7 @@ import Testing
             "Digest realm=a, nonce=1, algorithm=MD5", "Digest realm=a, nonce=2, algorithm=SHA-256",
             "Digest realm=a, nonce=3, algorithm=SHA-256", "Basic realm=a, Basic realm=a",
         ]
-        let order = AnswerableChallenge.strongestFirst(Challenge.challenges(in: values))
+        let order = PasswordChallenge.strongestFirst(Challenge.challenges(in: values))
         let nonces = order.map { choice in
             if case .digest(let challenge) = choice { challenge.nonce } else { "basic" }
         }
@@ -115,7 +115,7 @@ import Testing
         "BasicX realm=a",
     ])
     func `RFC 7616 3.3 a challenge that cannot be understood is ignored`(_ value: String) {
-        #expect(AnswerableChallenge.strongestFirst(read(value)).isEmpty)
+        #expect(PasswordChallenge.strongestFirst(read(value)).isEmpty)
     }
 
     @Test(arguments: [

@@ -12,7 +12,7 @@ import Testing
         return try DigestSession(digest, user: user, password: password, clientNonce: clientNonce)
     }
 
-    private func parameters(_ answer: DigestSession.Answer) throws -> Challenge {
+    private func parameters(_ answer: DigestSession.Authorization) throws -> Challenge {
         try #require(Challenge.challenges(in: [answer.fieldValue]).first)
     }
 
@@ -28,7 +28,7 @@ import Testing
     ])
     func `RFC 7616 3.9.1 the examples`(_ algorithm: String, _ response: String) throws {
         var session = try session(Self.rfcChallenge.replacingOccurrences(of: "ALGORITHM", with: algorithm))
-        let answer = try session.answer(method: "GET", target: "/dir/index.html")
+        let answer = try session.authorize(method: "GET", target: "/dir/index.html")
         let expected = """
             Digest username="Mufasa", realm="http-auth@example.org", \
             nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", uri="/dir/index.html", \
@@ -48,7 +48,7 @@ import Testing
             opaque="HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS", charset=UTF-8, userhash=true
             """, user: "J\u{E4}s\u{F8}n Doe", password: "Secret, or not?",
             clientNonce: "NTg6RKcb9boFIAS3KrFK9BGeh+niz/sm")
-        let answer = try parameters(session.answer(method: "GET", target: "/doe.json"))
+        let answer = try parameters(session.authorize(method: "GET", target: "/doe.json"))
         #expect(answer["username"] == "793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b")
         #expect(answer["response"] == "7a4e1192babbba02e91182d2895bfdbf7adafc6e48d4e517ca301974843d840c")
         #expect(answer["userhash"] == "true")
@@ -58,52 +58,52 @@ import Testing
         let common = #"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093""#
         var named = try session(
             common + #", qop="auth,auth-int""#, password: "Circle Of Life", clientNonce: "0a4f113b")
-        let answer = try parameters(named.answer(method: "GET", target: "/dir/index.html"))
+        let answer = try parameters(named.authorize(method: "GET", target: "/dir/index.html"))
         #expect(answer["response"] == "6629fae49393a05397450978507c4ef1")
         #expect(answer["algorithm"] == nil)
         // RFC 2069 §2.4, by its erratum 749.
         var unnamed = try session(common, password: "CircleOfLife", clientNonce: "x")
-        let old = try parameters(unnamed.answer(method: "GET", target: "/dir/index.html"))
+        let old = try parameters(unnamed.authorize(method: "GET", target: "/dir/index.html"))
         #expect(old["response"] == "1949323746fe6a43ef61f9606e7febea")
         #expect(old["cnonce"] == nil && old["nc"] == nil && old["qop"] == nil)
     }
 
     @Test func `RFC 7616 3.4 the count goes up with each request, and begins anew with each nonce`() throws {
         var session = try session(#"Digest realm="r", nonce="n1", qop=auth"#)
-        let first = try session.answer(method: "GET", target: "/")
-        let second = try session.answer(method: "GET", target: "/")
+        let first = try session.authorize(method: "GET", target: "/")
+        let second = try session.authorize(method: "GET", target: "/")
         #expect(try parameters(first)["nc"] == "00000001")
         #expect(try parameters(second)["nc"] == "00000002")
         #expect(first.fieldValue != second.fieldValue)
         #expect(session.received(#"nextnonce="n2", qop=auth"#, to: second) == .absent)
-        let third = try parameters(session.answer(method: "GET", target: "/"))
+        let third = try parameters(session.authorize(method: "GET", target: "/"))
         #expect(third["nc"] == "00000001" && third["nonce"] == "n2")
-        for _ in 2..<0x1F { _ = try session.answer(method: "GET", target: "/") }
-        #expect(try parameters(session.answer(method: "GET", target: "/"))["nc"] == "0000001f")
+        for _ in 2..<0x1F { _ = try session.authorize(method: "GET", target: "/") }
+        #expect(try parameters(session.authorize(method: "GET", target: "/"))["nc"] == "0000001f")
     }
 
     @Test func `RFC 7616 3.4.2 the session variants keep their first nonces`() throws {
         var session = try session(
             #"Digest realm="r", nonce="n1", qop=auth, algorithm=MD5-sess"#, clientNonce: "c")
-        let answer = try session.answer(method: "GET", target: "/")
+        let answer = try session.authorize(method: "GET", target: "/")
         let hash = { (text: String) in try #require(DigestHash.md5.hexadecimal(of: text)) }
         let secret = try hash(try hash("Mufasa:r:Circle of Life") + ":n1:c")
         let expected = try hash("\(secret):n1:00000001:c:auth:\(hash("GET:/"))")
         #expect(try parameters(answer)["response"] == expected)
         _ = session.received("nextnonce=n2", to: answer)
         let next = try hash("\(secret):n2:00000001:c:auth:\(hash("GET:/"))")
-        #expect(try parameters(session.answer(method: "GET", target: "/"))["response"] == next)
+        #expect(try parameters(session.authorize(method: "GET", target: "/"))["response"] == next)
     }
 
     @Test func `RFC 7616 3.4.3 auth-int takes the body into account`() throws {
         var session = try session(#"Digest realm="r", nonce="n", qop="auth-int""#, clientNonce: "c")
         #expect(session.needsBodyHash)
         #expect(throws: DigestSession.Failure.bodyHashMissing) {
-            try session.answer(method: "POST", target: "/")
+            try session.authorize(method: "POST", target: "/")
         }
         let hash = { (text: String) in try #require(DigestHash.md5.hexadecimal(of: text)) }
         let body = try #require(DigestHash.md5.hexadecimal(of: Data("a=b".utf8)))
-        let answer = try parameters(session.answer(method: "POST", target: "/", bodyHash: body))
+        let answer = try parameters(session.authorize(method: "POST", target: "/", bodyHash: body))
         let (secret, subject) = (try hash("Mufasa:r:Circle of Life"), try hash("POST:/:\(body)"))
         #expect(try answer["response"] == hash("\(secret):n:\(answer["nc"]!):c:auth-int:\(subject)"))
         #expect(answer["qop"] == "auth-int")
@@ -111,7 +111,7 @@ import Testing
 
     @Test func `RFC 7616 3.5 the server proves that it knows the password`() throws {
         var session = try session(#"Digest realm="r", nonce="n", qop="auth""#, clientNonce: "c")
-        let answer = try session.answer(method: "GET", target: "/a")
+        let answer = try session.authorize(method: "GET", target: "/a")
         let hash = { (text: String) in try #require(DigestHash.md5.hexadecimal(of: text)) }
         let secret = try hash("Mufasa:r:Circle of Life")
         let proof = try hash("\(secret):n:00000001:c:auth:\(hash(":/a"))")
@@ -133,7 +133,7 @@ import Testing
     @Test func `RFC 7616 3.4 what is quoted is escaped, hashed without escapes`() throws {
         var session = try session(
             #"Digest realm="a \"b\" \\", nonce="n\"", opaque="o\"", qop=auth"#, user: #"c"\d"#)
-        let answer = try session.answer(method: "GET", target: #"/?q="x""#)
+        let answer = try session.authorize(method: "GET", target: #"/?q="x""#)
         #expect(answer.fieldValue.contains(#"username="c\"\\d""#))
         #expect(answer.fieldValue.contains(#"realm="a \"b\" \\""#))
         let read = try parameters(answer)
@@ -148,10 +148,10 @@ import Testing
     @Test func `RFC 7616 3.4 names in other letters`() throws {
         var modern = try session("Digest nonce=n, charset=UTF-8", user: "Ja\u{308}s O'Doe")
         #expect(
-            try modern.answer(method: "GET", target: "/").fieldValue
+            try modern.authorize(method: "GET", target: "/").fieldValue
                 .contains("username*=UTF-8''J%C3%A4s%20O%27Doe"))
         var old = try session("Digest nonce=n", user: "J\u{E4}s")
-        #expect(try old.answer(method: "GET", target: "/").fieldValue.contains("username=\"J\u{E4}s\""))
+        #expect(try old.authorize(method: "GET", target: "/").fieldValue.contains("username=\"J\u{E4}s\""))
         for control in ["\0", "\r\n", "\u{7F}"] {
             #expect(throws: DigestSession.Failure.controlCharacter) {
                 try session("Digest nonce=n", user: "a\(control)")
@@ -187,7 +187,7 @@ import Testing
         let theirs = try #require(Challenge.challenges(in: [fields]).first)
         var session = try session(
             challenge, user: "user", password: "p a:ss", clientNonce: theirs["cnonce"] ?? "none")
-        let ours = try parameters(session.answer(method: "GET", target: "/x?y=z"))
+        let ours = try parameters(session.authorize(method: "GET", target: "/x?y=z"))
         #expect(theirs["response"] != nil)
         for name in ["response", "username", "realm", "nonce", "uri", "opaque", "qop", "nc", "algorithm"] {
             #expect(ours[name] == theirs[name], "\(name)")

@@ -10,7 +10,7 @@ enum OptionalMethod {
     case needNewBodyStream
 }
 
-/// What a delegate's object is to a connection; found out once, and not in every call.
+/// A connection's delegate, with the protocols that it conforms to: found out once, and not in every call.
 ///
 /// The delegate need not be Sendable. `@unchecked Sendable`: it is handed over when the connection is made,
 /// and one callback at a time gets it.
@@ -65,13 +65,13 @@ final class DelegateObject: @unchecked Sendable {
 
 extension DelegateCall {
     /// Makes the call, on the thread on which the delegate wants it, and has traces tell of it.
-    func make(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
+    func make(to delegate: DelegateObject, of connection: URLConnection) -> Reply {
         RunLoop.tracingDelegateCall(
             names.connection, of: connection, label: connection.nameInRunLoops, on: connection.firstLoop
         ) { deliver(to: delegate, of: connection) }
     }
 
-    private func deliver(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
+    private func deliver(to delegate: DelegateObject, of connection: URLConnection) -> Reply {
         switch self {
         case .willSend(let request, let response):
             guard let delegate = delegate.data else { return .request(request) }
@@ -118,18 +118,18 @@ extension DelegateCall {
     private static func show(
         _ challenge: URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool,
         to delegate: (any URLConnectionDelegate)?, of connection: URLConnection
-    ) -> ChallengeAnswer {
+    ) -> ChallengeHandling {
         guard let delegate else { return .performDefaultHandling }
         let hasMethod = connection.implements(.willSendRequestForChallenge) {
             delegate.connection(connection, willSendRequestFor: challenge)
         }
         if hasMethod { return .taken }
         var wants = false
-        let hasAnswer = connection.implements(.canAuthenticate) {
+        let decides = connection.implements(.canAuthenticate) {
             wants = delegate.connection(
                 connection, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
         }
-        guard hasAnswer ? wants : !isTrust else { return .performDefaultHandling }
+        guard decides ? wants : !isTrust else { return .performDefaultHandling }
         if silent != nil { return .useSilently }
         let hasOlderMethod = connection.implements(.didReceiveChallenge) {
             delegate.connection(connection, didReceive: challenge)
@@ -139,7 +139,7 @@ extension DelegateCall {
 
     private static func newBodyStream(
         for request: URLRequest, from delegate: (any URLConnectionDataDelegate)?, of connection: URLConnection
-    ) -> Answer {
+    ) -> Reply {
         guard let delegate else { return .noBodyStreamMethod }
         var stream: Foundation.InputStream?
         let hasMethod = connection.implements(.needNewBodyStream) {

@@ -106,9 +106,9 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool {
         guard let delegate, let download else { return true }
         if let said = work.withLock({ $0.usesCredentialStorage }) { return said }
-        let answer = delegate.downloadShouldUseCredentialStorage(download)
-        work.withLock { $0.usesCredentialStorage = answer }
-        return answer
+        let uses = delegate.downloadShouldUseCredentialStorage(download)
+        work.withLock { $0.usesCredentialStorage = uses }
+        return uses
     }
 
     func connection(

@@ -48,7 +48,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     ///   can be scheduled and configured.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
         let loadRequest = LoadRequest(request)
-        // Only a subclass can have its own answer; ours need not take the request apart once more.
+        // Only a subclass can decide otherwise; ours need not parse the request once more.
         let canHandle =
             Self.self == URLConnection.self
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
@@ -207,11 +207,11 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
 
-    package var answersResponses: Bool { false }
+    package var decidesOnResponses: Bool { false }
     package var hearsOfInformational: Bool { false }
     package var sharesVerdicts: Bool { false }
 
-    package func make(_ call: DelegateCall) -> DelegateCall.Answer {
+    package func make(_ call: DelegateCall) -> DelegateCall.Reply {
         guard let delegate else { return .none }
         return call.make(to: delegate, of: self)
     }
@@ -243,7 +243,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         delegate?.noteDefault(of: method, by: object)
     }
 
-    /// Makes a call of `method`; answers whether the delegate has implemented it.
+    /// Makes a call of `method`, and returns whether the delegate has implemented it.
     func implements(_ method: OptionalMethod, call: () -> Void) -> Bool {
         state.withLock { $0.defaultCalled = nil }
         call()

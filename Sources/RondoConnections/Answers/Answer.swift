@@ -7,7 +7,7 @@ internal import RondoStreams
 ///
 /// Used inside the gate of its load. It calls its owner back with events, never after `cancel()`.
 protocol Answer: AnyObject {
-    /// In a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: whatever waited and can go on, goes on.
+    /// In a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: goes on with all that waited and can go on.
     func serve()
 
     /// No more content for now: the sender is held back.
@@ -16,18 +16,18 @@ protocol Answer: AnyObject {
     /// Content again.
     func resume()
 
-    /// What the delegate's methods have made of the challenge that was shown last.
-    func answered(_ answer: DelegateCall.ChallengeAnswer)
+    /// The delegate's methods have been called with the challenge that was shown last.
+    func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
 
     /// Ends it, without a further event.
     func cancel()
 
-    /// The time that passes is spent on this side: the delegate thinks, a connection is not to be had yet, or what
-    /// has come was not looked at. It is not held against the sender (rule UC-58).
-    var isWaitingForThisSide: Bool { get }
+    /// The answer waits for this machine and not for a peer: the delegate has not replied, all connections are in use, or
+    /// received bytes were not read yet. That time is not held against the sender (rule UC-58).
+    var isWaitingLocally: Bool { get }
 }
 
-/// What an answer says, event by event.
+/// An event of an answer, for its owner.
 enum AnswerEvent {
     case step(ExchangeStep)
     /// A sign of life of which there is nothing else to say.
@@ -38,7 +38,7 @@ enum AnswerEvent {
     case informational(ResponseHead)
     /// The body has to be sent again: the delegate is asked for a new stream (rule UC-39).
     case needsBodyStream(URLRequest)
-    /// The delegate is shown `challenge`; see `Answer.answered(_:)`.
+    /// The delegate is shown `challenge`; see `Answer.challengeHandled(_:)`.
     case challenge(URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool)
     case cancelledChallenge(URLAuthenticationChallenge)
     /// The challenge that came with the head of the last response has a credential: the request is to be sent again.
@@ -61,7 +61,7 @@ struct ResponseOrigin {
     var isFromProxy = false
     /// The request's body was waiting for the server's go-ahead.
     var isHoldingBackBody = false
-    /// There is no body: it is the answer to a CONNECT, whose connection is gone.
+    /// There is no body: it is the response to a CONNECT, whose connection is gone.
     var isHeadAlone = false
     /// TLS has verified the server. If it has not, nothing that the server says is remembered for other loads
     /// (RFC 6797 §8.1 for HSTS; browsers keep no such response either).
@@ -89,7 +89,7 @@ protocol AnswerOwner: AnyObject, Sendable {
     /// The program was called, or may have been: a run that ends after a source ends (rule RL-37).
     func noteCall()
 
-    /// What the delegate says of a server holds for later loads by the same pool (rule US-58).
+    /// The delegate's decision about a server holds for later loads by the same pool (rule US-58).
     var sharesVerdicts: Bool { get }
 
     /// More events may come: the delegate is not being asked, and wants more.

@@ -7,7 +7,7 @@ internal import RondoCore
 final class ProtocolAnswer: Answer {
     /// Released by `cancel()`, or when the protocol has ended.
     private var bridge: ProtocolBridge?
-    /// A challenge of the protocol, which hears the answer itself.
+    /// A challenge of the protocol, whose sender is the protocol's own.
     private var challenge: URLAuthenticationChallenge?
     private unowned let owner: any AnswerOwner
 
@@ -54,10 +54,10 @@ final class ProtocolAnswer: Answer {
         }
     }
 
-    /// Where the delegate does not answer, the protocol goes on without a credential.
-    func answered(_ answer: DelegateCall.ChallengeAnswer) {
+    /// Where the delegate does not handle it, the protocol goes on without a credential.
+    func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {
         guard let challenge = challenge.take() else { return }
-        switch answer {
+        switch handling {
         case .taken, .takenByOlderMethod: break
         case .useSilently, .performDefaultHandling:
             challenge.sender?.continueWithoutCredential(for: challenge)
@@ -74,5 +74,5 @@ final class ProtocolAnswer: Answer {
         bridge.take()?.stop()
     }
 
-    var isWaitingForThisSide: Bool { false }
+    var isWaitingLocally: Bool { false }
 }

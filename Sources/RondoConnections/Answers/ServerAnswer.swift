@@ -52,7 +52,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var request: LoadRequest?
     /// Times that the request under way was sent again.
     private var retries = 0
-    /// The request is handed to the proxy that it goes by, which answers it, and not through it.
+    /// The request goes to a proxy, which sends the response, and not through it.
     private var isAskingProxy = false
     private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
@@ -65,7 +65,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// For the metrics; nil: they are not wanted.
     let transfers: ServerTransfers?
     private let rank = Atomic(LoadRank.normal.bits)
-    /// The last exchange, which is over; see `takeFinished()`.
+    /// The last exchange, which is over; see `takeIdleConnection()`.
     private var finished: (any Exchange)?
 
     init(
@@ -114,13 +114,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         authorize(attempt)
     }
 
-    /// The delegate's answer to `.needsBodyStream`; `.none` if it has no such method.
-    func answered(bodyStream answer: Foundation.InputStream??) {
+    /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
+    func replied(bodyStream reply: Foundation.InputStream??) {
         guard case .waitingForBodyStream(var attempt) = phase,
             let origin = attempt.request.value.httpBodyStream
         else { return }
         phase = .idle
-        attempt.body = madeBody.replace(by: answer, of: origin)
+        attempt.body = madeBody.replace(by: reply, of: origin)
         if attempt.body == nil { return fail(.bodyStreamMissing) }
         authorize(attempt)
     }
@@ -132,7 +132,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         return body
     }
 
-    /// Second step: what the head has to say of the body, where the answer to a challenge protects that as well.
+    /// Second step: what the head has to say of the body, where the credentials for a challenge protect that as well.
     private func authorize(_ attempt: Attempt) {
         guard let address = attempt.request.address else {
             let isPort = attempt.request.url.map { URIPort(of: $0) == .impossible } ?? false
@@ -176,7 +176,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .granted(let lease): exchange(attempt, by: route, lease)
         case .wait(let waiterID):
             phase = .waitingForConnection(attempt, waiterID: waiterID, route)
-            owner?.noteStanding(.waitsForPlace)
+            owner?.noteObstacle(.connectionLimit)
         }
     }
 
@@ -197,7 +197,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Goes on with the request that was admitted.
     private func connectAdmitted(_ attempt: Attempt, by route: Route) {
         owner?.noteProgress()
-        owner?.noteStanding(.underWay)
+        owner?.noteObstacle(nil)
         let lease = route.origin.admittedLease(
             route.key, of: schedule[0].loop, at: owner?.onlyQueue, mayReuse: attempt.mayReuse)
         exchange(attempt, by: route, lease)
@@ -223,7 +223,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let exchange = ExchangeChoice.exchange(
             by: lease, opening: route.channel, for: self,
             telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
-        // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
+        // The delegate is asked about servers; the proxy's own settings decide about a proxy.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
         owner.setInterest(exchange.interest)
@@ -275,7 +275,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - Answer
 
     func serve() {
-        challenges?.takeResponses()
+        challenges?.takeDispositions()
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
@@ -299,7 +299,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     func cancel() { releaseExchange(mayStay: false) }
 
-    var isWaitingForThisSide: Bool {
+    var isWaitingLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
         switch phase {
         case .idle, .hashingBody: return false
@@ -447,7 +447,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The response `head` is a challenge.
     func challenged(by head: ResponseHead) { madeChallenges.challenged(by: head) }
 
-    func answered(_ answer: DelegateCall.ChallengeAnswer) { challenges?.answered(answer) }
+    func challengeHandled(_ handling: DelegateCall.ChallengeHandling) { challenges?.handled(handling) }
 
     /// The next request goes to another origin: credentials stay behind (rule UC-33).
     func leaveOrigin() { authenticator?.leaveOrigin() }

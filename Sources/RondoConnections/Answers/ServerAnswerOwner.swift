@@ -21,7 +21,8 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// Where it stands among those that wait for a connection.
     var priority: Float { get }
 
-    func noteStanding(_ standing: LoadStanding)
+    /// - Parameter obstacle: Nil: there is none any more.
+    func noteObstacle(_ obstacle: LoadObstacle?)
 
     /// The request is on its way with these fields.
     func noteSent(_ fields: HeaderFields)

@@ -59,12 +59,12 @@ final class StoredAnswer: Answer {
     // The content waits where it is.
     func pause() {}
     func resume() {}
-    func answered(_ answer: DelegateCall.ChallengeAnswer) {}
+    func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
 
     func cancel() {
         isOver = true
         release()
     }
 
-    var isWaitingForThisSide: Bool { true }
+    var isWaitingLocally: Bool { true }
 }

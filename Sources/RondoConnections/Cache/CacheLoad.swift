@@ -15,13 +15,13 @@ struct CacheLoad {
     private(set) var isOfProtocol = false
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
     @Boxed var found: FoundResponse?
-    /// What a protocol of the program may take for an answer.
+    /// The kept response that a protocol of the program may use.
     var kept: CachedURLResponse?
     var isRevalidating = false
     /// As they were sent; nil before.
     var fields: HeaderFields?
     var sentAt = Date.distantPast
-    /// The response could answer other requests.
+    /// The response could be used for other requests.
     private(set) var isOfUse = true
     /// The response to be stored; nil: none so far.
     private(set) var collected: CollectedResponse?
@@ -112,15 +112,15 @@ struct CacheLoad {
         return store.store(received, for: request)
     }
 
-    /// What to do with what the delegate has made of the proposal (rule UC-54).
-    func store(_ answer: CachedURLResponse) -> CacheDecision {
+    /// What to do with the response that the delegate wants stored in place of the proposal (rule UC-54).
+    func store(_ approved: CachedURLResponse) -> CacheDecision {
         guard let store, let request else { return .nothing }
         guard let collected, var received = collected.received(fields, sentAt: sentAt) else {
-            return store.store(ofProtocol: answer, for: request)
+            return store.store(ofProtocol: approved, for: request)
         }
-        if answer.storagePolicy == .notAllowed { return .nothing }
-        received.answer = answer
-        received.isChanged = answer !== collected.proposal
+        if approved.storagePolicy == .notAllowed { return .nothing }
+        received.approved = approved
+        received.isChanged = approved !== collected.proposal
         return store.store(received, for: request)
     }
 }

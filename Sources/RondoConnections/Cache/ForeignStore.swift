@@ -7,7 +7,7 @@ internal import RondoMutex
 /// reused is decided by `CacheRules`.
 ///
 /// On Linux it tells URLs apart by host, port and path alone; so what comes back is looked at before it is
-/// taken for an answer (rule UC-73), and what would take another's place gets one of its own
+/// used (rule UC-73), and what would take another's place gets one of its own
 /// (`ForeignStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
 /// the response, in the user info under `recordKey`.
 final class ForeignStore: ResponseStore {
@@ -178,7 +178,7 @@ final class ForeignStore: ResponseStore {
     func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url else { return .nothing }
         let key = key(request, url)
-        let content = response.answer?.data ?? response.content
+        let content = response.approved?.data ?? response.content
         if !response.isChanged, isWritten(content.count, response.head, key) { return .isWritten }
         let note = note(content, response.head, response.requestFields, key)
         if response.isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }

@@ -47,9 +47,9 @@ final class KeptResponse: Sendable {
         source = .received(head, requestedAt: received.requestedAt, receivedAt: received.receivedAt)
         selecting =
             head.fields.has("Vary") ? CacheEntry.selecting(head.fields, received.requestFields) : [:]
-        if received.isChanged, let answer = received.answer {
-            shown = .given(answer)
-            content = answer.data
+        if received.isChanged, let approved = received.approved {
+            shown = .given(approved)
+            content = approved.data
         } else {
             shown = .ofEntry(bodyLength: received.bodyLength)
             content = received.content

@@ -7,7 +7,7 @@ internal import RondoHTTP
 ///
 /// `CacheRules` says which responses may be kept and used. This decides and stores; its owner sends and delivers.
 struct LoadCache: ~Copyable {
-    /// How a request is answered.
+    /// How a request is to be answered.
     enum Decision {
         /// By a server, or by a protocol of the program.
         case send
@@ -20,7 +20,7 @@ struct LoadCache: ~Copyable {
     enum HeadDecision {
         /// A response like any other.
         case deliver
-        /// The kept response answers: the server has confirmed it, or has failed.
+        /// The kept response is used: the server has confirmed it, or has failed.
         case use(URLResponse, Data)
         /// The server speaks of another response than the one that is kept: the request is sent again, without
         /// conditions.
@@ -53,7 +53,7 @@ struct LoadCache: ~Copyable {
         self.waiter = waiter
     }
 
-    /// The load is over, or its answer comes from elsewhere.
+    /// The load is over, or something else than the cache answers it.
     mutating func forget() { current.end() }
 
     // MARK: - Before the request is sent
@@ -107,7 +107,7 @@ struct LoadCache: ~Copyable {
         return policy == .cacheOnly ? .fail(.notInCache) : .send
     }
 
-    /// What a protocol of the program may take for an answer; once.
+    /// The kept response that a protocol of the program may use; once.
     mutating func takeKept() -> CachedURLResponse? { current.kept.take() }
 
     private static func cacheControl(of request: LoadRequest) -> HeaderFields {
@@ -170,7 +170,7 @@ struct LoadCache: ~Copyable {
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// The kept response, where it may answer for a server that was not reached.
+    /// The kept response, where it may stand in for a server that was not reached.
     mutating func standIn() -> (URLResponse, Data)? {
         guard let found = current.found, mayStandIn(for: nil),
             case .use(let response, let data) = use(found)
@@ -186,7 +186,7 @@ struct LoadCache: ~Copyable {
         )
     }
 
-    /// The kept response is the answer.
+    /// The kept response is used.
     private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
         current.end()
@@ -259,11 +259,11 @@ struct LoadCache: ~Copyable {
         return collected.propose().map(End.ask) ?? .nothing
     }
 
-    /// The delegate's answer to `End.ask`.
-    mutating func answered(_ answer: CachedURLResponse?) {
+    /// The delegate's reply to `End.ask`: the response that may be stored; nil: none.
+    mutating func replied(_ approved: CachedURLResponse?) {
         guard current.collected?.proposal != nil else { return }
         // Now it is known whether the delegate has the method.
-        let decision = answer.flatMap { current.isOfUse || mayAsk ? current.store($0) : nil }
+        let decision = approved.flatMap { current.isOfUse || mayAsk ? current.store($0) : nil }
         current.end()
         if let decision { store(decision) }
     }

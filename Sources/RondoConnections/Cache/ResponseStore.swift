@@ -116,12 +116,12 @@ struct ReceivedResponse {
     /// The response that the load's delegate has got.
     let response: URLResponse
     let bodyLength: Int64?
-    /// What the delegate wants to be stored; nil where it was not asked.
-    var answer: CachedURLResponse?
+    /// The delegate's version of it, which is stored; nil where the delegate was not asked.
+    var approved: CachedURLResponse?
     /// The delegate has made something else of what it was asked about.
     var isChanged = false
 
-    var cached: CachedURLResponse { answer ?? CachedURLResponse(response: response, data: content) }
+    var cached: CachedURLResponse { approved ?? CachedURLResponse(response: response, data: content) }
 
     var entry: CacheEntry {
         CacheEntry(head, to: requestFields, requestedAt: requestedAt, receivedAt: receivedAt)

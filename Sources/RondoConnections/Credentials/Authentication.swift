@@ -16,9 +16,9 @@ struct Authentication {
         case url, storage, delegate
     }
 
-    /// The question of one challenge, and the answer as far as it is known.
+    /// The question of one challenge, and the credential that is known for it.
     struct Question {
-        let challenge: AnswerableChallenge
+        let challenge: PasswordChallenge
         let space: URLProtectionSpace
         /// The one that has failed before, or else the one that would be tried.
         let proposed: URLCredential?
@@ -29,9 +29,9 @@ struct Authentication {
 
     enum Step {
         /// The same credential once more: only its nonce was too old.
-        case repeatAnswer
+        case repeatCredential
         case ask(Question)
-        /// There is no answer.
+        /// No credential is left to be tried.
         case giveUp
     }
 
@@ -52,7 +52,7 @@ struct Authentication {
         var credential: URLCredential
         var origin: Origin
         var session: Session
-        var lastAnswer: DigestSession.Answer?
+        var lastAuthorization: DigestSession.Authorization?
     }
 
     @Boxed private var current: Current?
@@ -65,17 +65,17 @@ struct Authentication {
     /// After as many in a row the next one counts as a refusal: a server could call every nonce too old.
     static let maximumRenewals = 3
     /// Credentials that were tried without asking since something was last accepted.
-    private var silentAnswers = 0
+    private var silentAttempts = 0
     /// After as many in a row nothing is tried any more without asking: a server could name another realm in each
     /// challenge. As many as challenges of one response are looked at.
-    static let maximumSilentAnswers = Challenge.maximumCount
+    static let maximumSilentAttempts = Challenge.maximumCount
     /// Credentials that were refused since something was last accepted.
     private var refusals = 0
-    /// After as many in a row the response is the result, whatever the delegate would answer: one that answers always,
-    /// before a server that refuses always, would never come to an end.
+    /// After as many in a row the response is the result, whatever the delegate would say: one that always gives a
+    /// credential, to a server that always refuses, would never come to an end.
     static let maximumRefusals = 100
     /// The challenges that are being gone through.
-    private var open: [AnswerableChallenge] = []
+    private var open: [PasswordChallenge] = []
     /// Why a credential could not be sent, in a sentence; nil once it is told.
     private var problem: String?
 
@@ -90,12 +90,12 @@ struct Authentication {
         by values: [String], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
         candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
     ) -> Step {
-        open = AnswerableChallenge.strongestFirst(Challenge.challenges(in: values))
+        open = PasswordChallenge.strongestFirst(Challenge.challenges(in: values))
         if let refused = current {
             current = nil
             if renewals < Self.maximumRenewals, renew(refused) {
                 renewals += 1
-                return .repeatAnswer
+                return .repeatCredential
             }
             let count = failures[refused.space]?.count ?? 0
             failures[refused.space] = (count + 1, refused.credential)
@@ -116,7 +116,7 @@ struct Authentication {
             else { continue }
             var renewed = refused
             renewed.session = session
-            renewed.lastAnswer = nil
+            renewed.lastAuthorization = nil
             current = renewed
             return true
         }
@@ -133,7 +133,7 @@ struct Authentication {
         let space = Self.space(of: challenge)
         let protectionSpace = makeSpace(space.realm, space.method)
         let silent = candidates(protectionSpace).first { _, origin in
-            silentAnswers < Self.maximumSilentAnswers && !(tried[space] ?? []).contains(origin)
+            silentAttempts < Self.maximumSilentAttempts && !(tried[space] ?? []).contains(origin)
         }
         let failure = failures[space]
         return .ask(
@@ -148,7 +148,7 @@ struct Authentication {
     mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
         let space = Self.space(of: question.challenge)
         tried[space, default: []].append(origin)
-        if origin != .delegate { silentAnswers += 1 }
+        if origin != .delegate { silentAttempts += 1 }
         let session: Session
         do throws(Unusable) {
             session = try Self.session(for: question.challenge, credential)
@@ -170,7 +170,7 @@ struct Authentication {
 
     mutating func reject(_ question: Question) { rejected.insert(Self.space(of: question.challenge)) }
 
-    // MARK: - Answering
+    // MARK: - Authorizing requests
 
     /// The value of Authorization, or Proxy-Authorization, for a request; nil if there is nothing to say.
     ///
@@ -184,16 +184,16 @@ struct Authentication {
             return value
         case .digest(var session):
             let hash = session.needsBodyHash ? bodyHash(session.challenge.algorithm.hash) : nil
-            var answer: DigestSession.Answer?
+            var authorization: DigestSession.Authorization?
             do throws(DigestSession.Failure) {
-                answer = try session.answer(method: method, target: target, bodyHash: hash)
+                authorization = try session.authorize(method: method, target: target, bodyHash: hash)
             } catch {
                 problem = error.description
             }
             current.session = .digest(session)
-            current.lastAnswer = answer
+            current.lastAuthorization = authorization
             self.current = current
-            return answer?.fieldValue
+            return authorization?.fieldValue
         }
     }
 
@@ -204,11 +204,12 @@ struct Authentication {
         return session.challenge.algorithm.hash
     }
 
-    /// What the answer to a CONNECT is checked by: whether the proxy knows the password too.
-    var proof: (session: DigestSession, answer: DigestSession.Answer)? {
-        guard let current, case .digest(let session) = current.session, let answer = current.lastAnswer
+    /// What the response to a CONNECT is checked by: whether the proxy knows the password too.
+    var proof: (session: DigestSession, authorization: DigestSession.Authorization)? {
+        guard let current, case .digest(let session) = current.session,
+            let authorization = current.lastAuthorization
         else { return nil }
-        return (session, answer)
+        return (session, authorization)
     }
 
     /// What a response says about the other side.
@@ -231,10 +232,10 @@ struct Authentication {
     mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
         guard var current else { return .accepted(nil) }
         renewals = 0
-        silentAnswers = 0
+        silentAttempts = 0
         refusals = 0
-        if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
-            switch session.received(info, to: answer) {
+        if let info, let sent = current.lastAuthorization, case .digest(var session) = current.session {
+            switch session.received(info, to: sent) {
             case .absent, .confirmed: break
             case .bodyHashMissing: laterHash(session.challenge.algorithm.hash)
             case .refuted: return .refuted
@@ -250,9 +251,9 @@ struct Authentication {
 
     /// Whether what the response's head has said holds for a body of this hash.
     func confirms(_ info: String, bodyHash: String?) -> Bool {
-        guard let (known, answer) = proof else { return true }
+        guard let (known, sent) = proof else { return true }
         var session = known
-        return session.received(info, to: answer, bodyHash: bodyHash ?? "") != .refuted
+        return session.received(info, to: sent, bodyHash: bodyHash ?? "") != .refuted
     }
 
     /// The load goes to another server.
@@ -262,7 +263,7 @@ struct Authentication {
 
     // MARK: - Schemes
 
-    private static func space(of challenge: AnswerableChallenge) -> Space {
+    private static func space(of challenge: PasswordChallenge) -> Space {
         switch challenge {
         case .basic: Space(realm: challenge.realm, method: NSURLAuthenticationMethodHTTPBasic)
         case .digest: Space(realm: challenge.realm, method: NSURLAuthenticationMethodHTTPDigest)
@@ -285,7 +286,7 @@ struct Authentication {
     }
 
     private static func session(
-        for challenge: AnswerableChallenge, _ credential: URLCredential
+        for challenge: PasswordChallenge, _ credential: URLCredential
     ) throws(Unusable) -> Session {
         guard let user = credential.user, let password = credential.password else { throw .incomplete }
         switch challenge {

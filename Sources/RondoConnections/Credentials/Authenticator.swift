@@ -3,13 +3,13 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Answers the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
+/// Finds credentials for the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
 ///
 /// It decides and remembers; its owner sends requests, and shows challenges to the delegate.
 final class Authenticator {
     /// How a challenge goes on.
     enum Step {
-        /// The request is sent again, with an answer.
+        /// The request is sent again, with a credential.
         case sendAgain
         /// The response to the challenge is the result (rule UC-48).
         case goOnWithout
@@ -73,10 +73,10 @@ final class Authenticator {
         return nextStep(step, isProxy: isProxy)
     }
 
-    /// The delegate's answer to `inquiry`.
-    func respond(_ response: ChallengeResponse, to inquiry: Inquiry) -> Step {
+    /// Goes on as the delegate has decided about `inquiry`.
+    func settle(_ inquiry: Inquiry, by disposition: ChallengeDisposition) -> Step {
         let (question, isProxy) = (inquiry.question, inquiry.isProxy)
-        switch response {
+        switch disposition {
         case .use(let credential):
             return use(credential, from: .delegate, for: question, isProxy: isProxy)
         case .performDefaultHandling:
@@ -99,7 +99,7 @@ final class Authenticator {
 
     private func nextStep(_ step: Authentication.Step, isProxy: Bool) -> Step {
         switch step {
-        case .repeatAnswer: return .sendAgain
+        case .repeatCredential: return .sendAgain
         case .giveUp: return .goOnWithout
         case .ask(let question):
             let response = failureHead.flatMap { head in
@@ -191,7 +191,7 @@ final class Authenticator {
         }
     }
 
-    /// The value of Proxy-Authorization: what answered a challenge, or what the proxy's URL holds.
+    /// The value of Proxy-Authorization: for the challenge of the proxy, or by the user in the proxy's URL.
     func proxyAuthorization(
         method: String, target: String, bodyHash: (DigestHash) -> String?
     ) -> String? {
@@ -208,7 +208,7 @@ final class Authenticator {
     }
 
     /// What proves that the proxy knows the password too.
-    var proxyProof: (session: DigestSession, answer: DigestSession.Answer)? { ofProxy.proof }
+    var proxyProof: (session: DigestSession, authorization: DigestSession.Authorization)? { ofProxy.proof }
 
     /// Hashes of the body that the request's head has to hold (`auth-int`, RFC 7616 §3.4.3).
     func bodyHashes(toProxy: Bool) -> [DigestHash] {

@@ -2,10 +2,10 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// What was answered to a challenge.
+/// What is to be done about a challenge; Apple's `AuthChallengeDisposition`, with the credential.
 ///
 /// `@unchecked Sendable`: a credential never changes, and is handed over once.
-enum ChallengeResponse: @unchecked Sendable {
+enum ChallengeDisposition: @unchecked Sendable {
     case use(URLCredential)
     case continueWithout
     /// With the challenge, for the delegate's older method.
@@ -14,36 +14,36 @@ enum ChallengeResponse: @unchecked Sendable {
     case rejectProtectionSpace
 }
 
-/// Takes the answer to a challenge, from any thread; the first one counts (rule UC-47).
+/// Takes the decision about a challenge, from any thread; the first one counts (rule UC-47).
 ///
-/// Foundation's `URLAuthenticationChallengeSender`. A challenge that is let go without an answer gets the
+/// Foundation's `URLAuthenticationChallengeSender`. A challenge that is released without a decision gets the
 /// default handling, or its load would wait for ever.
 final class ChallengeSender: NSObject, URLAuthenticationChallengeSender, Sendable {
-    private let take: Mutex<(@Sendable (ChallengeResponse) -> Void)?>
+    private let take: Mutex<(@Sendable (ChallengeDisposition) -> Void)?>
 
-    init(take: @escaping @Sendable (ChallengeResponse) -> Void) {
+    init(take: @escaping @Sendable (ChallengeDisposition) -> Void) {
         self.take = Mutex(take)
     }
 
-    deinit { answer(.performDefaultHandling) }
+    deinit { decide(.performDefaultHandling) }
 
-    private func answer(_ response: ChallengeResponse) {
+    private func decide(_ disposition: ChallengeDisposition) {
         let take = take.withLock { take in
             defer { take = nil }
             return take
         }
-        take?(response)
+        take?(disposition)
     }
 
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
-        answer(.use(credential))
+        decide(.use(credential))
     }
 
-    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { answer(.continueWithout) }
-    func cancel(_ challenge: URLAuthenticationChallenge) { answer(.cancel(challenge)) }
-    func performDefaultHandling(for challenge: URLAuthenticationChallenge) { answer(.performDefaultHandling) }
+    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { decide(.continueWithout) }
+    func cancel(_ challenge: URLAuthenticationChallenge) { decide(.cancel(challenge)) }
+    func performDefaultHandling(for challenge: URLAuthenticationChallenge) { decide(.performDefaultHandling) }
 
     func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
-        answer(.rejectProtectionSpace)
+        decide(.rejectProtectionSpace)
     }
 }

@@ -6,7 +6,7 @@ internal import RondoStreams
 
 /// The challenges of a server, of the proxy before it, and of TLS, shown to the delegate one at a time.
 ///
-/// While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47). The answer
+/// While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47). Its decision
 /// comes from any thread, by the challenge's sender, and is taken in the next pass.
 final class ServerChallenges {
     private enum Kind {
@@ -14,9 +14,9 @@ final class ServerChallenges {
         case tls(TLSProtectionSpace.Question, any Exchange)
     }
 
-    /// A challenge that waits for its answer.
+    /// A challenge that the delegate has not decided about.
     ///
-    /// The challenge itself is not kept: its end is how its sender learns that no answer will come.
+    /// The challenge itself is not kept: its release tells its sender that no decision will come.
     private struct Open {
         let kind: Kind
         let number: Int
@@ -25,14 +25,14 @@ final class ServerChallenges {
     }
 
     /// What the senders of challenges were told, with the challenge's number.
-    private final class Responses: Sendable {
-        private let waiting = Mutex<[(Int, ChallengeResponse)]>([])
+    private final class Dispositions: Sendable {
+        private let waiting = Mutex<[(Int, ChallengeDisposition)]>([])
 
-        func append(_ response: ChallengeResponse, to number: Int) {
-            waiting.withLock { $0.append((number, response)) }
+        func append(_ disposition: ChallengeDisposition, of number: Int) {
+            waiting.withLock { $0.append((number, disposition)) }
         }
 
-        func take() -> [(Int, ChallengeResponse)] {
+        func take() -> [(Int, ChallengeDisposition)] {
             waiting.withLock { waiting in
                 defer { waiting = [] }
                 return waiting
@@ -43,7 +43,7 @@ final class ServerChallenges {
     let authenticator: Authenticator
     /// The load; it keeps this object, and releases it when it is over.
     private unowned let owner: any AnswerOwner
-    private let responses = Responses()
+    private let dispositions = Dispositions()
     private var open: Open?
     private var count = 0
 
@@ -55,7 +55,7 @@ final class ServerChallenges {
         }
     }
 
-    /// The delegate has not answered yet.
+    /// The delegate has not decided yet.
     var isWaiting: Bool { open != nil }
 
     /// The response `head` is a challenge of HTTP.
@@ -64,8 +64,8 @@ final class ServerChallenges {
     /// Has the delegate asked about the server of `exchange`, while its connection is secured.
     ///
     /// - Parameters:
-    ///   - asksForTrust: No handler of the settings answers this question.
-    ///   - asksForIdentity: The same of this one.
+    ///   - asksForTrust: No handler of the settings decides about trust.
+    ///   - asksForIdentity: No handler of the settings decides about the identity.
     func askAboutTLS(of exchange: any Exchange, asksForTrust: Bool, asksForIdentity: Bool) {
         exchange.askAboutPeer(
             asksForTrust ? { [weak self, weak exchange] in self?.ask(.trust($0), of: exchange) } : nil,
@@ -103,55 +103,58 @@ final class ServerChallenges {
         }
     }
 
-    /// - Returns: What takes the answer to the next pass.
+    /// - Returns: What takes the decision to the next pass.
     private func begin(_ kind: Kind) -> ChallengeSender {
         count += 1
         open = Open(kind: kind, number: count)
-        return ChallengeSender { [weak owner, responses, number = count] response in
+        return ChallengeSender { [weak owner, dispositions, number = count] disposition in
             guard let owner else { return }
-            responses.append(response, to: number)
+            dispositions.append(disposition, of: number)
             owner.wakeUp()
         }
     }
 
-    // MARK: - Answers
+    // MARK: - Decisions
 
-    /// What the delegate's methods have made of the challenge.
-    func answered(_ answer: DelegateCall.ChallengeAnswer) {
-        switch answer {
+    /// The delegate's methods have been called with the challenge.
+    func handled(_ handling: DelegateCall.ChallengeHandling) {
+        switch handling {
         case .taken: break
         case .takenByOlderMethod: open?.isForOlderMethod = true
-        case .useSilently, .performDefaultHandling: respond(.performDefaultHandling)
+        case .useSilently, .performDefaultHandling: settle(by: .performDefaultHandling)
         }
-        takeResponses()
+        takeDispositions()
     }
 
-    /// What the sender of the open challenge was told meanwhile. Answers to earlier challenges are no answers to it.
-    func takeResponses() {
-        for (number, response) in responses.take() where number == open?.number { respond(response) }
+    /// Goes on as the sender of the open challenge was told. Decisions about earlier challenges do not count for it.
+    func takeDispositions() {
+        for (number, disposition) in dispositions.take() where number == open?.number {
+            settle(by: disposition)
+        }
     }
 
-    /// No answer is wanted any more.
+    /// No decision is wanted any more.
     func close() { open = nil }
 
-    private func respond(_ response: ChallengeResponse) {
-        guard let answered = open.take() else { return }
+    private func settle(by disposition: ChallengeDisposition) {
+        guard let settled = open.take() else { return }
         owner.noteProgress()
-        if case .cancel(let challenge) = response, answered.isForOlderMethod {
+        if case .cancel(let challenge) = disposition, settled.isForOlderMethod {
             owner.received(.cancelledChallenge(challenge))
         }
-        switch answered.kind {
-        case .http(let inquiry): go(authenticator.respond(response, to: inquiry))
-        case .tls(let question, let exchange): respond(response, to: question, of: exchange)
+        switch settled.kind {
+        case .http(let inquiry): go(authenticator.settle(inquiry, by: disposition))
+        case .tls(let question, let exchange): settle(question, of: exchange, by: disposition)
         }
     }
 
-    /// A question that has no answer answers itself by the settings.
-    private func respond(
-        _ response: ChallengeResponse, to question: TLSProtectionSpace.Question, of exchange: any Exchange
+    /// A question about which nothing is decided goes by the settings.
+    private func settle(
+        _ question: TLSProtectionSpace.Question, of exchange: any Exchange,
+        by disposition: ChallengeDisposition
     ) {
         do throws(LoadFailure) {
-            try question.settle(by: response) {
+            try question.settle(by: disposition) {
                 // Other loads have not agreed to this.
                 if !owner.sharesVerdicts { exchange.makePrivate() }
             }

@@ -3,7 +3,7 @@ public import RondoCore
 public import RondoStreams
 
 // What Foundation lacks on Linux for challenges of TLS: the names of their methods, and somewhere for their
-// questions and answers to stand. The names are Apple's, and so is what they are for.
+// questions and decisions to stand. The names are Apple's, and so is what they are for.
 
 /// Whether to trust the server: the protection space has a `serverTrust`.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
@@ -42,7 +42,7 @@ final class TLSProtectionSpace: URLProtectionSpace, @unchecked Sendable {
 extension URLProtectionSpace {
     /// What the server has shown, where the method is `NSURLAuthenticationMethodServerTrust`.
     ///
-    /// Answer the challenge by its sender; the object's own answers are heard as well.
+    /// Decide by the challenge's sender; the object's own methods do the same.
     public var serverTrust: TLSTrust? {
         if case .trust(let trust) = (self as? TLSProtectionSpace)?.question { trust } else { nil }
     }
@@ -57,7 +57,7 @@ extension URLProtectionSpace {
 }
 
 extension URLCredential {
-    /// The server is to be trusted, whatever is wrong with its certificates: the answer to a challenge whose
+    /// The server is to be trusted, whatever is wrong with its certificates: the credential for a challenge whose
     /// method is `NSURLAuthenticationMethodServerTrust`. A credential of another kind is none to that, and
     /// leaves it to the settings.
     public convenience init(trust: TLSTrust) {
@@ -70,7 +70,7 @@ extension URLCredential {
     var isTrust: Bool { user == Self.trustMark }
 }
 
-/// An identity as a credential: the answer to a challenge whose method is
+/// An identity as a credential, for a challenge whose method is
 /// `NSURLAuthenticationMethodClientCertificate`, as Apple's
 /// `URLCredential(identity:certificates:persistence:)`.
 public final class TLSCredential: URLCredential, @unchecked Sendable {

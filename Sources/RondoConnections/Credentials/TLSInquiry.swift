@@ -5,19 +5,19 @@ package import RondoStreams
 
 /// A question of a TLS handshake that belongs to no load, as a challenge for a delegate.
 ///
-/// Made, and asked for its answer, in passes of the connection's loop; the challenge itself is answered on any thread.
+/// Made, and asked how it was decided, in passes of the connection's loop; the challenge's sender is used on any thread.
 package final class TLSInquiry {
     /// What the challenge's sender was told; it may outlive the inquiry.
-    private final class Answer: Sendable {
-        let response = Mutex<ChallengeResponse?>(nil)
+    private final class Decision: Sendable {
+        let disposition = Mutex<ChallengeDisposition?>(nil)
     }
 
     private let question: TLSProtectionSpace.Question
-    private let answer = Answer()
-    /// The delegate's. It is not kept: its end is how its sender learns that no answer will come.
+    private let decision = Decision()
+    /// The delegate's. It is not kept: its release tells its sender that no decision will come.
     private var unshown: URLAuthenticationChallenge?
 
-    /// - Parameter wakeUp: Called, on any thread, when the answer is there.
+    /// - Parameter wakeUp: Called, on any thread, when it is decided.
     package init(
         _ trust: TLSTrust, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
     ) {
@@ -39,8 +39,8 @@ package final class TLSInquiry {
         unshown = URLAuthenticationChallenge(
             protectionSpace: TLSProtectionSpace(question, host: host, port: port), proposedCredential: nil,
             previousFailureCount: 0, failureResponse: nil, error: error,
-            sender: ChallengeSender { [answer] response in
-                answer.response.withLock { $0 = response }
+            sender: ChallengeSender { [decision] disposition in
+                decision.disposition.withLock { $0 = disposition }
                 wakeUp()
             })
     }
@@ -48,24 +48,24 @@ package final class TLSInquiry {
     /// The challenge, for the delegate; once.
     package func takeChallenge() -> URLAuthenticationChallenge? { unshown.take() }
 
-    /// Goes on with the handshake, if the challenge was answered.
+    /// Goes on with the handshake, if it is decided.
     ///
     /// - Returns: Whether it was.
     /// - Throws: The delegate wants the connection to end.
     package func goOn() throws(LoadFailure) -> Bool {
-        guard let response = answer.response.withLock({ $0.take() }) else { return false }
-        try question.settle(by: response)
+        guard let disposition = decision.disposition.withLock({ $0.take() }) else { return false }
+        try question.settle(by: disposition)
         return true
     }
 }
 
 extension TLSProtectionSpace.Question {
-    /// Answers the handshake as the delegate has answered the challenge.
+    /// Goes on with the handshake as the delegate has decided about the challenge.
     ///
     /// - Parameter granting: Called before the connection gets what it would not get by default: trust, or an identity.
     /// - Throws: The delegate wants the connection to end.
-    func settle(by response: ChallengeResponse, granting: () -> Void = {}) throws(LoadFailure) {
-        switch (response, self) {
+    func settle(by disposition: ChallengeDisposition, granting: () -> Void = {}) throws(LoadFailure) {
+        switch (disposition, self) {
         case (.use(let credential), .trust(let trust)):
             // A name and a password, given to whatever is asked, are no word about this server.
             guard credential.isTrust else { return trust.useDefault() }

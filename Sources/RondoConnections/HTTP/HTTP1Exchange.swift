@@ -336,7 +336,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
             case .waitsForGoAhead: owner.received(.waitsForGoAhead)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
-                // The server may have answered before it closed: what it said is worth more than our error.
+                // The server may have responded before it closed: its response is worth more than our error.
                 sendFailure = error
             case .sent:
                 if let times, times.requestEnd == nil { times.requestEnd = LoopClock.now }
@@ -438,7 +438,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         case .response(let head, let bodyLength):
             let head = connection.shared(head)
             status = head.status
-            // It need not be the answer to this request, and what follows not the one to the next.
+            // It need not be the response to this request, nor what follows that to the next.
             if head.status == 408 { connection.isOutOfStep = true }
             if tellsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }

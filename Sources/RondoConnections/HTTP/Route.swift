@@ -56,11 +56,13 @@ final class Route: Sendable {
     /// - Parameters:
     ///   - tunnels: An http proxy makes a tunnel for http too.
     ///   - authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the proxy's
-    ///     answer.
+    ///     response.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         _ settings: Way = Way(), tunnels: Bool = false,
-        authorize: (_ target: String) -> (String?, (session: DigestSession, answer: DigestSession.Answer)?)
+        authorize: (_ target: String) -> (
+            String?, (session: DigestSession, authorization: DigestSession.Authorization)?
+        )
     ) {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure, !tunnels {

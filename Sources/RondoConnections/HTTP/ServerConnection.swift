@@ -23,7 +23,7 @@ final class ServerConnection: DeferredWork {
     private var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
-    /// An answer came that may be to no request: what follows may belong to another one.
+    /// A response came that may belong to no request: what follows may belong to another one.
     var isOutOfStep = false
     /// The shared queue in whose loop and mode an idle connection is still registered; 0: none. The channel retains the
     /// queue for as long.

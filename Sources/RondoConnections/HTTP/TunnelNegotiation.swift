@@ -4,7 +4,7 @@ internal import RondoStreams
 
 /// Asks an HTTP proxy for a tunnel to a server (RFC 9110 §9.3.6), by the codec that speaks HTTP elsewhere.
 ///
-/// A challenge of the proxy is kept in the error, so that the load can answer it on another connection.
+/// A challenge of the proxy is kept in the error, so that the load can respond to it on another connection.
 struct TunnelNegotiation: ChannelNegotiation {
     private let proxy: StreamProxy
     /// `host:port`, an IPv6 address in brackets.
@@ -13,7 +13,7 @@ struct TunnelNegotiation: ChannelNegotiation {
     private let userAgent: String?
     /// By what a proxy is checked that claims to know the password too.
     private let session: DigestSession?
-    private let answer: DigestSession.Answer?
+    private let sent: DigestSession.Authorization?
     private var codec = HTTP1Connection()
 
     /// - Parameters:
@@ -23,11 +23,11 @@ struct TunnelNegotiation: ChannelNegotiation {
     init(
         by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
         userAgent: String? = nil,
-        proof: (session: DigestSession, answer: DigestSession.Answer)? = nil
+        proof: (session: DigestSession, authorization: DigestSession.Authorization)? = nil
     ) {
         self.proxy = proxy
         session = proof?.session
-        answer = proof?.answer
+        sent = proof?.authorization
         let isBare = host.contains(":") && !host.hasPrefix("[")
         authority = "\(isBare ? "[\(host)]" : host):\(port)"
         self.authorization = authorization
@@ -81,10 +81,10 @@ struct TunnelNegotiation: ChannelNegotiation {
 
     /// It says that it knows the password, and is wrong (RFC 7616 §3.5).
     private func isImpostor(_ head: ResponseHead) -> Bool {
-        guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let answer
+        guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let sent
         else { return false }
         let bodyHash = session.challenge.algorithm.hash.hexadecimal(of: "")
-        return session.received(info, to: answer, bodyHash: bodyHash) == .refuted
+        return session.received(info, to: sent, bodyHash: bodyHash) == .refuted
     }
 
     private func refusal(_ head: ResponseHead) -> NegotiationError {
@@ -107,7 +107,7 @@ struct TunnelNegotiation: ChannelNegotiation {
 }
 
 extension TunnelNegotiation {
-    /// The head of a proxy's answer to CONNECT that is a challenge; nil if that is not what has failed.
+    /// The head of a proxy's response to CONNECT that is a challenge; nil if that is not what has failed.
     static func challenge(in failure: LoadFailure) -> ResponseHead? {
         guard case .channel(.negotiation(let error)) = failure, error.code == 407, !error.response.isEmpty
         else { return nil }

@@ -30,14 +30,15 @@ struct ContentReader {
         download = isDownload ? DownloadTarget(earlier) : nil
     }
 
-    /// Gets ready for the content of `reply`, whose response is `response`. A part of a multipart is such a reply, too.
+    /// Gets ready for the content of `incoming`, of which `response` was made. A part of a multipart is such a response, too.
     ///
     /// - Parameter limits: Of what is decoded; nil: the body is the content, whatever its head says.
     mutating func begin(
-        _ reply: LoadReply, _ response: URLResponse, method: String, limits: RondoHTTP.ContentLimits?
+        _ incoming: IncomingResponse, _ response: URLResponse, method: String,
+        limits: RondoHTTP.ContentLimits?
     ) throws(LoadFailure) {
-        if case .http = reply { discard() }
-        if let limits, case .http(let head, _) = reply {
+        if case .http = incoming { discard() }
+        if let limits, case .http(let head, _) = incoming {
             do throws(ContentDecodingError) {
                 pipe = try ContentPipe.of(head, method: method, limits: limits)
             } catch {

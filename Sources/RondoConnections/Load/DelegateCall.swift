@@ -27,25 +27,27 @@ package enum DelegateCall {
     /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
-    /// What a delegate says to a call; on its way from the delegate queue to the loop.
+    /// A delegate's reply to a call; on its way from the delegate queue to the loop.
     ///
     /// `@unchecked Sendable`: handed over once. A stream is not used by the delegate any more.
-    package enum Answer: @unchecked Sendable {
+    package enum Reply: @unchecked Sendable {
         case none
-        /// The answer comes by `Load.answer(_:)`.
+        /// The reply comes by `Load.reply(_:)`.
         case later
-        case disposition(Disposition)
+        case disposition(ResponseDisposition)
         case request(URLRequest?)
         case usesStorage(Bool)
-        case challenge(ChallengeAnswer)
-        /// Nil: the delegate has none. `.notImplemented` is told apart.
+        case challenge(ChallengeHandling)
+        /// Nil: the delegate has none to give.
         case bodyStream(Foundation.InputStream?)
+        /// The delegate has no method that gives one.
         case noBodyStreamMethod
+        /// The response that may be stored; nil: none.
         case cached(CachedURLResponse?)
     }
 
-    /// What becomes of a response.
-    package enum Disposition {
+    /// How a load goes on after a response.
+    package enum ResponseDisposition {
         /// The client gets its body piece by piece.
         case allow
         /// The body goes to a file.
@@ -54,13 +56,13 @@ package enum DelegateCall {
         case becomeUpgrade((any UpgradeOwner) -> Void)
     }
 
-    /// What becomes of a challenge that the delegate was shown.
-    package enum ChallengeAnswer {
-        /// The delegate answers by the challenge's sender, or has done so already.
+    /// Which method of a delegate handles a challenge, if any.
+    package enum ChallengeHandling {
+        /// The delegate tells the challenge's sender what to do, or has done so already.
         case taken
         /// The same, by the older method, which is told when the challenge is cancelled.
         case takenByOlderMethod
-        /// A credential that was there already is used; the delegate was not asked.
+        /// A known credential is used; the delegate was not asked.
         case useSilently
         case performDefaultHandling
     }
@@ -77,7 +79,7 @@ package enum DelegateCall {
 
     var isMetrics: Bool { if case .metrics = self { true } else { false } }
 
-    /// Whether the load cannot go on before it has the answer.
+    /// Whether the load cannot go on before it has the reply.
     var isQuestion: Bool {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true

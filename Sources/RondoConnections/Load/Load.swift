@@ -22,7 +22,8 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
     private let rank = Atomic(LoadRank.normal.bits)
-    private let standing = Atomic(LoadStanding.underWay.rawValue)
+    /// The raw value of a `LoadObstacle`; 0: there is none.
+    private let obstacleBits = Atomic<UInt8>(0)
     // Inside the gate, which lets one call in at a time, so that no access overlaps with another. To check that for these and
     // for those of `LoadDriver` takes 10 % of the instructions of bench-guard's http.request.
 
@@ -145,9 +146,9 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         makeWaitingCalls()
         let messages = inbox.take()
         if messages.mustGoOn { times.endPause() }
-        if messages.mustLookAtTheClock { lookAtTheClock() }
+        if messages.mustCheckTimes { checkTimes() }
         // What has ended has no time any more, and its last call must not be lost.
-        if times.isOver, let failure = times.takeFailure(isOnThisSide: driver.waitsForThisSide),
+        if times.isOver, let failure = times.takeFailure(isLocal: driver.waitsLocally),
             !driver.isEnded
         {
             return driver.fail(failure)
@@ -181,11 +182,11 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         }
         guard let client = delivery.client else { return false }
         delivery.noteCall()
-        let answer = client.make(call)
+        let reply = client.make(call)
         if client.isCancelled {
             tearDown()
         } else if call.isQuestion {
-            if inbox.isSuspended { inbox.put(answer) } else { driver?.take(answer) }
+            if inbox.isSuspended { inbox.put(reply) } else { driver?.take(reply) }
         }
         return false
     }
@@ -193,12 +194,12 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// On the delegate queue, and not inside the gate.
     private func make(_ call: DelegateCall, for client: any LoadClient) {
         guard !client.isCancelled else { return }
-        let answer = client.make(call)
+        let reply = client.make(call)
         if call.isTerminal {
             inbox.noteOver()
             enter { leave() }
         } else if call.isQuestion {
-            self.answer(answer)
+            self.reply(reply)
         } else if inbox.callsAllowReading {
             // The loop goes on where it waited for the delegate.
             wakeUp()
@@ -226,15 +227,15 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// The load may have been idle for too long.
     package func shortDelayHasPassed() {
-        // A call that is turned away at the gate leaves it to the pass that follows.
-        inbox.putLookAtTheClock()
-        enter { if inbox.takeLookAtTheClock() { lookAtTheClock() } }
+        // A call that finds the gate taken leaves the check to the pass that follows.
+        inbox.putTimeCheck()
+        enter { if inbox.takeTimeCheck() { checkTimes() } }
     }
 
-    private func lookAtTheClock() {
+    private func checkTimes() {
         guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
         // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
-        switch times.look(isOnThisSide: driver.waitsForThisSide, makeTimer: { makeTimer($0) }) {
+        switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .pass(let mayWait): registration.wakeUp(self, deferred: mayWait)
         }
@@ -254,7 +255,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// Bytes of the body were taken; whether no more are for now, since they have come faster than the settings want.
     func mustPause(after count: Int) -> Bool {
-        times.pace?.received(count) { [self] in
+        times.rate?.received(count) { [self] in
             inbox.putGoOn()
             wakeUp()
         } ?? false
@@ -300,13 +301,13 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// As far as it stood still.
     private func goOn() {
-        if times.go() { inbox.putLookAtTheClock() }
+        if times.go() { inbox.putTimeCheck() }
         driver?.resumeInterest()
     }
 
-    /// The answer to a question that was answered by `.later` at first.
-    package func answer(_ answer: DelegateCall.Answer) {
-        inbox.put(answer)
+    /// The delegate's reply to a question, which was `.later` at first.
+    package func reply(_ reply: DelegateCall.Reply) {
+        inbox.put(reply)
         wakeUp()
     }
 
@@ -329,11 +330,10 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     // MARK: - What the client may ask. Any thread.
 
-    package var currentStanding: LoadStanding {
-        LoadStanding(rawValue: standing.load(ordering: .relaxed)) ?? .underWay
-    }
+    /// What the load waits for beside its server and its client; nil: nothing.
+    package var obstacle: LoadObstacle? { LoadObstacle(rawValue: obstacleBits.load(ordering: .relaxed)) }
 
-    func noteStanding(_ new: LoadStanding) { standing.store(new.rawValue, ordering: .relaxed) }
+    func noteObstacle(_ new: LoadObstacle?) { obstacleBits.store(new?.rawValue ?? 0, ordering: .relaxed) }
 
     /// Bytes of the body that is delivered, as they were transferred.
     package var transferredBytes: Int64 { transferred.load(ordering: .relaxed) }

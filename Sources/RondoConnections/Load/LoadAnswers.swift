@@ -205,8 +205,8 @@ final class LoadAnswers {
     /// The response `head` is a challenge.
     func challenged(by head: ResponseHead) { server?.challenged(by: head) }
 
-    /// The delegate's answer to `.needsBodyStream`; `.none` if it has no such method.
-    func answered(bodyStream answer: Foundation.InputStream??) { server?.answered(bodyStream: answer) }
+    /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
+    func replied(bodyStream reply: Foundation.InputStream??) { server?.replied(bodyStream: reply) }
 
     /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
     func resumeInterest() { server?.resumeInterest() }
@@ -219,9 +219,9 @@ final class LoadAnswers {
         return all
     }
 
-    /// The response that `reply` makes to `request`; nil where Foundation makes none.
-    func response(_ reply: LoadReply, to request: LoadRequest) -> URLResponse? {
-        switch reply {
+    /// `incoming` as the client gets it, the response to `request`; nil where Foundation makes none.
+    func response(_ incoming: IncomingResponse, to request: LoadRequest) -> URLResponse? {
+        switch incoming {
         case .http(let head, let bodyLength):
             guard let url = request.url else { return nil }
             // A response that is remembered holds no user's name and password.

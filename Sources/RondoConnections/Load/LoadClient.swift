@@ -14,8 +14,8 @@ package protocol LoadClient: AnyObject, Sendable {
     /// The queue that calls are made on; nil: the thread of the loop that serves the load.
     var delegateQueue: DelegateQueue? { get }
 
-    /// Responses are questions: the client says what becomes of their bodies.
-    var answersResponses: Bool { get }
+    /// A load waits after each response until the client has said how it goes on.
+    var decidesOnResponses: Bool { get }
 
     /// A download that fails is handed over, as far as it has come.
     var keepsPartialDownloads: Bool { get }
@@ -27,7 +27,7 @@ package protocol LoadClient: AnyObject, Sendable {
     var sharesVerdicts: Bool { get }
 
     /// Makes `call` on the calling thread.
-    func make(_ call: DelegateCall) -> DelegateCall.Answer
+    func make(_ call: DelegateCall) -> DelegateCall.Reply
 
     /// The request that is sent next: the canonical one, or the one that a redirect leads to (rule UC-14).
     func setCurrentRequest(_ request: URLRequest)

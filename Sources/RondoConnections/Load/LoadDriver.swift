@@ -69,7 +69,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Whatever waited and can go on, goes on.
     func serve(_ messages: LoadInbox.Messages) {
-        if let answer = messages.answer { take(answer) }
+        if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
         }
@@ -81,7 +81,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.deliversBody || state.isUpgraded, load.wantsMore { answers?.current?.resume() }
     }
 
-    // MARK: - What the state decides
+    // MARK: - Actions of the state
 
     private func perform(_ action: consuming LoadState.Action) {
         switch consume action {
@@ -94,7 +94,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .authenticate(let head):
             pause()
             answers?.challenged(by: head)
-        case .deliver(let reply): deliver(reply)
+        case .deliver(let incoming): deliver(incoming)
         case .finish: finish()
         case .fail(let failure):
             let keeps = client?.keepsPartialDownloads ?? false
@@ -150,7 +150,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         })
     }
 
-    // MARK: - What the answer says
+    // MARK: - Events of the answer
 
     func received(_ event: AnswerEvent) {
         switch event {
@@ -170,7 +170,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .hasCredential: perform(state.authenticated())
         case .hasNoCredential:
             perform(state.notAuthenticated())
-            // The answer to a CONNECT is a head alone; its connection is gone.
+            // The response to a CONNECT is a head alone; its connection is gone.
             if !(answers?.isExchanging ?? false) { perform(state.bodyEnded()) }
         case .head(let head, let bodyLength, let origin): received(head, bodyLength: bodyLength, from: origin)
         case .response(let response, let policy):
@@ -246,14 +246,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.wakeUp()
         }
         let isFirst = state.waitForConnectivity(wait)
-        load.noteStanding(.waitsForConnectivity)
+        load.noteObstacle(.noNetwork)
         if isFirst { load.deliver(.waitingForConnectivity) }
         return true
     }
 
     private func tryAgain() {
         guard state.endConnectivityWait() else { return }
-        load.noteStanding(.underWay)
+        load.noteObstacle(nil)
         noteProgress()
         answers?.answerByServer(state.lastSent)
     }
@@ -269,7 +269,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         listener(step)
     }
 
-    // MARK: - What the answer asks
+    // MARK: - For the answer
 
     var nameInRunLoops: String? { client?.nameInRunLoops }
     var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
@@ -282,7 +282,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
     func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
     func setInterest(_ interest: ChannelInterest?) { load.inbox.setInterest(interest) }
-    func noteStanding(_ standing: LoadStanding) { load.noteStanding(standing) }
+    func noteObstacle(_ obstacle: LoadObstacle?) { load.noteObstacle(obstacle) }
     func noteProgress() { load.noteProgress() }
     func noteCall() { load.noteCall() }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
@@ -299,12 +299,12 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Upgrade
 
-    /// The response is an answer to the upgrade, or else the load fails.
-    private func deliver(_ reply: LoadReply, _ response: URLResponse, to upgrade: any Upgrade) {
-        if !upgrade.isRequired, client?.answersResponses ?? false { state.askAboutResponse() }
+    /// Delivers the response to a request for `upgrade`, which a response of another kind makes fail.
+    private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
+        if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if state.isAsking { pause() }
-        guard upgrade.isRequired, state.deliversBody, case .http(let head, _) = reply else { return }
+        guard upgrade.isRequired, state.deliversBody, case .http(let head, _) = incoming else { return }
         if let sentence = upgrade.refusal(of: head, for: self) {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
         }
@@ -333,27 +333,27 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Content
 
-    /// A response is told of, and its content made ready to be read.
-    private func deliver(_ reply: LoadReply) {
-        guard let response = response(reply) else {
-            return perform(state.failed(.unusableResponse(status: reply.status)))
+    /// Tells the client of a response, and makes its content ready to be read.
+    private func deliver(_ incoming: IncomingResponse) {
+        guard let response = response(incoming) else {
+            return perform(state.failed(.unusableResponse(status: incoming.status)))
         }
-        if let upgrade, upgrade.isRequired || reply.status == 101 {
-            return deliver(reply, response, to: upgrade)
+        if let upgrade, upgrade.isRequired || incoming.status == 101 {
+            return deliver(incoming, response, for: upgrade)
         }
         do throws(LoadFailure) {
             try content.begin(
-                reply, response, method: state.lastSent.method,
+                incoming, response, method: state.lastSent.method,
                 limits: settings.values.decodesContent ? settings.values.contentLimits : nil)
         } catch {
             return perform(state.failed(error))
         }
-        if case .http(let head, let bodyLength) = reply {
+        if case .http(let head, let bodyLength) = incoming {
             answers?.cache.beginStoring(
                 response, head, bodyLength: bodyLength, isPlain: !content.isChanged && load.inbox.callsOnLoop,
                 hasParts: content.hasParts)
         }
-        if client?.answersResponses ?? false { state.askAboutResponse() }
+        if client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if let target = content.download, target.continuesEarlier {
             load.deliver(.resumed(total: target.length, expected: target.expectedLength))
@@ -366,8 +366,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// Nil where Foundation makes none.
-    private func response(_ reply: LoadReply) -> URLResponse? {
-        answers?.response(reply, to: state.request)
+    private func response(_ incoming: IncomingResponse) -> URLResponse? {
+        answers?.response(incoming, to: state.request)
     }
 
     /// The sender is held back.
@@ -455,27 +455,27 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// The delegate wants to know, as far as is known.
     private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
 
-    // MARK: - What the client says
+    // MARK: - The client's replies
 
-    /// Goes on with what the delegate has said.
-    func take(_ answer: DelegateCall.Answer) {
-        switch answer {
+    /// Goes on with the delegate's reply to a question.
+    func take(_ reply: DelegateCall.Reply) {
+        switch reply {
         case .none, .later: break
         case .disposition(let disposition): take(disposition)
-        case .cached(let answer):
-            guard state.answeredCaching() else { return }
-            answers?.cache.answered(answer)
+        case .cached(let approved):
+            guard state.repliedAboutCaching() else { return }
+            answers?.cache.replied(approved)
             finishIfStored()
-        case .challenge(let answer): answers?.current?.answered(answer)
-        case .request(let request): perform(state.answered(request))
-        case .usesStorage(let uses): perform(state.answeredStorage(uses))
-        case .bodyStream(let stream): answers?.answered(bodyStream: .some(stream))
-        case .noBodyStreamMethod: answers?.answered(bodyStream: .none)
+        case .challenge(let handling): answers?.current?.challengeHandled(handling)
+        case .request(let request): perform(state.replied(request))
+        case .usesStorage(let uses): perform(state.repliedAboutStorage(uses))
+        case .bodyStream(let stream): answers?.replied(bodyStream: .some(stream))
+        case .noBodyStreamMethod: answers?.replied(bodyStream: .none)
         }
     }
 
-    private func take(_ disposition: DelegateCall.Disposition) {
-        guard state.answeredResponse() else { return }
+    private func take(_ disposition: DelegateCall.ResponseDisposition) {
+        guard state.repliedAboutResponse() else { return }
         if case .becomeUpgrade(let owner) = disposition, let upgrade {
             owner(self)
             begin(upgrade)
@@ -495,9 +495,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     var isEnded: Bool { state.isEnded }
 
-    /// What the load waits for is not the sender's affair.
-    var waitsForThisSide: Bool {
-        answers?.current?.isWaitingForThisSide ?? false || content.hasUnread || load.inbox.isStoring
-            || state.waitsForThisSide
+    /// The load waits for something on this machine, not for the sender of the response.
+    var waitsLocally: Bool {
+        answers?.current?.isWaitingLocally ?? false || content.hasUnread || load.inbox.isStoring
+            || state.waitsLocally
     }
 }

@@ -8,13 +8,13 @@ internal import struct Synchronization.Atomic
 struct LoadInbox: ~Copyable, Sendable {
     /// What the next pass of the load takes.
     struct Messages {
-        /// The delegate's answer, from the delegate queue.
-        var answer: DelegateCall.Answer?
+        /// The delegate's reply, from the delegate queue.
+        var reply: DelegateCall.Reply?
         /// The timeout may have been reached.
-        var mustLookAtTheClock = false
+        var mustCheckTimes = false
         /// The cookies of the request that waits for them can be read.
         var hasCookies = false
-        /// More bytes may be taken; see `LoadLimits`.
+        /// More bytes may be taken; see `RateLimiter`.
         var mustGoOn = false
         /// The network may be there again; see `ConnectivityWait`.
         var mustTryAgain = false
@@ -51,12 +51,12 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Messages
 
-    func put(_ answer: DelegateCall.Answer) {
-        // It comes by `Load.answer(_:)`.
-        if case .later = answer { return }
-        state.withLock { $0.messages.answer = answer }
+    func put(_ reply: DelegateCall.Reply) {
+        // It comes by `Load.reply(_:)`.
+        if case .later = reply { return }
+        state.withLock { $0.messages.reply = reply }
     }
-    func putLookAtTheClock() { state.withLock { $0.messages.mustLookAtTheClock = true } }
+    func putTimeCheck() { state.withLock { $0.messages.mustCheckTimes = true } }
     func putGoOn() { state.withLock { $0.messages.mustGoOn = true } }
     func putTryAgain() { state.withLock { $0.messages.mustTryAgain = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
@@ -69,13 +69,13 @@ struct LoadInbox: ~Copyable, Sendable {
     }
 
     /// Whether that message waits for a pass.
-    var hasLookAtTheClock: Bool { state.withLock { $0.messages.mustLookAtTheClock } }
+    var hasTimeCheck: Bool { state.withLock { $0.messages.mustCheckTimes } }
 
     /// Takes that message alone.
-    func takeLookAtTheClock() -> Bool {
+    func takeTimeCheck() -> Bool {
         state.withLock { state in
-            defer { state.messages.mustLookAtTheClock = false }
-            return state.messages.mustLookAtTheClock
+            defer { state.messages.mustCheckTimes = false }
+            return state.messages.mustCheckTimes
         }
     }
 

@@ -30,17 +30,17 @@ struct LoadState {
         /// There is no network: the request goes out again when there may be one (rule US-70).
         case waitingForConnectivity(ConnectivityWait)
         /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
-        case askingAboutRedirect(LoadReply)
+        case askingAboutRedirect(IncomingResponse)
         /// The server, or a proxy, wants a credential; its own response stands ready, should there be none.
-        case challenged(LoadReply)
+        case challenged(IncomingResponse)
         /// The client was shown a response, and says what becomes of its body.
         case askingAboutResponse
         case receiving
         /// The connection carries another protocol.
         case upgraded
-        /// All has come, and the delegate was shown the response that is to be stored (rule UC-54).
+        /// All content is here, and the delegate was shown the response that is to be stored (rule UC-54).
         case askingAboutCaching
-        /// All has come, and is being stored by other threads.
+        /// All content is here, and other threads are storing it.
         case storing
         /// The client has ended the load, and has still to be told; with what there is of a download.
         case aborted(PartialDownload?)
@@ -49,16 +49,16 @@ struct LoadState {
 
     enum Action: Equatable {
         case nothing
-        /// Ask the delegate whether the credential storage may be used, and say `answeredStorage()`.
+        /// Ask the delegate whether the credential storage may be used, and say `repliedAboutStorage()`.
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
-        case ask(URLRequest, redirect: LoadReply?)
+        case ask(URLRequest, redirect: IncomingResponse?)
         /// Have `request` answered; the rest of an answer before it is of no interest.
         case send(LoadRequest)
         /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
         /// Tell the delegate of the response; its content follows.
-        case deliver(LoadReply)
+        case deliver(IncomingResponse)
         /// All content has come: store it, and tell the delegate of the end.
         case finish
         case fail(LoadFailure)
@@ -111,7 +111,7 @@ struct LoadState {
             && (first.host == address.host || first.host.lowercased() == address.host.lowercased())
     }
 
-    /// Nothing more comes of the answer; the delegate may still have to hear of the end.
+    /// No more events of the answer count; the delegate may still have to hear of the end.
     var isEnded: Bool {
         switch phase {
         case .askingAboutCaching, .storing, .aborted, .ended: true
@@ -122,7 +122,7 @@ struct LoadState {
         }
     }
 
-    /// The delegate was asked about a request or a response, and has not answered yet.
+    /// The delegate was asked about a request or a response, and has not replied yet.
     var isAsking: Bool {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
@@ -132,8 +132,8 @@ struct LoadState {
         }
     }
 
-    /// What comes next is not the sender's affair.
-    var waitsForThisSide: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
+    /// What comes next is this machine's doing, not that of the sender of the response.
+    var waitsLocally: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
@@ -151,11 +151,11 @@ struct LoadState {
     mutating func begin(asksAboutStorage: Bool = false) -> Action {
         guard case .created = phase else { return .nothing }
         phase = .askingAboutStorage
-        return asksAboutStorage ? .askAboutStorage : answeredStorage()
+        return asksAboutStorage ? .askAboutStorage : repliedAboutStorage()
     }
 
-    /// The delegate's answer to `.askAboutStorage`.
-    mutating func answeredStorage(_ uses: Bool = true) -> Action {
+    /// The delegate's reply to `.askAboutStorage`.
+    mutating func repliedAboutStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
         usesCredentialStorage = uses
         if CanonicalRequest.isSent(asIs: request, by: protocols) {
@@ -213,21 +213,21 @@ struct LoadState {
         return true
     }
 
-    /// The delegate's answer to `.ask`.
-    mutating func answered(_ answer: URLRequest?) -> Action {
+    /// The delegate's reply to `.ask`: the request to be sent; nil: none.
+    mutating func replied(_ reply: URLRequest?) -> Action {
         switch phase {
         case .askingAboutCanonical(let canonical):
-            guard let answer else { return fail(.canonicalRequestRefused) }
+            guard let reply else { return fail(.canonicalRequestRefused) }
             // A protocol of the program may make another one of its own canonical form: it is asked once.
-            // (Requests that differ in fields or body alone are equal: what is sent is the answer.)
-            return answer == canonical ? send(answer) : go(to: answer)
-        case .askingAboutRedirect(let reply):
-            guard let answer else {
+            // (Requests that differ in fields or body alone are equal: the delegate's is sent.)
+            return reply == canonical ? send(reply) : go(to: reply)
+        case .askingAboutRedirect(let response):
+            guard let reply else {
                 phase = .receiving
-                return .deliver(reply)
+                return .deliver(response)
             }
             redirectCount += 1
-            return go(to: answer)
+            return go(to: reply)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
             .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
             .ended:
@@ -238,10 +238,10 @@ struct LoadState {
     /// The client is asked what becomes of the response that it is shown.
     mutating func askAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
 
-    /// It has answered: the body is delivered.
+    /// It has replied: the body is delivered.
     ///
     /// - Returns: False: it was not asked, or the load is over.
-    mutating func answeredResponse() -> Bool {
+    mutating func repliedAboutResponse() -> Bool {
         guard case .askingAboutResponse = phase else { return false }
         phase = .receiving
         return true
@@ -256,13 +256,13 @@ struct LoadState {
 
     /// There is no credential: the response to the challenge is the result (rule UC-48).
     mutating func notAuthenticated() -> Action {
-        guard case .challenged(let reply) = phase else { return .nothing }
+        guard case .challenged(let response) = phase else { return .nothing }
         phase = .receiving
-        return .deliver(reply)
+        return .deliver(response)
     }
 
-    private mutating func go(to answer: URLRequest) -> Action {
-        guard let next = CanonicalRequest.of(answer, by: protocols) else { return fail(.unsupportedURL) }
+    private mutating func go(to chosen: URLRequest) -> Action {
+        guard let next = CanonicalRequest.of(chosen, by: protocols) else { return fail(.unsupportedURL) }
         return send(next)
     }
 
@@ -333,11 +333,11 @@ struct LoadState {
         return .send(request)
     }
 
-    private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
+    private mutating func redirect(to next: URLRequest, by response: IncomingResponse) -> Action {
         guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
         redirects += 1
-        phase = .askingAboutRedirect(reply)
-        return .ask(next, redirect: reply)
+        phase = .askingAboutRedirect(response)
+        return .ask(next, redirect: response)
     }
 
     /// A protocol of the program says that the request goes elsewhere.
@@ -385,10 +385,10 @@ struct LoadState {
     /// The delegate is shown the response that is to be stored.
     mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
 
-    /// It has answered.
+    /// It has replied.
     ///
     /// - Returns: False: it was not asked, or the load is over.
-    mutating func answeredCaching() -> Bool {
+    mutating func repliedAboutCaching() -> Bool {
         guard case .askingAboutCaching = phase else { return false }
         phase = .storing
         return true

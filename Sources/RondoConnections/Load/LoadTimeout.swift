@@ -58,19 +58,19 @@ struct LoadTimeout {
 
     /// Seconds until the load has been idle for too long. What has come is looked at before the clock is.
     ///
-    /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.
-    mutating func secondsLeft(isOnThisSide: Bool) -> TimeInterval {
+    /// - Parameter isLocal: What the load waits for is not the sender's affair.
+    mutating func secondsLeft(isLocal: Bool) -> TimeInterval {
         restartAfterProgress()
-        if isOnThisSide { idle.restart() }
+        if isLocal { idle.restart() }
         return seconds - idle.seconds
     }
 
     /// Looks at the clock, and again when the time can be over.
     ///
     /// - Returns: Whether it is over. See `takeReached()`.
-    mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+    mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard isLimited else { return false }
-        let left = secondsLeft(isOnThisSide: isOnThisSide)
+        let left = secondsLeft(isLocal: isLocal)
         guard left > 0 else {
             isReached = true
             return true

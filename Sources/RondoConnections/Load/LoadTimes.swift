@@ -10,7 +10,7 @@ struct LoadTimes {
     /// Nil: the settings set no limit.
     private let total: TotalTime?
     /// How fast it takes bytes; nil: the settings set no limit.
-    let pace: LoadLimits?
+    let rate: RateLimiter?
     private var hasBegun = false
     /// When the load made its first step.
     private(set) var startedAt = LoopInstant(nanoseconds: 0)
@@ -18,7 +18,7 @@ struct LoadTimes {
     init(timeout: TimeInterval, _ settings: LoadSettings, in schedule: [LoopMode]) {
         self.timeout = LoadTimeout(seconds: timeout, in: schedule)
         total = TotalTime.of(seconds: settings.values.totalTimeout)
-        pace = settings.values.maximumRate.map { LoadLimits(bytesPerSecond: $0, in: schedule) }
+        rate = settings.values.maximumRate.map { RateLimiter(bytesPerSecond: $0, in: schedule) }
     }
 
     /// The load enters its loops.
@@ -40,7 +40,7 @@ struct LoadTimes {
     mutating func stop() {
         timeout.stop()
         total?.stop()
-        pace?.stop()
+        rate?.stop()
     }
 
     // MARK: - How long it takes
@@ -81,9 +81,9 @@ struct LoadTimes {
 
     /// Looks at the clock, and again when a time can be over.
     ///
-    /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.
-    mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
-        let isIdle = limitsSilence && timeout.look(isOnThisSide: isOnThisSide, makeTimer: makeTimer)
+    /// - Parameter isLocal: What the load waits for is not the sender's affair.
+    mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
+        let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
         // What has come by then is looked at before: it may be all (rule US-69).
         let isOver = total?.look(makeTimer: makeTimer) ?? false
         if isIdle { return .pass(mayWait: false) }
@@ -94,19 +94,19 @@ struct LoadTimes {
     var isOver: Bool { timeout.isReached || total?.isReached ?? false }
 
     /// Why the load fails, where a time was found over; once.
-    mutating func takeFailure(isOnThisSide: Bool) -> LoadFailure? {
+    mutating func takeFailure(isLocal: Bool) -> LoadFailure? {
         let isIdle = timeout.takeReached()
         if let total, total.takeReached() { return .exceededTotalTime(seconds: total.seconds) }
         // What it was idle for may have come meanwhile.
-        guard isIdle, timeout.secondsLeft(isOnThisSide: isOnThisSide) <= 0 else { return nil }
+        guard isIdle, timeout.secondsLeft(isLocal: isLocal) <= 0 else { return nil }
         return .timedOut(seconds: timeout.seconds)
     }
 
     // MARK: - How fast it is
 
     /// No more bytes are taken at present.
-    var isPausing: Bool { pace?.isPausing ?? false }
+    var isPausing: Bool { rate?.isPausing ?? false }
 
     /// More may be taken.
-    func endPause() { pace?.endPause() }
+    func endPause() { rate?.endPause() }
 }

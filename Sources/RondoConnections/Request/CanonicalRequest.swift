@@ -39,7 +39,7 @@ enum CanonicalRequest {
         return protocols.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
     }
 
-    /// Whether `of(_:)` has an answer.
+    /// Whether `of(_:)` gives a request.
     static func exists(for request: LoadRequest) -> Bool { isSent(asIs: request) || of(request.value) != nil }
 
     private static func isCanonical(_ url: URL) -> Bool {

@@ -41,20 +41,20 @@ final class RequestBody {
         return current != nil || origin is AwaitedBodyStream ? nil : use(origin, of: origin)
     }
 
-    /// Takes the delegate's answer; `.none` if it has no method to answer.
+    /// Takes the delegate's reply; `.none` if it has no method that gives a stream.
     ///
     /// Whether a delegate has the method is known only once it was called, and it may be called only where it is due.
     /// So the bytes that were sent are kept until a delegate of that class was found to have the method (rules UC-39 and
     /// UC-40).
     ///
     /// - Returns: Nil: there is no body to send.
-    func replace(by answer: Foundation.InputStream??, of origin: Foundation.InputStream) -> BodyStream? {
-        guard let answer else {
+    func replace(by reply: Foundation.InputStream??, of origin: Foundation.InputStream) -> BodyStream? {
+        guard let reply else {
             guard let stream, stream.rewind() else { return nil }
             return stream
         }
         defaults?.noteBodyStreamMethod()
-        return answer.map { use($0, of: origin) }
+        return reply.map { use($0, of: origin) }
     }
 
     private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {

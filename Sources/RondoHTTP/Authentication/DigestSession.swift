@@ -1,7 +1,7 @@
 import Foundation
 
-/// A user's answers to one Digest challenge: for the request that was refused, and for those after it, which
-/// need not be refused first (RFC 7616 §3.6).
+/// The authorization of a user's requests by one Digest challenge: of the request that was refused, and of those after
+/// it, which need not be refused first (RFC 7616 §3.6).
 ///
 /// It counts its requests, so that there must be one for each nonce, and follows the nonces that the server
 /// hands out in Authentication-Info. It knows the user's name and a hash of the password.
@@ -63,13 +63,13 @@ package struct DigestSession: Sendable, Equatable {
         return Data(bytes).base64EncodedString()
     }
 
-    /// Whether `answer` needs the hash of the request's body.
+    /// Whether `authorize` needs the hash of the request's body.
     package var needsBodyHash: Bool { challenge.protection == .authInt }
 
-    // MARK: Answering
+    // MARK: Authorizing
 
-    /// What was sent, and what a server that knows the password says to it.
-    package struct Answer: Sendable, Equatable {
+    /// The authorization of one request as it was sent: what the server's proof is checked against.
+    package struct Authorization: Sendable, Equatable {
         /// The value of Authorization or Proxy-Authorization.
         package let fieldValue: String
         fileprivate let target: String
@@ -82,9 +82,9 @@ package struct DigestSession: Sendable, Equatable {
     /// - Parameters:
     ///   - target: The request target exactly as it is sent, `host:port` for CONNECT.
     ///   - bodyHash: The body's hash in hexadecimal digits by the challenge's function, where `needsBodyHash`.
-    package mutating func answer(method: String, target: String, bodyHash: String? = nil) throws(Failure)
-        -> Answer
-    {
+    package mutating func authorize(
+        method: String, target: String, bodyHash: String? = nil
+    ) throws(Failure) -> Authorization {
         // After 2³² − 1 requests the server has long sent another nonce; if not, it says that this is stale.
         count &+= 1
         let digits = String(count, radix: 16)
@@ -95,7 +95,7 @@ package struct DigestSession: Sendable, Equatable {
             subject += ":" + bodyHash
         }
         let response = try response(to: subject, nonce: nonce, count: countText)
-        return Answer(
+        return Authorization(
             fieldValue: fieldValue(target: target, count: countText, response: response), target: target,
             nonce: nonce, count: countText)
     }
@@ -163,7 +163,7 @@ package struct DigestSession: Sendable, Equatable {
 
     // MARK: What the server says afterwards
 
-    /// What Authentication-Info or Proxy-Authentication-Info says to an answer (RFC 7616 §3.5).
+    /// What Authentication-Info or Proxy-Authentication-Info says of an authorization (RFC 7616 §3.5).
     package enum Confirmation: Sendable, Equatable {
         /// It proves nothing: there is no `rspauth`.
         case absent
@@ -178,20 +178,21 @@ package struct DigestSession: Sendable, Equatable {
     /// Takes the value of the field. The next request uses the nonce in it, if there is one.
     ///
     /// - Parameter bodyHash: Of the response's body as it was transferred; needed only for `auth-int`.
-    package mutating func received(_ info: String, to answer: Answer, bodyHash: String? = nil) -> Confirmation
-    {
+    package mutating func received(
+        _ info: String, to sent: Authorization, bodyHash: String? = nil
+    ) -> Confirmation {
         let info = Challenge(scheme: "", parameters: authenticationParameters(in: info))
         if let next = info["nextnonce"], !next.isEmpty, next != nonce {
             nonce = next
             count = 0
         }
         guard let given = info["rspauth"] else { return .absent }
-        var subject = ":\(answer.target)"
+        var subject = ":\(sent.target)"
         if info["qop"]?.lowercased() == DigestChallenge.Protection.authInt.rawValue {
             guard let bodyHash else { return .bodyHashMissing }
             subject += ":" + bodyHash
         }
-        let expected = try? response(to: subject, nonce: answer.nonce, count: answer.count)
+        let expected = try? response(to: subject, nonce: sent.nonce, count: sent.count)
         return given.lowercased() == expected ? .confirmed : .refuted
     }
 }

@@ -59,8 +59,8 @@ struct Addressees: Sendable {
     ///     method, or no answer.
     func ask<Value>(
         _ question: Question<Value>, of work: TaskWork, _ delegates: [SessionDelegateObject]? = nil,
-        _ answer: @escaping @Sendable (Value?) -> DelegateCall.Answer
-    ) -> DelegateCall.Answer {
+        _ answer: @escaping @Sendable (Value?) -> DelegateCall.Reply
+    ) -> DelegateCall.Reply {
         let asked = question.ask(delegates ?? self.delegates, on: session.engine.driver) {
             work.answer(answer($0))
         }

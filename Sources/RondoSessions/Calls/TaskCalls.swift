@@ -114,7 +114,7 @@ final class TaskCalls: TaskAudience, Sendable {
         return isDelegate ? session.kind.ofTasks : session.kind.ofHandlers
     }
 
-    var answersResponses: Bool {
+    var decidesOnResponses: Bool {
         guard let addressees = addressees() else { return false }
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
@@ -129,7 +129,7 @@ final class TaskCalls: TaskAudience, Sendable {
         state.withLock { $0.delegate == nil && !($0.session?.engine.isShared ?? true) }
     }
 
-    func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer {
+    func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply {
         guard let all = addressees(of: work) else { return .none }
         return RunLoop.tracingDelegateCall(
             call.names.session, of: all.task, label: work.nameInRunLoops,
@@ -165,7 +165,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     // MARK: - Calls
 
-    private func deliver(_ call: DelegateCall, of work: TaskWork, to all: Addressees) -> DelegateCall.Answer {
+    private func deliver(_ call: DelegateCall, of work: TaskWork, to all: Addressees) -> DelegateCall.Reply {
         let (session, task) = (all.session, all.task)
         switch call {
         case .willSend(let request, let redirect):
@@ -222,7 +222,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private func askAboutRedirect(
         _ response: HTTPURLResponse, _ request: URLRequest, of work: TaskWork, _ all: Addressees
-    ) -> DelegateCall.Answer {
+    ) -> DelegateCall.Reply {
         guard work.webSocket != nil else {
             return all.ask(.redirect(all.session, all.task, response, request), of: work) {
                 .request($0 ?? request)
@@ -238,7 +238,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private func receive(
         _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: Addressees
-    ) -> DelegateCall.Answer {
+    ) -> DelegateCall.Reply {
         state.withLock { $0.body.begin(response) }
         let feed = all.receiver.feed
         guard isQuestion, let task = all.task as? URLSessionDataTask else {

@@ -82,7 +82,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     /// Does nothing: the server is held back already if the program does not read.
     func holdBack(_ holds: Bool) {}
     /// Does nothing: the only questions of a stream are challenges, which have a sender.
-    func answer(_ answer: DelegateCall.Answer) {}
+    func reply(_ reply: DelegateCall.Reply) {}
 
     /// Has no effect: the task has a connection of its own and waits for no other.
     var priority: Float {
@@ -91,7 +91,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     var transferredBytes: Int64 { link.state.withLock { $0.received } }
-    var currentStanding: LoadStanding { .underWay }
+    var obstacle: LoadObstacle? { nil }
 
     // MARK: - StreamOwner
 

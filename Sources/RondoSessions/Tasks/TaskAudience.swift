@@ -18,12 +18,12 @@ protocol TaskAudience: AnyObject, Sendable {
     var isCollected: Bool { get }
 
     /// The same as in `LoadClient`.
-    var answersResponses: Bool { get }
+    var decidesOnResponses: Bool { get }
     var hearsOfInformational: Bool { get }
     var sharesVerdicts: Bool { get }
 
     /// Makes a call of `work` on the calling thread. A call that ends the task takes its details from `work`.
-    func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer
+    func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply
 
     /// Ends a task that has not begun.
     func endUnborn(_ error: URLError)

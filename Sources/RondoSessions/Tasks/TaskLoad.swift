@@ -14,13 +14,13 @@ protocol TaskLoad: AnyObject, Sendable {
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool)
     /// Stops or continues reading for a program that is slower than the server.
     func holdBack(_ holds: Bool)
-    /// Passes a delegate's answer to the load.
-    func answer(_ answer: DelegateCall.Answer)
+    /// Passes a delegate's reply to the load.
+    func reply(_ reply: DelegateCall.Reply)
 
     var priority: Float { get set }
     /// Bytes of the body as transferred.
     var transferredBytes: Int64 { get }
-    var currentStanding: LoadStanding { get }
+    var obstacle: LoadObstacle? { get }
 }
 
 extension TaskLoad {

@@ -22,14 +22,14 @@ extension TaskWork {
         if let method {
             return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")
         }
-        switch load?.currentStanding ?? .underWay {
-        case .waitsForPlace:
+        switch load?.obstacle {
+        case .connectionLimit:
             return DeliveryObstacle(
                 reason: .waits,
                 description: "it waits for a place: as many connections to its host as may be are in use")
-        case .waitsForConnectivity:
+        case .noNetwork:
             return DeliveryObstacle(reason: .waits, description: "it waits for a network")
-        case .underWay: break
+        case nil: break
         }
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(reason: .nothingToDeliver, description: "it waits for the server")

@@ -23,14 +23,14 @@ extension TaskWork: LoadClient {
         audience?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
     }
 
-    var answersResponses: Bool {
-        (plan.kind == .data || plan.kind == .upload) && audience?.answersResponses ?? false
+    var decidesOnResponses: Bool {
+        (plan.kind == .data || plan.kind == .upload) && audience?.decidesOnResponses ?? false
     }
 
     var hearsOfInformational: Bool { audience?.hearsOfInformational ?? false }
     var sharesVerdicts: Bool { audience?.sharesVerdicts ?? false }
 
-    func make(_ call: DelegateCall) -> DelegateCall.Answer {
+    func make(_ call: DelegateCall) -> DelegateCall.Reply {
         guard let audience, note(call) else { return .none }
         return audience.make(call, of: self)
     }
@@ -97,12 +97,12 @@ extension TaskWork: LoadClient {
     func noteOwedAnswer(_ method: String) { state.withLock { $0.owedAnswer = method } }
 
     /// Passes the answer to the load. Any thread.
-    func answer(_ answer: DelegateCall.Answer) {
+    func answer(_ answer: DelegateCall.Reply) {
         let load = state.withLock { state in
             state.owedAnswer = nil
             return state.load
         }
-        load?.answer(answer)
+        load?.reply(answer)
     }
 
     /// Fails the load because the collected content exceeds its limit.

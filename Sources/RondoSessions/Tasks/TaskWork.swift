@@ -209,7 +209,7 @@ final class TaskWork: Sendable {
     /// Makes the object that turns the connection into a stream, if the delegate may ask for it; nil if the
     /// request has no Upgrade field.
     private func streamUpgrade(_ request: URLRequest) -> StreamUpgrade? {
-        guard request.value(forHTTPHeaderField: "Upgrade") != nil, answersResponses else { return nil }
+        guard request.value(forHTTPHeaderField: "Upgrade") != nil, decidesOnResponses else { return nil }
         let upgrade = StreamUpgrade()
         state.withLock { $0.upgrade = upgrade }
         return upgrade

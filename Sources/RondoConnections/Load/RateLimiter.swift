@@ -1,9 +1,9 @@
 internal import RondoCore
 
-/// The limit of a load that most have none of: the rate at which it takes bytes.
+/// Keeps a load to a rate at which it takes bytes. Most loads have no such limit, and no such object.
 ///
 /// Used inside the gate of its load.
-final class LoadLimits {
+final class RateLimiter {
     private let schedule: [LoopMode]
     private var pace: ReceivePace
     private var pause: ScheduleTimer?
@@ -18,8 +18,8 @@ final class LoadLimits {
 
     /// Bytes were taken.
     ///
-    /// - Parameter goOn: Called in a mode of the load's when more may be taken, if that is later.
-    /// - Returns: Whether it is later.
+    /// - Parameter goOn: Called in a mode of the load's when more may be taken, unless that is at once.
+    /// - Returns: Whether the load has to wait for that.
     func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
         guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()

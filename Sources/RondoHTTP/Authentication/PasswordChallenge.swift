@@ -1,5 +1,5 @@
-/// A challenge that a user name and a password can answer.
-package enum AnswerableChallenge: Sendable, Equatable {
+/// A challenge that wants a user name and a password.
+package enum PasswordChallenge: Sendable, Equatable {
     case basic(realm: String)
     case digest(DigestChallenge)
 
@@ -10,23 +10,23 @@ package enum AnswerableChallenge: Sendable, Equatable {
         }
     }
 
-    /// Those of `challenges` that can be answered, the strongest first: Digest before Basic, SHA-512-256
+    /// Those of `challenges` that want these, the strongest first: Digest before Basic, SHA-512-256
     /// before SHA-256 before MD5, and among equals the one that the server named first (RFC 9110 §11.3, RFC
     /// 7616 §3.7). Each realm has one of a kind.
     ///
     /// Bearer, Negotiate and the others are not among them: their credentials are the program's own affair,
     /// which sets Authorization itself and gets the response as it is.
-    package static func strongestFirst(_ challenges: [Challenge]) -> [AnswerableChallenge] {
-        var answerable: [AnswerableChallenge] = []
+    package static func strongestFirst(_ challenges: [Challenge]) -> [PasswordChallenge] {
+        var usable: [PasswordChallenge] = []
         for challenge in challenges {
-            guard let candidate = AnswerableChallenge(challenge) else { continue }
-            let isKnown = answerable.contains {
+            guard let candidate = PasswordChallenge(challenge) else { continue }
+            let isKnown = usable.contains {
                 $0.strength == candidate.strength && $0.realm == candidate.realm
             }
-            if !isKnown { answerable.append(candidate) }
+            if !isKnown { usable.append(candidate) }
         }
         // A stable sort: equals stay in the server's order.
-        return answerable.enumerated()
+        return usable.enumerated()
             .sorted { ($1.element.strength, $0.offset) < ($0.element.strength, $1.offset) }
             .map(\.element)
     }

@@ -1,12 +1,12 @@
 internal import FoundationNetworking
 internal import RondoHTTP
 
-/// What has been answered: by a server, or by another answer that has a response of its own.
-enum LoadReply: Equatable {
+/// A response on its way to the delegate: the head that a server has sent, or what another answer has made.
+enum IncomingResponse: Equatable {
     case http(ResponseHead, bodyLength: Int64?)
     case other(URLResponse)
 
-    /// Zero where the response is none of HTTP.
+    /// Zero for a response that is not HTTP's.
     var status: Int {
         switch self {
         case .http(let head, _): head.status

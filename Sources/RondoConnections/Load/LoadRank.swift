@@ -1,0 +1,11 @@
+/// The place of a load among those that wait for a connection: its priority, as a number that an atomic can hold.
+struct LoadRank {
+    static let normal = LoadRank(priority: 0.5)
+
+    let bits: UInt32
+
+    init(priority: Float) { bits = priority.bitPattern }
+    init(bits: UInt32) { self.bits = bits }
+
+    var priority: Float { Float(bitPattern: bits) }
+}
