@@ -45,9 +45,9 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     var borrowsSleep: Bool { loop.currentMode == .default && loop.owner.timeSource == nil }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
-        guard modeLoop.asksMainQueue else { return false }
+        guard modeLoop.mainQueue.way == .byAsking else { return false }
         modeLoop.poll(mayBlock: false)
-        guard modeLoop.ready.isEmpty, !modeLoop.mainQueueIsReady, !loop.attention.wasAsked else {
+        guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true
         }
         guard modeLoop.isWhole, let (gate, use) = equip(), gate.hold(modeLoop.setDescriptor) else {
@@ -63,7 +63,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         // The sleep further out, in a callback of which this one was, holds it too.
         if let outer = sleeps.last { _ = gate.hold(outer.descriptor) }
         let now = LoopClock.machineNow
-        if hasRun, use.isSeen || now < instant { modeLoop.owesDrain = true }
+        if hasRun, use.isSeen || now < instant { modeLoop.oweDrain() }
         lastServed = now
         modeLoop.poll(mayBlock: false)
         if !hasRun { return sleepInSlices(modeLoop, until: instant) }
@@ -101,7 +101,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         let end = min(instant, LoopClock.machineNow.advanced(bySeconds: Self.slice))
         let began = LoopClock.machineNow
         let hasRun = runFoundation(until: end)
-        if hasRun, LoopClock.machineNow < end { modeLoop.owesDrain = true }
+        if hasRun, LoopClock.machineNow < end { modeLoop.oweDrain() }
         // Foundation's loop cannot run either.
         if !hasRun, LoopClock.machineNow.seconds(since: began) < Self.slice { SystemFailure.rest() }
         modeLoop.poll(mayBlock: false)

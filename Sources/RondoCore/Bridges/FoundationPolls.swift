@@ -57,17 +57,17 @@ final class FoundationPolls: FoundationBridge {
         poll(mode)
         if loop.owner.wasServedAsleep {
             loop.owner.wasServedAsleep = false
-            modeLoop.owesDrain = true
+            modeLoop.oweDrain()
         }
         // A clock that a test holds does not advance by itself.
         if loop.owner.timeSource != nil {
-            guard loop.attention.wasAsked || modeLoop.owesDrain else { return false }
+            guard loop.attention.wasAsked || modeLoop.mainQueue.owesDrain else { return false }
             modeLoop.poll(mayBlock: false)
             return true
         }
         let now = LoopClock.machineNow
         let end = min(instant, nextPoll)
-        let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.owesDrain
+        let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.mainQueue.owesDrain
         let hasTimer = !mayBlock || loop.owner.kernel.armTimer(noLaterThan: end, now: now)
         modeLoop.poll(mayBlock: mayBlock, until: end, hasTimer: hasTimer)
         return true

@@ -80,8 +80,7 @@ struct Activation {
             return state.hasWork(for: mode)
         }
         guard let hasWork else { return nil }
-        owner.era &+= 1
-        modeLoop.era = owner.era
+        owner.beginEra(of: modeLoop)
         // The first look pauses them.
         for source in owner.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
         return hasWork
@@ -103,10 +102,8 @@ struct Activation {
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
         owner.knownNow = nil
-        owner.era &+= 1
-        if let outer {
-            owner.modeLoops[outer]?.era = owner.era
-        } else if owner.isEmbedded && !owner.isTurning {
+        owner.beginEra(of: outer.flatMap { owner.modeLoops[$0] })
+        if outer == nil, owner.isEmbedded, !owner.isTurning {
             // The embedded mode may have been meant by a wake-up that this run took: the foreign loop makes a
             // turn.
             owner.kernel.wakeUp?.wake()

@@ -2,6 +2,9 @@ internal import CRondoEv
 
 /// The state of a run loop that only the loop's thread touches.
 ///
+/// Other files change it, since the work of that thread is in many: an activation and its passes, the sleep, the bridges to
+/// Foundation's loop. What each variable is for says which of them does.
+///
 /// Figures here and elsewhere are instructions for an act of `make bench-guard`, with what a comment names
 /// and without.
 ///
@@ -29,7 +32,7 @@ final class LoopOwner {
     /// The last wait was no longer than `spinDuration`.
     var hasWaitedShortly = false
     /// Counts activations that began or ended.
-    var era: UInt32 = 0
+    private(set) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
     /// The innermost run.
@@ -43,17 +46,17 @@ final class LoopOwner {
     var isInFoundation = false
     /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has counted it.
     var wasServedAsleep = false
-    var isEnding = false
+    private(set) var isEnding = false
     /// An empty buffer, whose memory the next blocks that are performed use. With a new one each time the guard's
     /// block.performed.alone takes 1,663 instructions instead of 1,395.
     var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
-    var attachments: [AnyObject] = []
+    private(set) var attachments: [AnyObject] = []
     /// Closures for the start of a pass whose turn has come.
     var performing: [OrderedPerform] = []
     /// Counts passes.
-    var passes: UInt = 0
+    private(set) var passes: UInt = 0
     /// See `ThreadLoops`.
     var threadKey: UInt = 0
 
@@ -70,6 +73,24 @@ final class LoopOwner {
     init(_ attention: Attention) {
         kernel = LoopKernel(attention)
     }
+
+    /// An activation begins or ends, after which `current` is the mode that runs; nil: none does.
+    func beginEra(of current: ModeLoop?) {
+        era &+= 1
+        current?.begin(era: era)
+    }
+
+    func beginPass() { passes &+= 1 }
+
+    func attach(_ object: AnyObject) {
+        // Not appended in place: then each look at them would be checked against it, 200 instructions of http.request.
+        attachments = attachments + [object]
+    }
+
+    func removeAttachments() { attachments = [] }
+
+    /// The thread ends, and the loop with it.
+    func beginEnding() { isEnding = true }
 }
 
 /// An activation while it is on the stack. Loop's thread only.

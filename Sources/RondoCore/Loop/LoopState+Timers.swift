@@ -36,7 +36,7 @@ extension LoopState {
         timer.registration = registration
         let isFiring = registration.isFiring
         withTimers(of: mode) { timers in
-            timers.count += 1
+            timers.noteAdded()
             if !isFiring { timers.insert(timer, deadline) }
         }
         return true
@@ -49,7 +49,7 @@ extension LoopState {
     mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
         guard timer.registration.contains(mode) else { return false }
         let deadline = withTimers(of: mode) { timers in
-            timers.count -= 1
+            timers.noteRemoved()
             return timer.registration.isFiring ? nil : timers.remove(timer)
         }
         var registration = timer.registration

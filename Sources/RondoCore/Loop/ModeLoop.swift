@@ -49,25 +49,17 @@ final class ModeLoop {
     private var wasRemade = false
     /// The last look has failed: the next one that sleeps rests for a moment first.
     private var mustRest = false
-    private(set) var watchesMainQueue = false
-    /// Each look asks the main dispatch queue itself whether it has work, and its descriptor is not watched: Foundation's
-    /// loop watches it, which would wake this one too.
-    var asksMainQueue = false
-    /// Foundation's loop has served a source of its own, or the main queue, while this one slept: that is to be counted as a
-    /// drain, and the next one is.
-    var owesDrain = false
+    private(set) var mainQueue = MainQueueWatch()
 
     /// The sources that the kernel found ready and that were not served yet.
     // Unchecked: see `started`.
-    @exclusivity(unchecked) var ready = ReadySet()
+    @exclusivity(unchecked) private(set) var ready = ReadySet()
     /// The kind of event that the next pass looks for first in step (j).
-    var nextKind = EventKind.timers
-    /// The main dispatch queue has work; only ever true in the main loop's common modes.
-    var mainQueueIsReady = false
+    private(set) var nextKind = EventKind.timers
     /// How often libev has been asked.
     private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
-    var era: UInt32 = 0
+    private(set) var era: UInt32 = 0
 
     init(of kernel: LoopKernel) {
         self.kernel = kernel
@@ -291,7 +283,7 @@ final class ModeLoop {
     ///   - hasTimer: Whether the loop's timer is set to it.
     func poll(mayBlock: Bool, until end: LoopInstant = .never, hasTimer: Bool = true) {
         looks += 1
-        mainQueueIsReady = owesDrain
+        mainQueue.beginLook()
         let sleeps = mayBlock && !ready.hasReport
         if mustRest, sleeps {
             mustRest = false
@@ -303,14 +295,14 @@ final class ModeLoop {
             pollBare(until: sleeps ? end : nil)
         }
         ready.collect()
-        if asksMainQueue { mainQueueIsReady = owesDrain || MainQueue.hasWork }
+        mainQueue.endLook()
     }
 
     /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
     /// that the mode lacks.
     func applyChanges() {
         looks += 1
-        mainQueueIsReady = owesDrain
+        mainQueue.beginLook()
         _ = look(sleeps: false)
         ready.collect()
     }
@@ -326,9 +318,10 @@ final class ModeLoop {
     func pollWhatIsWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
+        } else if mainQueueWatcher.pointee.isStarted || mainQueue.way == .byAsking {
+            mainQueue.ask()
         } else {
-            mainQueueIsReady =
-                owesDrain || (mainQueueWatcher.pointee.isStarted || asksMainQueue) && MainQueue.hasWork
+            mainQueue.beginLook()
         }
     }
 
@@ -337,7 +330,7 @@ final class ModeLoop {
         guard watcher.pointee.source != nil else {
             // For the timerfd there is nothing to do: the pass compares the deadlines with the clock.
             if watcher == wakeUpWatcher { wakeUp?.drain() }
-            if watcher == mainQueueWatcher { mainQueueIsReady = true }
+            if watcher == mainQueueWatcher { mainQueue.found() }
             return
         }
         // A source that waits to be served already is not listed twice.
@@ -355,6 +348,12 @@ final class ModeLoop {
     private func list(_ watcher: WatcherPointer, events: Int32) {
         ready.report(watcher, events: events, era: era)
     }
+
+    /// Kinds of events take turns: the next pass looks first for the one after `kind`, which was served last.
+    func noteServed(_ kind: EventKind) { nextKind = kind.next }
+
+    /// An activation has begun or ended, and this mode runs.
+    func begin(era: UInt32) { self.era = era }
 
     /// The next source that is ready, with what it is ready for; nil when the set is exhausted. Its watcher
     /// retains the source, at least until something is called.
@@ -461,15 +460,15 @@ final class ModeLoop {
         }
     }
 
-    func mainQueueWasDrained() {
-        owesDrain = false
-        mainQueueIsReady = false
-    }
+    // MARK: The main dispatch queue
 
-    /// Whether the main dispatch queue's descriptor is watched in this mode.
-    func setWatchesMainQueue(_ watches: Bool) {
-        watchesMainQueue = watches
-        if watches, !mainQueueWatcher.pointee.isStarted {
+    func oweDrain() { mainQueue.oweDrain() }
+
+    func mainQueueWasDrained() { mainQueue.drained() }
+
+    func watchMainQueue(_ way: MainQueueWatch.Way) {
+        mainQueue.way = way
+        if way == .byDescriptor, !mainQueueWatcher.pointee.isStarted {
             // Without a descriptor no block of the queue waits for this loop yet; the next look asks for it
             // again.
             guard let descriptor = MainQueue.descriptor else { return }
@@ -477,9 +476,9 @@ final class ModeLoop {
             mainQueueWatcher.start(in: loop)
             // This look does not sleep, and finds out if the kernel refuses the descriptor.
             if isWhole { applyChanges() }
-        } else if !watches, mainQueueWatcher.pointee.isStarted {
+        } else if way != .byDescriptor, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)
-            mainQueueIsReady = false
+            mainQueue.forget()
         }
     }
 }

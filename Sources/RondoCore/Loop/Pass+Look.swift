@@ -37,7 +37,7 @@ extension Pass {
             let mayRest =
                 maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
-            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.owesDrain
+            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.mainQueue.owesDrain
             let outlook = loop.state.withLock { [mode, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
@@ -48,8 +48,7 @@ extension Pass {
             if loop.isMain {
                 let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
                 let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
-                modeLoop.asksMainQueue = borrows
-                modeLoop.setWatchesMainQueue(drains && !borrows)
+                modeLoop.watchMainQueue(!drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
             if outlook.hasLeaves {
                 endLeaves()
@@ -77,7 +76,7 @@ extension Pass {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {
                 return timersAreDue(nearest: outlook.nearestTimer ?? .never)
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
@@ -104,7 +103,7 @@ extension Pass {
         bridge.serveIfOverdue()
         guard loop.owner.wasServedAsleep else { return }
         loop.owner.wasServedAsleep = false
-        modeLoop.owesDrain = true
+        modeLoop.oweDrain()
     }
 
     /// Whether this is the only pass of a turn that a foreign loop has asked for: where others would sleep, it

@@ -50,7 +50,7 @@ extension Pass {
     /// nothing else waits in the mode. The caller does not sleep then, but begins a new pass, for which the
     /// observers may have made work (rule NQ-7).
     func postIdleNotifications() {
-        guard modeLoop.ready.isEmpty, !modeLoop.mainQueueIsReady, !loop.attention.wasAsked else { return }
+        guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else { return }
         let isIdle = loop.state.withLock { [mode, loop] state in
             !state.isStopped && !state.hasWork(for: mode)
                 && !loop.intake.holdsBlocks(for: mode, isCommon: state.modes[mode].isCommon)

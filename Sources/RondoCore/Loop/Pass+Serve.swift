@@ -5,9 +5,9 @@ extension Pass {
     /// - Returns: Whether a source was called, and whether the main queue was drained.
     func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
         // The usual case: only descriptors are ready.
-        if !timersAreDue, !modeLoop.mainQueueIsReady {
+        if !timersAreDue, !modeLoop.mainQueue.isReady {
             guard !modeLoop.ready.isEmpty else { return (false, false) }
-            modeLoop.nextKind = EventKind.descriptors.next
+            modeLoop.noteServed(.descriptors)
             return (serveDescriptor(), false)
         }
         var served = (source: false, mainQueue: false)
@@ -31,11 +31,11 @@ extension Pass {
         let found = EventKinds(from: modeLoop.nextKind, all: limit.isReached(at: loop.now)) { kind in
             switch kind {
             case .timers: timersAreDue
-            case .mainQueue: modeLoop.mainQueueIsReady
+            case .mainQueue: modeLoop.mainQueue.isReady
             case .descriptors: !modeLoop.ready.isEmpty
             }
         }
-        if let last = found.last { modeLoop.nextKind = last.next }
+        if let last = found.last { modeLoop.noteServed(last) }
         return found
     }
 

@@ -69,7 +69,7 @@ struct Pass {
     /// - Parameter outset: What this pass begins with; then what the next one begins with.
     private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-        loop.owner.passes &+= 1
+        loop.owner.beginPass()
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Since the last pass this thread has called nothing but observers, which may have made work.
         // (Signals of other threads are found at the end of the pass, as if they had come a moment later.)

@@ -11,8 +11,7 @@ extension RunLoop {
             return unsafeDowncast(object, to: Object.self)
         }
         let object = make()
-        // Not appended in place: then each look at them would be checked against it, 200 instructions of http.request.
-        owner.attachments = owner.attachments + [object]
+        owner.attach(object)
         return object
     }
 

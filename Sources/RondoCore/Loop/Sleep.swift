@@ -38,7 +38,7 @@ enum Sleep {
                 rondo_pause()
             }
             modeLoop.pollWhatIsWatched()
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady { return true }
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady { return true }
             let now = LoopClock.machineNow
             if now >= end { return true }
             if now >= spinEnd { return false }
@@ -58,7 +58,7 @@ enum Sleep {
         // descriptors, then asks the clock to advance, and sleeps only if the clock does not.
         modeLoop.poll(mayBlock: false)
         let isIdle =
-            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
+            modeLoop.ready.isEmpty && !modeLoop.mainQueue.isReady && !loop.attention.wasAsked
         guard isIdle, !source.loopIsIdle(until: end) else { return }
         owner.kernel.armTimer(noLaterThan: .never, now: now)
         modeLoop.poll(mayBlock: true)

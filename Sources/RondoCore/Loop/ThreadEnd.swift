@@ -23,7 +23,7 @@ struct ThreadEnd {
     static func runNow() { run(pthread_getspecific(LoopOwner.key)) }
 
     private func run() {
-        loop.owner.isEnding = true
+        loop.owner.beginEnding()
         // Nothing is released under the lock: a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
@@ -33,7 +33,7 @@ struct ThreadEnd {
         loop.owner.kernel.close()
         // There is such work if the thread has ended inside a callback.
         loop.performAllDeferredWork()
-        loop.owner.attachments = []
+        loop.owner.removeAttachments()
         // Sources that the loop retains here might retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }

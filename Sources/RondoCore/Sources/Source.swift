@@ -99,7 +99,7 @@ extension RunLoop {
         }
 
         /// The part of the state that few sources have. A class, so that reading a field copies no other.
-        /// Guarded by the lock of the source.
+        /// Guarded by the lock of the source, which both this file and `+Loops` hold when they change it.
         final class Details {
             /// Loops where it is registered under the common name, whatever modes it has been taken out
             /// of since.

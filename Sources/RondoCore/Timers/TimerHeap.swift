@@ -62,7 +62,7 @@ final class TimerHeap<Member: TimerHeapMember> {
     /// Gaps that are not worth the work of removing them.
     private static var toleratedGaps: Int { 64 }
     /// How many timers are in the mode, those that are firing included.
-    var count = 0
+    private(set) var count = 0
 
     /// - Parameter mode: Its index in its loop.
     init(mode: Int) {
@@ -73,6 +73,14 @@ final class TimerHeap<Member: TimerHeapMember> {
     var dates: [TimerDate<Member>] {
         nodes.all.compactMap { TimerDate($0) } + due.all[nextDue...].compactMap { TimerDate($0) }
     }
+
+    // MARK: - Members
+
+    /// A timer has entered the mode.
+    func noteAdded() { count += 1 }
+
+    /// A timer has left it.
+    func noteRemoved() { count -= 1 }
 
     // MARK: - Dates
 

@@ -208,7 +208,8 @@ extension Timer {
     /// The part of a timer that is made only for those that repeat, or have a date, label, tolerance or user
     /// info.
     ///
-    /// `@unchecked Sendable`: touched under the lock of its timer only.
+    /// `@unchecked Sendable`: touched under the lock of its timer only, by the timer and by its firing (`TimerFiring`), which
+    /// is why other files can change it.
     final class Details: @unchecked Sendable {
         /// See `LoopOrDetails`.
         var unretainedLoop: Unmanaged<RunLoop>?
