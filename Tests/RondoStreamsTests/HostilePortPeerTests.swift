@@ -135,7 +135,7 @@ import Testing
         }
         func hear(_ connection: PortConnection, _ bytes: Int) {
             connections.noteRead(of: connection)
-            Data(count: bytes).withUnsafeBytes { connection.reader.receive($0) }
+            Data(count: bytes).withUnsafeBytes { connection.receive($0) }
             connections.count(connection)
         }
         hear(own[0], 60)

@@ -55,7 +55,7 @@ final class ChannelOpening {
     // The channel owns its opening. It is not told of anything in its deinit, where this reference would trap.
     unowned let owner: any ChannelOpeningOwner
     let sources: any ChannelSources
-    /// Also changed in `+TLS`.
+    // Also changed in `+TLS`:
     var stage: Stage
     var limit: OpeningLimit
     /// Calls a handler of the settings, outside the gate.

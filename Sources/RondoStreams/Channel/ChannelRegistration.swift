@@ -11,7 +11,7 @@ final class ChannelRegistration: ChannelSources {
     private var source: RunLoop.Source?
     private var otherSources: [RunLoop.Source] = []
     private var timers: [Timer] = []
-    /// The name of the sources in traces.
+    /// The name of the sources in traces; set by the channel.
     var label: String? {
         didSet { forEachSource { $0.label = label } }
     }

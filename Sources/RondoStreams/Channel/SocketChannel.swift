@@ -16,9 +16,9 @@ package final class SocketChannel {
     package typealias Event = ChannelEvent
     package typealias ReadResult = ChannelReadResult
 
-    package internal(set) var configuration: Configuration
-    package internal(set) var remoteAddress: SocketAddress?
-    /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in.
+    package private(set) var configuration: Configuration
+    package private(set) var remoteAddress: SocketAddress?
+    /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in. The owner sets it.
     package var closesDescriptor = true
 
     package var handler: ((Event) -> Void)? {
@@ -136,7 +136,7 @@ package final class SocketChannel {
     /// are `secured` or `failed`, in a later pass. Where the connection is still being made the settings take
     /// effect as if they had been there from the start.
     ///
-    /// - Parameter received: What the owner has read already and not used: it belongs to TLS now. So nothing
+    /// - Parameter received: Bytes that the owner has read already and not used: they belong to TLS now. So nothing
     ///   that was said before in plain text can be taken for something said in confidence.
     /// - Returns: False if it is secured already, or closed.
     package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
@@ -156,6 +156,9 @@ package final class SocketChannel {
         configuration.tls = settings
         return true
     }
+
+    /// A later handshake is one of `handshakes`; nil: there is no limit to them.
+    func joinHandshakes(_ handshakes: UnfinishedHandshakes?) { configuration.handshakes = handshakes }
 
     /// Ends everything without a further event. Over TLS the last bytes and close_notify are still sent, and
     /// the peer gets some time to take them (`LingeringClose`).

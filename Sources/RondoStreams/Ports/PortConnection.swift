@@ -16,16 +16,16 @@ final class PortConnection: @unchecked Sendable {
     /// This end.
     let local: SocketAddress?
     let source: RunLoop.Source
-    var reader = WireReader()
+    private var reader = WireReader()
     /// How many bytes of the reader's are counted among the unfinished ones of all connections.
-    var counted = 0
+    private(set) var counted = 0
     /// The number of the last read among those of all connections.
-    var lastHeard: UInt64 = 0
+    private(set) var lastRead: UInt64 = 0
     /// Nothing is read until the port's queue has room.
-    var isHeldBack = false
-    /// The port for answers that the peer has named last. It is kept as long as the peer's connection, so that all
-    /// answers go over one connection, in order.
-    var answerPort: (signature: PortSignature, port: Port)?
+    private(set) var isHeldBack = false
+    /// The port for replies that the peer has named last. It is kept as long as the peer's connection, so that all
+    /// replies go over one connection, in order.
+    private var replyPort: (signature: PortSignature, port: Port)?
 
     init(_ socket: Socket, number: Int, source: RunLoop.Source) {
         self.socket = socket
@@ -44,6 +44,44 @@ final class PortConnection: @unchecked Sendable {
         socket.close()
     }
 
+    // MARK: - For `PortConnections`
+
+    /// The connection was read, as the read with this number of all connections'.
+    func noteRead(_ number: UInt64) { lastRead = number }
+
+    /// Counts the bytes of the message that is not whole.
+    ///
+    /// - Returns: How many more they are than at the last count.
+    func countUnfinished() -> Int {
+        let more = reader.count - counted
+        counted += more
+        return more
+    }
+
+    /// - Returns: How many bytes were counted, and are not from here on.
+    func endCounting() -> Int {
+        defer { counted = 0 }
+        return counted
+    }
+
+    func holdBack() { isHeldBack = true }
+    func goOn() { isHeldBack = false }
+
+    // MARK: - Messages
+
+    /// The port for replies to `signature`; nil: the message names none.
+    func replyPort(for signature: PortSignature?) -> Port? {
+        if signature != replyPort?.signature {
+            replyPort = signature.map { ($0, SocketPort(remote: $0)) }
+        }
+        return replyPort?.port
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) { reader.receive(bytes) }
+
+    /// The next whole message of the bytes that were read; nil: there is none.
+    func nextMessage(maximum: Int) throws(WireError) -> WireMessage? { try reader.next(maximum: maximum) }
+
     /// Reads the bytes that are there, once.
     ///
     /// - Returns: False: the peer has ended the connection, or it has failed.
@@ -53,7 +91,7 @@ final class PortConnection: @unchecked Sendable {
             case .bytes(0), .failed: return false
             case .wouldBlock: return true
             case .bytes(let count):
-                reader.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 return true
             }
         }

@@ -35,8 +35,7 @@ struct PortConnections {
     }
 
     mutating func remove(_ connection: PortConnection) -> PortConnection {
-        unfinished -= connection.counted
-        connection.counted = 0
+        unfinished -= connection.endCounting()
         heldBack.removeAll { $0 == connection.number }
         all[connection.number] = nil
         return connection
@@ -45,13 +44,12 @@ struct PortConnections {
     /// Something has been read from `connection`.
     mutating func noteRead(of connection: PortConnection) {
         reads += 1
-        connection.lastHeard = reads
+        connection.noteRead(reads)
     }
 
     /// The number of bytes that wait in the reader of `connection` has changed.
     mutating func count(_ connection: PortConnection) {
-        unfinished += connection.reader.count - connection.counted
-        connection.counted = connection.reader.count
+        unfinished += connection.countUnfinished()
     }
 
     /// - Returns: Those that have gone because there is more than `maximum`. They are to be closed.
@@ -66,14 +64,14 @@ struct PortConnections {
     }
 
     private func mostSilent(where matches: (PortConnection) -> Bool) -> PortConnection? {
-        all.values.lazy.filter(matches).min { $0.lastHeard < $1.lastHeard }
+        all.values.lazy.filter(matches).min { $0.lastRead < $1.lastRead }
     }
 
     // MARK: Held back
 
     mutating func holdBack(_ connection: PortConnection) {
         guard !connection.isHeldBack else { return }
-        connection.isHeldBack = true
+        connection.holdBack()
         heldBack.append(connection.number)
     }
 
@@ -81,8 +79,9 @@ struct PortConnections {
     mutating func takeHeldBack() -> [PortConnection] {
         defer { heldBack = [] }
         return heldBack.compactMap { number in
-            all[number]?.isHeldBack = false
-            return all[number]
+            let connection = all[number]
+            connection?.goOn()
+            return connection
         }
     }
 

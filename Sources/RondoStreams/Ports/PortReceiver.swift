@@ -199,7 +199,7 @@ final class PortReceiver: PortBacking {
                     followUp.changed.append(connection)
                     break
                 }
-                guard let message = try connection.reader.next(maximum: limits.maximumMessageSize) else {
+                guard let message = try connection.nextMessage(maximum: limits.maximumMessageSize) else {
                     break
                 }
                 port.enqueueFromPeer(translator.content(of: message, on: connection))

@@ -8,20 +8,20 @@ struct PortTranslator {
 
     /// The message of a connection.
     func content(of message: WireMessage, on connection: PortConnection) -> PortContent {
-        let signature = answer(message.sender, from: connection.peer, at: connection.local)
-        if signature != connection.answerPort?.signature {
-            connection.answerPort = signature.map { ($0, SocketPort(remote: $0)) }
-        }
-        return content(of: message, from: connection.peer, answer: connection.answerPort?.port)
+        let signature = replySignature(message.sender, from: connection.peer, at: connection.local)
+        return content(
+            of: message, from: connection.peer, replyPort: connection.replyPort(for: signature))
     }
 
     /// The message of a datagram.
     func content(of message: WireMessage, from peer: SocketAddress?) -> PortContent {
-        let signature = answer(message.sender, from: peer, at: nil)
-        return content(of: message, from: peer, answer: signature.map { SocketPort(remote: $0) })
+        let signature = replySignature(message.sender, from: peer, at: nil)
+        return content(of: message, from: peer, replyPort: signature.map { SocketPort(remote: $0) })
     }
 
-    private func content(of message: WireMessage, from peer: SocketAddress?, answer: Port?) -> PortContent {
+    private func content(
+        of message: WireMessage, from peer: SocketAddress?, replyPort: Port?
+    ) -> PortContent {
         PortContent(
             msgid: message.msgid,
             components: message.components.map { component in
@@ -30,15 +30,15 @@ struct PortTranslator {
                 case .port(let signature): .port(SocketPort(remote: signature.reached(from: peer)))
                 }
             },
-            sender: answer)
+            sender: replyPort)
     }
 
-    /// The port for the answer that a message names.
+    /// The port for the reply that a message names.
     ///
-    /// Nil where it names the port that it has come to, which says that there is none: the field cannot be empty, and an
-    /// answer would come back here for ever. Nil also where a peer of the network names a Unix socket: it is no business
+    /// Nil where it names the port that it has come to, which says that there is none: the field cannot be empty, and a
+    /// reply would come back here for ever. Nil also where a peer of the network names a Unix socket: it is no business
     /// of a stranger's what else listens on this machine.
-    private func answer(
+    private func replySignature(
         _ signature: PortSignature?, from peer: SocketAddress?, at local: SocketAddress?
     ) -> PortSignature? {
         guard let signature, signature.kind != nil, let address = signature.socketAddress else { return nil }

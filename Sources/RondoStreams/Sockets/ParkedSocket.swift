@@ -32,8 +32,7 @@ extension SocketChannel {
     /// a route, as that of the channel before had none.
     package convenience init(resuming parked: ParkedSocket, _ configuration: Configuration) {
         let socket = Socket(accepted: parked.descriptor)
-        self.init(configuration, .socket(socket))
-        remoteAddress = socket.peerAddress
+        self.init(adopting: socket, configuration)
         resume(socket)
     }
 }

@@ -89,7 +89,7 @@ extension SocketPair {
     private func secure(_ tls: TLSSettings?) -> Bool {
         if let channel {
             let wasOpen = channel.isOpen
-            if tls != nil { channel.configuration.handshakes = settings.value.handshakes }
+            if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
             guard channel.secure(tls, received: reader.bytesAhead) else { return false }
             if wasOpen, tls != nil {
                 // What was read ahead is TLS's; there is neither bytes nor space until that stands.

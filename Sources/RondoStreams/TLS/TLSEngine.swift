@@ -66,6 +66,9 @@ package final class TLSEngine {
     /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX`
     /// itself.
     let ssl: OpaquePointer
+
+    // Changed in `+Handshake`, which begins and ends the connection, and in `+Bytes`:
+
     var hasBegun = false
     /// What was received before TLS began is not used up yet.
     var readsMemory = false
@@ -80,6 +83,7 @@ package final class TLSEngine {
     var failure: TLSError?
     /// Ends writing only.
     var writeFailure: TLSError?
+
     /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
     /// BIO has a pointer to it.
     let carrier: TLSEngine?
