@@ -87,7 +87,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         if mayReuse { retries = 0 }
         self.request = request
         transfers?.begin()
-        authenticator?.url = request.url
+        authenticator?.beginRequest(for: request.url)
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
 
@@ -255,10 +255,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let atOrigin = !settings.isForOneOrigin || (owner?.isAtOrigin(address) ?? true)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let proxy = try settings.proxy(for: address)
-        authenticator?.proxy = proxy
+        authenticator?.chooseProxy(proxy)
         guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let authenticator = madeChallenges.authenticator
-        authenticator.proxy = proxy
+        authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
             to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
@@ -439,7 +439,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         guard let owner else { preconditionFailure("bug in Rondo: a load that is over has a challenge") }
         let challenges = ServerChallenges(
             for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
-        challenges.authenticator.url = request?.url
+        challenges.authenticator.beginRequest(for: request?.url)
         self.challenges = challenges
         return challenges
     }

@@ -32,9 +32,9 @@ final class Authenticator {
     }
 
     /// The URL of the request under way.
-    var url: URL?
+    private(set) var url: URL?
     /// The proxy that the request under way goes by.
-    var proxy: StreamProxy?
+    private(set) var proxy: StreamProxy?
 
     private var server = Authentication()
     private var ofProxy = Authentication()
@@ -54,7 +54,13 @@ final class Authenticator {
         self.reportProblem = reportProblem
     }
 
-    /// What a server was told is not for another one to hear (rule UC-33).
+    /// The next request, for `url`.
+    func beginRequest(for url: URL?) { self.url = url }
+
+    /// - Parameter proxy: The one that the request under way goes by; nil: none.
+    func chooseProxy(_ proxy: StreamProxy?) { self.proxy = proxy }
+
+    /// Credentials for one server are not sent to another (rule UC-33).
     func leaveOrigin() { server.leftOrigin() }
 
     // MARK: - Challenges

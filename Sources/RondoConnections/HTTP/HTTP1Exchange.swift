@@ -125,7 +125,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         connection.response(to: url, head, bodyLength: bodyLength)
     }
 
-    func makePrivate() { connection.isPrivate = true }
+    func makePrivate() { connection.makePrivate() }
 
     /// The way to the channel, while this is the owner's exchange. On whatever thread.
     func enter(_ body: (SocketChannel) -> Void) {
@@ -160,7 +160,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         if tellsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
-        if !isNew { times?.localAddress = channel.localAddress }
+        if !isNew { times?.reuse(channel) }
         channel.label = owner.label
         channel.gate = self
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
@@ -244,21 +244,12 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     private func handle(_ event: SocketChannel.Event) {
         if case .upgraded(let upgrade) = phase { return hand(event, to: upgrade) }
+        times?.note(event, of: connection.channel)
         switch event {
-        case .resolving(let host):
-            times?.lookUpStart = LoopClock.now
-            tell(.resolving(host: host))
-        case .connecting(let address):
-            times?.beginConnecting()
-            tell(.connecting(address: address.description))
-        case .connected(let address):
-            times?.connectEnd = LoopClock.now
-            times?.localAddress = connection.channel.localAddress
-            tell(.connected(address: address.description))
+        case .resolving(let host): tell(.resolving(host: host))
+        case .connecting(let address): tell(.connecting(address: address.description))
+        case .connected(let address): tell(.connected(address: address.description))
         case .secured(let version, let cipher, let subject):
-            times?.secureEnd = LoopClock.now
-            times?.tls = (version, cipher)
-            times?.isTLSResumed = connection.channel.isTLSResumed
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
         case .readable: receive()
@@ -288,7 +279,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     /// HTTP is over. What came behind the head is the other protocol's.
     private func begin(_ upgrade: any Upgrade) {
         phase = .upgraded(upgrade)
-        times?.responseEnd = LoopClock.now
+        times?.endResponse()
         connection.channel.wantsWrite = false
         let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
         consumed = filled
@@ -302,12 +293,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     private func didOpen() {
         phase = .open
-        if let times {
-            times.requestStart = LoopClock.now
-            if times.tls == nil {
-                times.tls = connection.channel.tlsInformation.map { ($0.version, $0.cipherSuite) }
-            }
-        }
+        times?.beginRequest(over: connection.channel)
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
         connection.channel.wantsRead = true
@@ -339,7 +325,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 // The server may have responded before it closed: its response is worth more than our error.
                 sendFailure = error
             case .sent:
-                if let times, times.requestEnd == nil { times.requestEnd = LoopClock.now }
+                times?.endRequest()
             }
             connection.channel.wantsWrite = false
             return
@@ -439,7 +425,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
             let head = connection.shared(head)
             status = head.status
             // It need not be the response to this request, nor what follows that to the next.
-            if head.status == 408 { connection.isOutOfStep = true }
+            if head.status == 408 { connection.noteOutOfStep() }
             if tellsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength))
@@ -474,7 +460,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private func end(by event: ExchangeEvent) {
-        times?.responseEnd = LoopClock.now
+        times?.endResponse()
         abandon()
         owner.received(event)
     }
@@ -486,10 +472,9 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,
             consumed == filled,
-            !connection.channel.hasBufferedBytes, connection.codec.startNextCycle()
+            !connection.channel.hasBufferedBytes
         else { return false }
-        connection.isReused = true
-        return true
+        return connection.startNextCycle()
     }
 
     private static func text(of head: ResponseHead) -> String {

@@ -15,16 +15,17 @@ final class ServerConnection: DeferredWork {
     private let origin: Origin
     /// See `ConnectionPool.renew()`.
     let generation: Int
+    /// Also changed by the exchange that has the connection, which hands it bytes from its own buffer.
     // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
-    var isReused = false
+    private(set) var isReused = false
     /// Where the program holds what connections share.
     private var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
-    var isPrivate = false
+    private(set) var isPrivate = false
     /// A response came that may belong to no request: what follows may belong to another one.
-    var isOutOfStep = false
+    private(set) var isOutOfStep = false
     /// The shared queue in whose loop and mode an idle connection is still registered; 0: none. The channel retains the
     /// queue for as long.
     private let registration = Atomic<UInt>(0)
@@ -43,6 +44,21 @@ final class ServerConnection: DeferredWork {
             SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key, of: origin)
         isReused = true
     }
+
+    // MARK: Its next request
+
+    /// Makes the connection ready for another request.
+    ///
+    /// - Returns: False: the codec cannot go on.
+    func startNextCycle() -> Bool {
+        guard codec.startNextCycle() else { return false }
+        isReused = true
+        return true
+    }
+
+    func makePrivate() { isPrivate = true }
+
+    func noteOutOfStep() { isOutOfStep = true }
 
     // MARK: What it is told
 

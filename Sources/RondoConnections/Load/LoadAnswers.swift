@@ -18,6 +18,7 @@ final class LoadAnswers {
     private(set) var current: (any Answer)?
     /// That of servers, which serves all requests of the load.
     private var server: ServerAnswer?
+    /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
     /// The request that is answered.
