@@ -11,8 +11,7 @@ internal import CRondoEv
 final class ModeLoop {
     /// `unowned`: the kernel owns this object.
     private unowned let kernel: LoopKernel
-    /// Nil: the kernel has refused an epoll set so far.
-    private(set) var loop: OpaquePointer?
+    private let libev = LibevLoop()
     private(set) var wakeUp: WakeUp?
     private var table: WatcherTable
     // The watchers of the loop's own descriptors, the first in the table: the eventfd, the timerfd, and the
@@ -35,18 +34,11 @@ final class ModeLoop {
     private(set) var hasInterrupted = false
     /// It is started to see whether the kernel refuses it, and is not among `started`.
     private var tried: WatcherPointer?
-    /// The number of libev's epoll set, which `OwnDescriptors` contains.
-    private(set) var setDescriptor: Int32 = -1
     /// The watchers that libev has stopped in this look, since the kernel has refused their descriptors.
     // Unchecked: see `started`.
     @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
     /// The kernel has refused the mode nothing.
     private(set) var isWhole = false
-    // `remaking` is called before libev makes a new epoll set; `sleepless` is started then, so that this look
-    // does not sleep.
-    let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
-    let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
-    private var wasRemade = false
     /// The last look has failed: the next one that sleeps rests for a moment first.
     private var mustRest = false
     private(set) var mainQueue = MainQueueWatch()
@@ -66,15 +58,11 @@ final class ModeLoop {
         var table = WatcherTable()
         (wakeUpWatcher, timerWatcher, mainQueueWatcher) = (table.take(), table.take(), table.take())
         self.table = table
-        rondo_ev_fork_init(remaking) { loop, _, _ in epollSetWillBeRemade(loop) }
-        rondo_ev_idle_init(sleepless)
     }
 
     deinit {
         table.forEach { $0.stop(in: loop) }
-        giveUpLoop(closing: true)
-        remaking.deallocate()
-        sleepless.deallocate()
+        libev.giveUp(closing: true)
         for watcher in watchers.values { watcher.pointee.source?.release() }
     }
 
@@ -103,44 +91,17 @@ final class ModeLoop {
     private var hasOwnWatchers: Bool { wakeUpWatcher.pointee.isStarted && timerWatcher.pointee.isStarted }
 
     private func makeLoop() throws(SystemError) {
-        SystemFailure.beginThread()
-        var code: Int32 = 0
-        var made: OpaquePointer?
-        OwnDescriptors.add {
-            errno = 0
-            made = rondo_ev_loop_new()
-            code = errno
-            guard let made else { return nil }
-            setDescriptor = rondo_ev_epoll_descriptor(made)
-            return setDescriptor
-        }
-        guard let made else { throw SystemError("epoll_create1", code: code == 0 ? EMFILE : code) }
-        loop = made
-        // `Unmanaged` to pass through C, unretained: this object owns the loop and destroys it in `deinit`.
-        ev_set_userdata(made, Unmanaged.passUnretained(self).toOpaque())
-        ev_fork_start(made, remaking)
+        // `Unmanaged` to pass through C, unretained: this object owns libev's, which is destroyed in `deinit`.
+        let made = try libev.make(for: Unmanaged.passUnretained(self).toOpaque())
         // See `willBeRemade()`.
         for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
         if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.register(with: made) }
     }
 
-    /// - Parameter closing: False if the number of its epoll set may stand for a file of the program by now:
-    ///   it is not closed then, and some memory is lost.
-    private func giveUpLoop(closing: Bool) {
-        isWhole = false
-        guard let loop else { return }
-        ev_fork_stop(loop, remaking)
-        ev_idle_stop(loop, sleepless)
-        self.loop = nil
-        OwnDescriptors.remove(setDescriptor)
-        setDescriptor = -1
-        if closing { ev_loop_destroy(loop) }
-    }
-
-    /// The errno with which the kernel would refuse `descriptor`; nil: it would not. See `OwnDescriptors`.
-    func refusal(of descriptor: Int32) -> Int32? {
-        OwnDescriptors.refusal(of: descriptor, addedTo: setDescriptor)
-    }
+    /// See `LibevLoop`.
+    var loop: OpaquePointer? { libev.pointer }
+    var setDescriptor: Int32 { libev.setDescriptor }
+    func refusal(of descriptor: Int32) -> Int32? { libev.refusal(of: descriptor) }
 
     // MARK: In libev's callbacks
 
@@ -152,9 +113,7 @@ final class ModeLoop {
     /// thread may do at any moment, now that no lock is held: so it gets the loop's own alone, and those of
     /// sources are watched anew under the lock.
     func willBeRemade() {
-        guard let loop else { return }
-        wasRemade = true
-        ev_idle_start(loop, sleepless)
+        libev.beginRemaking()
         for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
         for watcher in [wakeUpWatcher, timerWatcher, mainQueueWatcher]
         where watcher.pointee.isStarted && rondo_descriptor_kind(watcher.pointee.io.fd) < 0 {
@@ -194,23 +153,14 @@ final class ModeLoop {
     private func look(sleeps: Bool) -> Int32? {
         guard let loop else { return nil }
         rondo_ev_poll(loop, sleeps ? 1 : 0)
-        if refused.isEmpty, !wasRemade, !SystemFailure.hasOccurred { return nil }
+        if refused.isEmpty, !libev.wasRemade, !SystemFailure.hasOccurred { return nil }
         return afterFailures(loop)
     }
 
     /// Starts each refused watcher once more, alone: the errno is its own then, and a refusal that has passed
     /// does no harm.
     private func afterFailures(_ loop: OpaquePointer) -> Int32? {
-        if wasRemade {
-            wasRemade = false
-            ev_idle_stop(loop, sleepless)
-            let number = rondo_ev_epoll_descriptor(loop)
-            if number != setDescriptor {
-                OwnDescriptors.remove(setDescriptor)
-                setDescriptor = number
-                OwnDescriptors.add { number }
-            }
-        }
+        libev.endRemaking()
         var own: Int32?
         while let (watcher, code) = refused.popLast() {
             guard watcher.pointee.isStarted else { continue }
@@ -254,7 +204,10 @@ final class ModeLoop {
     /// To be called when `epoll_wait` has failed: the program may have closed libev's epoll set by its
     /// number.
     private func lookHasFailed(_ code: Int32) {
-        guard let wakeUp, setDescriptor >= 0, !setIsOpen(wakeUp.eventDescriptor) else {
+        let isWatched = wakeUpWatcher.pointee.isStarted
+        guard let wakeUp, setDescriptor >= 0,
+            !libev.setIsOpen(watched: wakeUp.eventDescriptor, isWatched: isWatched)
+        else {
             // The set is still open: if that goes on, the loop does not repeat it at full speed.
             mustRest = true
             return
@@ -262,15 +215,8 @@ final class ModeLoop {
         guard let loop else { return }
         table.forEach { if $0.pointee.isStarted { $0.unregister(from: loop) } }
         for watcher in [wakeUpWatcher, timerWatcher] { watcher.stop(in: nil) }
-        giveUpLoop(closing: false)
-    }
-
-    /// Whether the epoll set is still libev's, as far as the kernel says.
-    private func setIsOpen(_ eventDescriptor: Int32) -> Bool {
-        // Where the set was not to be had to watch it, there is nothing to know it by.
-        wakeUpWatcher.pointee.isStarted
-            ? rondo_epoll_watches(setDescriptor, eventDescriptor) != 0
-            : rondo_epoll_is_open(setDescriptor, eventDescriptor) != 0
+        isWhole = false
+        libev.giveUp(closing: false)
     }
 
     // MARK: The look at the kernel
@@ -295,7 +241,7 @@ final class ModeLoop {
             pollBare(until: sleeps ? end : nil)
         }
         ready.collect()
-        mainQueue.endLook()
+        if mainQueue.way == .byAsking { noteMainQueue(hasWork: MainQueue.hasWork) }
     }
 
     /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
@@ -318,10 +264,9 @@ final class ModeLoop {
     func pollWhatIsWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
-        } else if mainQueueWatcher.pointee.isStarted || mainQueue.way == .byAsking {
-            mainQueue.ask()
         } else {
-            mainQueue.beginLook()
+            let mayHaveWork = mainQueueWatcher.pointee.isStarted || mainQueue.way == .byAsking
+            noteMainQueue(hasWork: mayHaveWork && MainQueue.hasWork)
         }
     }
 
@@ -330,7 +275,7 @@ final class ModeLoop {
         guard watcher.pointee.source != nil else {
             // For the timerfd there is nothing to do: the pass compares the deadlines with the clock.
             if watcher == wakeUpWatcher { wakeUp?.drain() }
-            if watcher == mainQueueWatcher { mainQueue.found() }
+            if watcher == mainQueueWatcher { noteMainQueue(hasWork: true) }
             return
         }
         // A source that waits to be served already is not listed twice.
@@ -465,6 +410,8 @@ final class ModeLoop {
     func oweDrain() { mainQueue.oweDrain() }
 
     func mainQueueWasDrained() { mainQueue.drained() }
+
+    private func noteMainQueue(hasWork: Bool) { mainQueue.note(hasWork: hasWork) }
 
     func watchMainQueue(_ way: MainQueueWatch.Way) {
         mainQueue.way = way

@@ -83,6 +83,23 @@ extension Pass {
         }
     }
 
+    /// Whether notifications wait for this loop to be idle in this mode.
+    private var hasIdleNotifications: Bool {
+        loop.mayHave(.idleNotifications) && notifications.has(.whenIdle)
+    }
+
+    /// Posts the notifications for an idle loop, if it is idle: a look at the kernel has found nothing, and
+    /// nothing else waits in the mode. The caller does not sleep then, but begins a new pass, for which the
+    /// observers may have made work (rule NQ-7).
+    private func postIdleNotifications() {
+        guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else { return }
+        let isIdle = loop.state.withLock { [mode, loop] state in
+            !state.isStopped && !state.hasWork(for: mode)
+                && !loop.intake.holdsBlocks(for: mode, isCommon: state.modes[mode].isCommon)
+        }
+        if isIdle { notifications.post(.whenIdle) }
+    }
+
     // Not inlined: what these make would be made in each look, 120 instructions of the guard's pass.other-mode.
 
     @inline(never)

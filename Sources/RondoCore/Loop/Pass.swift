@@ -49,7 +49,7 @@ struct Pass {
             loop.performAllDeferredWork()
         }
         notify(.exit)
-        if hasNotifications { postNotifications(.asap) }
+        if hasNotifications { notifications.post(.asap) }
         // The loop above ends only with a result.
         let ended = result ?? .finished
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .exit(ended)) }
@@ -76,7 +76,7 @@ struct Pass {
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
         // What was performed may have been all that the mode held: this pass does not sleep.
-        let hasPerformed = loop.mayHave(.orderedPerforms) && performOrdered()
+        let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
         if hasPerformed { outset.hasWork = true }
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
@@ -122,7 +122,7 @@ struct Pass {
             performBlocks()
             facts = askFacts(&outset)
         }
-        if hasNotifications, postNotifications(.asap) { facts = askFacts(&outset) }
+        if hasNotifications, notifications.post(.asap) { facts = askFacts(&outset) }
         if handled && activation.returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
@@ -158,6 +158,11 @@ struct Pass {
             return facts
         }
     }
+
+    var notifications: ModeNotifications { ModeNotifications(loop: loop, mode: mode) }
+
+    /// Whether notifications wait that this mode posts at the end of the pass.
+    var hasNotifications: Bool { loop.mayHave(.notifications) && notifications.has(.asap) }
 
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
 

@@ -1,9 +1,14 @@
-extension Pass {
-    /// Calls the closures for the start of a pass that were made before this one.
+/// The closures for the start of a pass that one mode of a loop calls; see `OrderedPerform`. Loop's thread only.
+struct ModePerforms {
+    let loop: RunLoop
+    /// The index of the mode.
+    let mode: Int
+
+    /// At the start of a pass: calls the closures that were made before it.
     ///
     /// - Returns: Whether there was any.
     @inline(never)
-    func performOrdered() -> Bool {
+    func callDue() -> Bool {
         let pass = loop.owner.passes
         let due = loop.state.withLock { [mode, loop] state in
             let due = state.orderedPerforms.filter {

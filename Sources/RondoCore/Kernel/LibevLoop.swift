@@ -1,0 +1,96 @@
+internal import CRondoEv
+
+/// An `ev_loop` of libev, which is destroyed here alone, and the number of its epoll set.
+///
+/// Loop's thread only.
+final class LibevLoop {
+    /// Nil: the kernel has refused an epoll set so far.
+    private(set) var pointer: OpaquePointer?
+    /// The number of the epoll set, which `OwnDescriptors` contains; -1: there is none.
+    private(set) var setDescriptor: Int32 = -1
+    /// libev has made a new epoll set in this look, or is about to.
+    private(set) var wasRemade = false
+    // `remaking` is called before libev makes a new epoll set; `sleepless` is started then, so that this look
+    // does not sleep. Allocated here, since libev keeps their addresses until they are stopped.
+    private let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
+    private let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
+
+    init() {
+        rondo_ev_fork_init(remaking) { loop, _, _ in epollSetWillBeRemade(loop) }
+        rondo_ev_idle_init(sleepless)
+    }
+
+    deinit {
+        giveUp(closing: true)
+        remaking.deallocate()
+        sleepless.deallocate()
+    }
+
+    /// - Parameter owner: What libev's callbacks find (`ev_userdata`); it outlives the `ev_loop`.
+    /// - Throws: The kernel's refusal.
+    func make(for owner: UnsafeMutableRawPointer) throws(SystemError) -> OpaquePointer {
+        SystemFailure.beginThread()
+        var code: Int32 = 0
+        var made: OpaquePointer?
+        OwnDescriptors.add {
+            errno = 0
+            made = rondo_ev_loop_new()
+            code = errno
+            guard let made else { return nil }
+            setDescriptor = rondo_ev_epoll_descriptor(made)
+            return setDescriptor
+        }
+        guard let made else { throw SystemError("epoll_create1", code: code == 0 ? EMFILE : code) }
+        pointer = made
+        ev_set_userdata(made, owner)
+        ev_fork_start(made, remaking)
+        return made
+    }
+
+    /// - Parameter closing: False if the number of the epoll set may stand for a file of the program by now:
+    ///   it is not closed then, and some memory is lost.
+    func giveUp(closing: Bool) {
+        guard let pointer else { return }
+        ev_fork_stop(pointer, remaking)
+        ev_idle_stop(pointer, sleepless)
+        self.pointer = nil
+        OwnDescriptors.remove(setDescriptor)
+        setDescriptor = -1
+        if closing { ev_loop_destroy(pointer) }
+    }
+
+    /// libev makes a new epoll set: this look does not sleep.
+    func beginRemaking() {
+        guard let pointer else { return }
+        wasRemade = true
+        ev_idle_start(pointer, sleepless)
+    }
+
+    /// The look in which libev has made a new epoll set is over.
+    func endRemaking() {
+        guard wasRemade, let pointer else { return }
+        wasRemade = false
+        ev_idle_stop(pointer, sleepless)
+        let number = rondo_ev_epoll_descriptor(pointer)
+        guard number != setDescriptor else { return }
+        OwnDescriptors.remove(setDescriptor)
+        setDescriptor = number
+        OwnDescriptors.add { number }
+    }
+
+    /// The errno with which the kernel would refuse `descriptor`; nil: it would not. See `OwnDescriptors`.
+    func refusal(of descriptor: Int32) -> Int32? {
+        OwnDescriptors.refusal(of: descriptor, addedTo: setDescriptor)
+    }
+
+    /// Whether the epoll set is still libev's, as far as the kernel says: the program may have closed it by its number.
+    ///
+    /// - Parameter watched: A descriptor that is watched if the set is libev's; it is not certain that it is where `isWatched`
+    ///   is false.
+    func setIsOpen(watched descriptor: Int32, isWatched: Bool) -> Bool {
+        // Where the set was not to be had to watch it, there is nothing to know it by.
+        isWatched
+            ? rondo_epoll_watches(setDescriptor, descriptor) != 0
+            : rondo_epoll_is_open(setDescriptor, descriptor) != 0
+    }
+}
