@@ -145,6 +145,40 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-78 what was stored is in the file when flush calls its handler`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let cache = URLConnection.Cache(
+            memoryCapacity: 1 << 20, diskCapacity: 1 << 20, diskPath: folder.path)
+        let url = try #require(URL(string: "http://localhost/page"))
+        let response = try #require(
+            HTTPURLResponse(
+                url: url, statusCode: 200, httpVersion: "HTTP/1.1",
+                headerFields: ["Cache-Control": "max-age=100"]))
+        let found = Box(false)
+        let log = EventLog()
+        try onLoopThread { loop in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = cache
+            let session = URLSession(configuration: configuration, delegate: nil, runLoop: loop)
+            cache.storeCachedResponse(
+                CachedURLResponse(response: response, data: Data("kept by flush".utf8)),
+                for: URLRequest(url: url))
+            session.flush {
+                log.note("flushed")
+                let files = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+                found.value = files.contains { name in
+                    let bytes = try? Data(contentsOf: folder.appendingPathComponent(name))
+                    return bytes?.range(of: Data("kept by flush".utf8)) != nil
+                }
+            }
+            session.getAllTasks { _ in log.note("listed") }
+            loop.runOut()
+        }
+        #expect(log.entries == ["flushed", "listed"])
+        #expect(found.value)
+    }
+
     @Test func `US-78 reset empties cookies, cache and credentials`() throws {
         let server = try TestServer { peer in
             while true {

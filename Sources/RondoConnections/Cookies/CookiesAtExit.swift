@@ -12,7 +12,8 @@ enum CookiesAtExit {
         stores.withLock { $0.append(store) }
     }
 
-    private static func flush() {
+    /// Has all stores write what waits, and returns when that is done.
+    static func flush() {
         for store in stores.withLock({ $0 }) { store.writeLast() }
     }
 }

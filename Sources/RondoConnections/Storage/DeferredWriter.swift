@@ -80,6 +80,9 @@ final class DeferredWriter: Sendable {
         }
     }
 
+    /// Has all writers of the process write what waits, and returns when that is done.
+    static func flushAll() { AtExit.flush() }
+
     private func wait() {
         let delay = delay()
         var time = timespec(tv_sec: Int(delay), tv_nsec: Int(delay.truncatingRemainder(dividingBy: 1) * 1e9))
@@ -93,7 +96,7 @@ final class DeferredWriter: Sendable {
         write()
     }
 
-    /// Writes what waits when the program calls `exit` or returns from its main function.
+    /// All writers of the process. They write what waits when the program calls `exit` or returns from its main function.
     private enum AtExit {
         private struct Reference {
             weak var writer: DeferredWriter?
@@ -110,15 +113,9 @@ final class DeferredWriter: Sendable {
             }
         }
 
-        private static func flush() {
-            for reference in writers.withLock({ $0 }) {
-                guard let writer = reference.writer,
-                    writer.state.load(ordering: .sequentiallyConsistent) != idle
-                else {
-                    continue
-                }
-                writer.flush()
-            }
+        /// A writer with nothing to write may still be at work, and is waited for.
+        static func flush() {
+            for reference in writers.withLock({ $0 }) { reference.writer?.flush() }
         }
     }
 }

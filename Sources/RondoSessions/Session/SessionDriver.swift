@@ -39,10 +39,17 @@ enum SessionDriver: Sendable {
 
     /// Makes `call` later, on the queue or in a pass of the loop, never before this function returns
     /// (rule US-24). If the loop's thread has ended, `call` is released without having been made.
-    func perform(_ call: @escaping @Sendable () -> Void) {
+    func perform(_ call: @escaping @Sendable () -> Void) { prepare(call)() }
+
+    /// Makes `call` as `perform` does, but only after the returned function has been called, once, on any thread. Until
+    /// the call is made it counts as an input source of the loop's modes, so that the loop's run goes on.
+    func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         switch self {
-        case .queue(let queue): queue.submit(call)
-        case .loop(let modes): LoopCall(call, in: modes).begin()
+        case .queue(let queue): return { queue.submit(call) }
+        case .loop(let modes):
+            let call = LoopCall(call, in: modes)
+            call.join()
+            return { call.wakeUp() }
         }
     }
 }
@@ -60,10 +67,12 @@ private final class LoopCall: RegisteredClient, @unchecked Sendable {
         registration = LoadRegistration(modes)
     }
 
-    func begin() {
-        guard registration.join(as: self, label: nil) else { return leave() }
-        registration.wakeUp(self, deferred: false)
+    func join() {
+        if !registration.join(as: self, label: nil) { leave() }
     }
+
+    /// Has no effect if the loops' threads have ended.
+    func wakeUp() { registration.wakeUp(self, deferred: false) }
 
     private func leave() {
         call = nil

@@ -225,7 +225,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// Passes the tasks that were resumed and have not ended, by their identifiers (rule US-79).
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
-        engine.driver.perform { [self] in completionHandler(table.all) }
+        engine.handlers.call { [self] in completionHandler(table.all) }
     }
 
     /// Passes the same tasks, sorted into data, upload and download tasks.
@@ -235,7 +235,7 @@ open class URLSession: NSObject, @unchecked Sendable {
                 [URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]
             ) -> Void
     ) {
-        engine.driver.perform { [self] in
+        engine.handlers.call { [self] in
             let all = table.all
             completionHandler(
                 all.compactMap { $0 is URLSessionUploadTask ? nil : $0 as? URLSessionDataTask },
@@ -251,10 +251,15 @@ open class URLSession: NSObject, @unchecked Sendable {
         flush(completionHandler: completionHandler)
     }
 
-    /// Has later requests use new connections; connections in use finish (rule US-78). Storages write to disk
-    /// by themselves, a short time after a change.
+    /// Writes cookies, responses, credentials and HSTS hosts of the process to disk, on a thread of its own, and has later
+    /// requests use new connections; connections in use finish (rule US-78).
+    ///
+    /// Storages write by themselves as well, at most a second after a change. Without a thread for it, `flush` leaves them
+    /// to do that.
+    /// - Parameter completionHandler: Called when that is written, where the session's calls are made, after the handlers
+    ///   of lists, `reset` and `flush` that were asked for before (rule US-80).
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         engine.pool.renew()
-        engine.driver.perform(completionHandler)
+        engine.handlers.flush(completionHandler)
     }
 }

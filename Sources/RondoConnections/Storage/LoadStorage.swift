@@ -1,0 +1,16 @@
+package import RondoCore
+
+/// The files in which the loads of this process keep responses, cookies, credentials and HSTS hosts.
+package enum LoadStorage {
+    /// Writes everything that waits to be written, on a thread of its own, which then calls `done`.
+    ///
+    /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and `done` is not
+    ///   called.
+    package static func flush(then done: @escaping @Sendable () -> Void) throws(SystemError) {
+        try SystemThread.start(name: "rondo.flush") {
+            CookiesAtExit.flush()
+            DeferredWriter.flushAll()
+            done()
+        }
+    }
+}

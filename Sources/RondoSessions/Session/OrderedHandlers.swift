@@ -1,0 +1,69 @@
+internal import RondoConnections
+internal import RondoCore
+internal import RondoMutex
+
+/// The handlers of a session's lists, `reset` and `flush`, called in the order in which they were asked for (rule US-80).
+///
+/// The handler of `flush` waits until the storages are on the disk. The handlers behind it wait as well.
+final class OrderedHandlers: Sendable {
+    /// Functions that have a handler called; see `SessionDriver.prepare`.
+    private enum Step: Sendable {
+        case call(@Sendable () -> Void)
+        case flush(@Sendable () -> Void)
+    }
+
+    private struct State {
+        var waiting: [Step] = []
+        /// A thread takes the waiting steps, or a flush is under way.
+        var isBusy = false
+    }
+
+    private let driver: SessionDriver
+    private let state = Mutex(State())
+
+    init(_ driver: SessionDriver) { self.driver = driver }
+
+    /// Has `handler` called after the handlers before it.
+    func call(_ handler: @escaping @Sendable () -> Void) { add(.call(driver.prepare(handler))) }
+
+    /// Writes what the storages of the process have to write, once the handlers before it have been called; then has
+    /// `handler` called.
+    func flush(_ handler: @escaping @Sendable () -> Void) { add(.flush(driver.prepare(handler))) }
+
+    private func add(_ step: Step) {
+        let isFirst = state.withLock { state in
+            state.waiting.append(step)
+            defer { state.isBusy = true }
+            return !state.isBusy
+        }
+        if isFirst { proceed() }
+    }
+
+    private func proceed() {
+        while let step = takeNext() {
+            switch step {
+            case .call(let call): call()
+            case .flush(let call):
+                do throws(SystemError) {
+                    return try LoadStorage.flush { [self] in
+                        call()
+                        proceed()
+                    }
+                } catch {
+                    // Without a thread the storages write in their own time.
+                    call()
+                }
+            }
+        }
+    }
+
+    private func takeNext() -> Step? {
+        state.withLock { state in
+            if state.waiting.isEmpty {
+                state.isBusy = false
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+    }
+}
