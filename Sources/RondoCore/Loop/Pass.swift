@@ -79,13 +79,16 @@ struct Pass {
         let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
         if hasPerformed { outset.hasWork = true }
         var handled = false
+        var mayHaveCalled = false
         if !loop.intake.isEmpty || outset.hasWork {
+            mayHaveCalled = true
             outset.knowsTimers = false
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
         if !loop.owner.deferred.isEmpty, mustPerformDeferredWork {
+            mayHaveCalled = true
             outset.knowsTimers = false
             handled = performDeferredWork(handled: handled)
         }
@@ -94,19 +97,27 @@ struct Pass {
             drainMainQueue()
             drainedMainQueue = true
             handled = true
+            mayHaveCalled = true
         } else {
             let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
                 if notify(.beforeWaiting) { outset.knowsTimers = false }
             }
-            let timersAreDue = timersAreDue(from: outset) ?? look(maySleep: maySleep)
+            let timersAreDue =
+                timersAreDue(from: outset) ?? look(maySleep: maySleep, &mayHaveCalled)
             if maySleep { notify(.afterWaiting) }
             let served = serveWhatIsReady(timersAreDue: timersAreDue)
-            drainedMainQueue = served.mainQueue
-            if served.source || served.mainQueue { handled = true }
+            drainedMainQueue = served?.mainQueue ?? false
+            if let served {
+                mayHaveCalled = true
+                if served.source || served.mainQueue { handled = true }
+            }
         }
-        let result = exitCheck(handled: handled, &outset)
+        // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
+        // the next run, as if it had come a moment later.)
+        let isOver = pollsOnly && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
+        let result = isOver ? .timedOut : exitCheck(handled: handled, &outset)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
