@@ -5,11 +5,14 @@ import Rondo
 
 // W3 and W4.
 
+// Global variables, as in the peer in C.
+private nonisolated(unsafe) var writesLeft = 0
+private nonisolated(unsafe) var eventsLeft = 0
+
 func descriptors(_ count: Int, active: Int, events: Int, _ figure: String = "W3.fds") {
     let loop = RunLoop.current
     let pairs = socketPairs(count)
-    nonisolated(unsafe) var writesLeft = events - active
-    nonisolated(unsafe) var eventsLeft = events
+    (writesLeft, eventsLeft) = (events - active, events)
     for index in 0..<count {
         let next = pairs[(index + 1) % count].write
         let descriptor = pairs[index].read

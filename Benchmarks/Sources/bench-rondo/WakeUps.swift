@@ -5,10 +5,12 @@ import Rondo
 
 // W2.
 
+/// A global variable, as in the peer in C.
+private nonisolated(unsafe) var performed = 0
+
 func perform(_ count: Int) {
     let thread = RunLoopThread(name: "b")
     let loop = thread.start()
-    nonisolated(unsafe) var performed = 0
     let meter = Meter()
     for _ in 0..<count { loop.perform { performed += 1 } }
     thread.stop()

@@ -31,11 +31,10 @@ struct Activation {
         // An outer run may not make its next pass for long, and this run may serve sources that the work
         // signals.
         if !isRepeated { loop.performAllDeferredWork() }
-        guard !owner.isEnding, let mode = indexOfMode() else {
+        guard !owner.isEnding, let (mode, modeLoop) = findMode() else {
             owner.knownNow = nil
             return nil
         }
-        let modeLoop = owner.kernel.modeLoop(mode)
         guard let hasWork = begin(mode, modeLoop) else {
             // The limit has read the clock, and when the next run comes is not known.
             owner.knownNow = nil
@@ -44,22 +43,23 @@ struct Activation {
         let outer = owner.run
         owner.run = RunOnStack(
             servedFurtherOut: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
-        let pass = Pass(activation: self, mode: mode, modeLoop: modeLoop)
+        let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)
         pass.loop.owner.run = outer
-        pass.activation.end(mode, modeLoop)
+        pass.activation.end(mode, pass.modeLoop)
         return result
     }
 
     /// Nearly always the mode that was run last, which is found without hashing its name and without the lock: without this
     /// and `LoopState.lastNamed` the guard's pass.other-mode takes 2,060 instructions instead of 1,509.
-    private func indexOfMode() -> Int? {
-        if let last = owner.lastRun, last.mode == name { return last.index }
+    private func findMode() -> (index: Int, modeLoop: ModeLoop)? {
+        if let last = owner.lastRun, last.name == name { return (last.index, last.modeLoop) }
         guard name != .common, let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
             return nil
         }
-        owner.lastRun = (name, index)
-        return index
+        let modeLoop = owner.kernel.modeLoop(index)
+        owner.lastRun = (name, index, modeLoop)
+        return (index, modeLoop)
     }
 
     /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the

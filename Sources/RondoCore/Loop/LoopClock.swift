@@ -59,11 +59,11 @@ package enum LoopClock {
 
     /// Whole nanoseconds of an interval in seconds, clamped; not-a-number counts as nothing.
     package static func nanoseconds(_ seconds: Double) -> Int64 {
-        let scaled = (seconds * 1e9).rounded()
+        let scaled = seconds * 1e9
         if scaled.isNaN { return 0 }
         if scaled >= 9.2e18 { return .max }
         if scaled <= -9.2e18 { return .min }
-        return Int64(scaled)
+        return Int64(scaled.rounded())
     }
 
     /// The monotonic instant at which the wall clock, if it is not set until then, will show `date`.

@@ -37,8 +37,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
     /// The innermost run.
     var run = RunOnStack()
-    /// The mode that was run last, and its index.
-    var lastRun: (mode: RunLoop.Mode, index: Int)?
+    /// The mode that was run last.
+    var lastRun: (name: RunLoop.Mode, index: Int, modeLoop: ModeLoop)?
     var isDrainingMainQueue = false
     /// How Foundation's run loop of the same thread is served too, if it is; see `FoundationBridge`.
     var bridge: (any FoundationBridge)?

@@ -117,6 +117,7 @@ struct LoopState: ~Copyable {
     /// Counts the time since the last change for the mode that has been running: the innermost, since outer
     /// activations are not served meanwhile.
     mutating func countTime(until now: LoopInstant) {
+        guard now != countedUntil else { return }
         if let running = activations.last {
             modes[running.mode].ranNanoseconds += now.nanoseconds - countedUntil.nanoseconds
         }
@@ -227,8 +228,9 @@ extension LoopState {
     ) -> Outlook {
         var wasWoken = takeRequest(attention)
         let hasLeaves = updatesWatchers && !modes[mode].leaving.isEmpty
-        let changes = updatesWatchers && !hasLeaves ? modes[mode].takeOutdated() : nil
-        let nearest = modes[mode].timers.nearest
+        let changes =
+            updatesWatchers && !hasLeaves && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
+        let nearest = withTimers(of: mode) { $0.nearest }
         let timersAreDue = nearest.map { $0 <= now } ?? false
         // A change that is made from now on is followed by a request, which finds that the loop waits.
         let mayWait =

@@ -84,11 +84,12 @@ struct ModeState {
         if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
     }
 
+    var hasOutdated: Bool { !outdated.isEmpty }
+
     /// Hands the outdated sources to the loop's thread, which makes their watchers match.
     ///
-    /// - Returns: Nil: there are none, or nothing is to be done about them.
+    /// - Returns: Nil: nothing is to be done about them.
     mutating func takeOutdated() -> Changes? {
-        guard !outdated.isEmpty else { return nil }
         let changed = outdated
         outdated = ObjectSet()
         var stop: [RunLoop.Source] = []

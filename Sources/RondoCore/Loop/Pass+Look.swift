@@ -24,11 +24,15 @@ extension Pass {
     /// ready now. A sleep can end without an event (a signal, a stale registration, libev's own limit of a
     /// minute); then it is continued, or observers would see waits that were none.
     ///
+    /// - Parameter mayHaveCalled: Set where the look may have called the program.
     /// - Returns: Whether timers are due.
-    func look(maySleep: Bool) -> Bool {
+    func look(maySleep: Bool, _ mayHaveCalled: inout Bool) -> Bool {
         var wasWoken = false
         while true {
-            if let bridge = loop.owner.bridge { serveIfOverdue(bridge) }
+            if let bridge = loop.owner.bridge {
+                mayHaveCalled = true
+                serveIfOverdue(bridge)
+            }
             if modeLoop.hasInterrupted { watchInterrupted() }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
@@ -51,6 +55,7 @@ extension Pass {
                 modeLoop.watchMainQueue(!drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
             if outlook.hasLeaves {
+                mayHaveCalled = true
                 endLeaves()
                 continue
             }
@@ -63,7 +68,10 @@ extension Pass {
                 // What is ready is found by the next round.
                 if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
                 let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
-                if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications { postIdleNotifications() }
+                if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications {
+                    mayHaveCalled = true
+                    postIdleNotifications()
+                }
                 return timersAreDue
             }
             // `now` may have been read before observers were called.

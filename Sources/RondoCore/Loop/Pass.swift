@@ -1,3 +1,5 @@
+internal import CRondoEv
+
 /// The passes of one activation of a run loop.
 ///
 /// The order of call-outs is that of rule RL-52 and is written here once, from top to bottom:
@@ -79,13 +81,16 @@ struct Pass {
         let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
         if hasPerformed { outset.hasWork = true }
         var handled = false
+        var mayHaveCalled = false
         if !loop.intake.isEmpty || outset.hasWork {
+            mayHaveCalled = true
             outset.knowsTimers = false
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
         if !loop.owner.deferred.isEmpty, mustPerformDeferredWork {
+            mayHaveCalled = true
             outset.knowsTimers = false
             handled = performDeferredWork(handled: handled)
         }
@@ -94,19 +99,27 @@ struct Pass {
             drainMainQueue()
             drainedMainQueue = true
             handled = true
+            mayHaveCalled = true
         } else {
             let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
                 if notify(.beforeWaiting) { outset.knowsTimers = false }
             }
-            let timersAreDue = timersAreDue(from: outset) ?? look(maySleep: maySleep)
+            let timersAreDue =
+                timersAreDue(from: outset) ?? look(maySleep: maySleep, &mayHaveCalled)
             if maySleep { notify(.afterWaiting) }
             let served = serveWhatIsReady(timersAreDue: timersAreDue)
-            drainedMainQueue = served.mainQueue
-            if served.source || served.mainQueue { handled = true }
+            drainedMainQueue = served?.mainQueue ?? false
+            if let served {
+                mayHaveCalled = true
+                if served.source || served.mainQueue { handled = true }
+            }
         }
-        let result = exitCheck(handled: handled, &outset)
+        // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
+        // the next run, as if it had come a moment later.)
+        let isOver = pollsOnly && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
+        let result = isOver ? .timedOut : exitCheck(handled: handled, &outset)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
@@ -189,9 +202,21 @@ struct Pass {
         var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
+        let wereSeveral = blocks.count > 1
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
         swap(&blocks, &loop.owner.spareBlocks)
+        if wereSeveral { leaveQueueToOthers() }
+    }
+
+    /// Waits for less than a microsecond before the loop looks for blocks again.
+    ///
+    /// Where several have come at once, a thread performs one after the other, and a loop that looks at once gets them one
+    /// or two at a time: each look takes the queue out of the cache of that thread's processor. (W2, a million blocks: 24 ns
+    /// a block instead of 106, and 45 ns of CPU instead of 205. Between processors that exchange memory so slowly that libev
+    /// takes 295 ns instead of 76 it makes no difference.)
+    private func leaveQueueToOthers() {
+        for _ in 0..<16 { rondo_pause() }
     }
 
     /// Whether deferred work is to be done now, and waits no longer for the callbacks of descriptors that

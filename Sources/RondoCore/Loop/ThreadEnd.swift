@@ -30,6 +30,7 @@ struct ThreadEnd {
         removeQueued()
         let members = removeMembers()
         let common = removeCommonMembers()
+        loop.owner.lastRun = nil
         loop.owner.kernel.close()
         // There is such work if the thread has ended inside a callback.
         loop.performAllDeferredWork()

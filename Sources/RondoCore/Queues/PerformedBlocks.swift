@@ -34,6 +34,7 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
     }
 
     var isEmpty: Bool { first == end }
+    var count: Int { end - first }
 
     mutating func append(_ block: PerformedBlock) {
         var block = Optional(block)

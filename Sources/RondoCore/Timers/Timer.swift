@@ -3,9 +3,10 @@ internal import RondoMutex
 /// Calls a block once at a date, or again and again on a grid of dates, on the thread of the run loop it was
 /// added to, while that loop runs in a mode it was added in.
 ///
-/// Never early; late only as long as the loop is busy or in another mode, and lateness does not add up
-/// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
-/// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
+/// Never early; late only as long as the loop is busy or in another mode, and by what it takes to end a sleep,
+/// which lasts 50 µs at least. Lateness does not add up (rules TM-1 to TM-6). Times are kept on the monotonic
+/// clock: setting the wall clock moves nothing. Retained by its loop until it is invalidated. The counterpart
+/// of `NSTimer` and `CFRunLoopTimer`.
 ///
 /// The block is `@Sendable`, since a timer can be handed to the loop of another thread. So the compiler refuses a block that
 /// changes a variable (`count += 1`), until the program says what guards it. On the main loop that is the main actor:
