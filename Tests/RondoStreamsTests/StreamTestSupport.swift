@@ -70,11 +70,13 @@ func threadNumber() -> pid_t {
 
 /// Waits until a thread of this process sleeps.
 func waitUntilAsleep(thread: pid_t) throws {
-    try waitFor("a thread to wait") {
-        // Behind the name in brackets stands the state.
-        let line = try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8)
-        return line?.split(separator: ")").last?.hasPrefix(" S") ?? false ? () : nil
-    }
+    try waitFor("a thread to wait") { isAsleep(thread: thread) ? () : nil }
+}
+
+func isAsleep(thread: pid_t) -> Bool {
+    // Behind the name in brackets stands the state.
+    let line = try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8)
+    return line?.split(separator: ")").last?.hasPrefix(" S") ?? false
 }
 
 extension InputStream {
