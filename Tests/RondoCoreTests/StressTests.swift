@@ -101,15 +101,10 @@ import struct Synchronization.Atomic
                 RunLoop.Observer(activities: .exit) { _, _ in }
             )
         }
-        let meeting = SignalCount()
-        /// Both threads arrive here before either goes on.
-        @Sendable func meet(_ round: Int) {
-            meeting.value.wrappingAdd(1, ordering: .acquiringAndReleasing)
-            while meeting.value.load(ordering: .acquiring) < 2 * (round + 1) {}
-        }
+        let meeting = Meeting()
         let adding = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meet(round)
+                meeting.wait(round)
                 loop.add(source, forMode: .common)
                 loop.add(timer, forMode: .common)
                 loop.add(observer, forMode: .common)
@@ -117,7 +112,7 @@ import struct Synchronization.Atomic
         }
         let removing = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meet(round)
+                meeting.wait(round)
                 loop.remove(source, forMode: .common)
                 loop.remove(timer, forMode: .common)
                 loop.remove(observer, forMode: .common)
@@ -137,6 +132,25 @@ import struct Synchronization.Atomic
         }
         thread.stop()
         thread.join()
+    }
+}
+
+/// Two threads arrive before either goes on, again and again.
+private final class Meeting: Sendable {
+    /// About as long as the other thread's part of a round.
+    private static let looksBeforeSleeping = 1_000
+    private let arrivals = Atomic(0)
+
+    /// The thread that is first looks for the other one for a moment, so that both go on at the same time where two processors
+    /// are free. Then it sleeps: where they are not, it would have the other one wait for the end of its time slice in each
+    /// round.
+    func wait(_ round: Int) {
+        arrivals.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        var looks = 0
+        while arrivals.load(ordering: .acquiring) < 2 * (round + 1) {
+            looks += 1
+            if looks > Self.looksBeforeSleeping { _ = poll(nil, 0, 1) }
+        }
     }
 }
 
