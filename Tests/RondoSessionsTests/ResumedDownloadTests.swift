@@ -123,6 +123,8 @@ import Testing
         let date = ["Last-Modified: Tue, 01 Jul 2025 10:00:00 GMT", "Date: Tue, 01 Jul 2025 11:00:00 GMT"]
         let unsound = [
             [], ["ETag: W/\"a\""], ["ETag: \"a\"", "Accept-Ranges: none"], ["ETag: W/\"a\""] + date,
+            // Resume data hold characters of ASCII alone.
+            ["ETag: \"\u{E9}\""], ["ETag: \"a\tb\""],
             ["ETag: W/a"], ["ETag:"], ["ETag: Tue, 01 Jul 2025 10:00:00 GMT"], [date[0]],
             [date[0], "Date: Tue, 01 Jul 2025 10:00:00 GMT"],
         ]
