@@ -1,6 +1,7 @@
 import RondoCore
 import RondoStreams
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// The ways in which a channel can begin: adopted, by an address, through a proxy, secured later, in time.
@@ -175,13 +176,16 @@ import Testing
     @Test func `the limit of time ends with the opening`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
             var configuration = SocketChannel.Configuration(host: "127.0.0.1", port: Int(port))
-            configuration.openingLimit = 0.05
+            configuration.openingLimit = 5
             let talk = Conversation(SocketChannel(configuration))
             talk.open(in: loop)
             try loop.run { talk.channel.isOpen }
             loop.add(Port(), forMode: .default)
-            _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+            clock.advance(by: 6)
+            loop.pass()
             return ["\(talk.channel.isOpen)"]
         }
         #expect(findings == ["true"])
