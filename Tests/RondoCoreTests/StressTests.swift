@@ -104,7 +104,7 @@ import struct Synchronization.Atomic
         let meeting = Meeting()
         let adding = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meeting.wait(round)
+                meeting.wait(round, adds: true)
                 loop.add(source, forMode: .common)
                 loop.add(timer, forMode: .common)
                 loop.add(observer, forMode: .common)
@@ -112,7 +112,7 @@ import struct Synchronization.Atomic
         }
         let removing = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meeting.wait(round)
+                meeting.wait(round, adds: false)
                 loop.remove(source, forMode: .common)
                 loop.remove(timer, forMode: .common)
                 loop.remove(observer, forMode: .common)
@@ -135,21 +135,25 @@ import struct Synchronization.Atomic
     }
 }
 
-/// Two threads arrive before either goes on, again and again.
+/// Two threads begin each round at the same time, as long as both run.
 private final class Meeting: Sendable {
-    /// About as long as the other thread's part of a round.
-    private static let looksBeforeSleeping = 1_000
-    private let arrivals = Atomic(0)
+    /// As long as the other thread's part of a round takes, and much more.
+    private static let mostLooks = 1_000
 
-    /// The thread that is first looks for the other one for a moment, so that both go on at the same time where two processors
-    /// are free. Then it sleeps: where they are not, it would have the other one wait for the end of its time slice in each
-    /// round.
-    func wait(_ round: Int) {
-        arrivals.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        var looks = 0
-        while arrivals.load(ordering: .acquiring) < 2 * (round + 1) {
-            looks += 1
-            if looks > Self.looksBeforeSleeping { _ = poll(nil, 0, 1) }
+    private let adding = Atomic(0)
+    private let removing = Atomic(0)
+
+    /// Waits until the other thread has come to this round as well; but where it does not run at the moment, not until it does,
+    /// which would take a time slice in each round.
+    func wait(_ round: Int, adds: Bool) {
+        if adds {
+            adding.store(round + 1, ordering: .sequentiallyConsistent)
+        } else {
+            removing.store(round + 1, ordering: .sequentiallyConsistent)
+        }
+        for _ in 0..<Self.mostLooks {
+            let other = adds ? removing.load(ordering: .acquiring) : adding.load(ordering: .acquiring)
+            if other > round { return }
         }
     }
 }
