@@ -150,10 +150,14 @@ let package = Package(
                 "RondoTestSupport", "RondoTaskProbe", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
+        // What the programs for the sanitizers have in common.
+        .target(
+            name: "RondoProbeSupport", dependencies: ["RondoCore"], path: "Tests/RondoProbeSupport",
+            swiftSettings: settings),
         // Tasks of a session under stress, for the sanitizers.
         .executableTarget(
             name: "RondoTaskProbe",
-            dependencies: ["RondoMutex", "Rondo", "RondoCore"],
+            dependencies: ["RondoMutex", "Rondo", "RondoCore", "RondoProbeSupport"],
             path: "Tests/RondoTaskProbe",
             swiftSettings: settings),
         .testTarget(
@@ -165,7 +169,7 @@ let package = Package(
         // Sockets, descriptors, ports and streams of handles under stress, for the sanitizers.
         .executableTarget(
             name: "RondoSocketProbe",
-            dependencies: ["RondoMutex", "Rondo", "RondoCore", "RondoStreams"],
+            dependencies: ["RondoMutex", "Rondo", "RondoCore", "RondoStreams", "RondoProbeSupport"],
             path: "Tests/RondoSocketProbe",
             swiftSettings: settings),
         // Programs as they were written for Apple's systems, by Apple's names.

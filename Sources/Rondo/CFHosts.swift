@@ -24,7 +24,7 @@ public func CFHostCreateWithName(_ allocator: CFAllocator?, _ hostname: CFString
 
 /// A host by a `struct sockaddr`.
 public func CFHostCreateWithAddress(_ allocator: CFAllocator?, _ addr: CFData) -> Unmanaged<CFHost> {
-    .passRetained(CFHost(address: Data(referencing: addr)))
+    .passRetained(CFHost(address: Data(copying: addr)))
 }
 
 /// A host that knows what `host` does, and has neither its client nor its schedule.

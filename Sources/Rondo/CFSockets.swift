@@ -155,7 +155,7 @@ public func CFSocketSetSocketFlags(_ s: CFSocket!, _ flags: CFOptionFlags) { s?.
 @discardableResult
 public func CFSocketSetAddress(_ s: CFSocket!, _ address: CFData!) -> CFSocketError {
     guard let s, let address else { return .error }
-    return s.setAddress(Data(referencing: address))
+    return s.setAddress(Data(copying: address))
 }
 
 /// Connects: in the background where `timeout` is negative, and else blocks so many seconds at most, or, of 0, as long as
@@ -165,7 +165,7 @@ public func CFSocketConnectToAddress(
     _ s: CFSocket!, _ address: CFData!, _ timeout: CFTimeInterval
 ) -> CFSocketError {
     guard let s, let address else { return .error }
-    return s.connect(to: Data(referencing: address), timeout: timeout)
+    return s.connect(to: Data(copying: address), timeout: timeout)
 }
 
 /// Sends all of `data` or fails (rule CS-10). `address` is for datagrams; nil: where the socket is connected.
@@ -177,7 +177,7 @@ public func CFSocketSendData(
 ) -> CFSocketError {
     guard let s, let data else { return .error }
     return s.send(
-        Data(referencing: data), to: address.map { Data(referencing: $0) }, timeout: timeout)
+        Data(copying: data), to: address.map { Data(copying: $0) }, timeout: timeout)
 }
 
 public func CFSocketCopyAddress(_ s: CFSocket!) -> CFData! { s?.address.map { NSData(data: $0) } }

@@ -434,7 +434,8 @@ import Testing
             observer.keepingFile(by: object) { jar.storage.setCookie(object) }
         }
         let cookies = try #require(jar.storage.cookies)
-        #expect(cookies.count == 6 && cookies.allSatisfy { $0.portList == nil })
+        try #require(cookies.count == 6)
+        #expect(cookies.allSatisfy { $0.portList == nil })
         #expect(cookies.filter(\.isSessionOnly).count == 3)
         #expect(jar.filed() == nil)
         // A program's own cookie is in the file at once, with all others.

@@ -1,3 +1,4 @@
+import RondoCore
 import RondoTestSupport
 import Testing
 
@@ -25,6 +26,36 @@ import Testing
         try thread.call(keeping: Owner())
         try waitFor("another call") { count.value >= 3 ? () : nil }
         #expect(count.value == 3)
+    }
+
+    @Test func `a call that comes while another one finds no thread is not lost`() throws {
+        let (isTrying, mayFail, worked) = (Latch(), Latch(), Latch())
+        let attempts = Box(0)
+        let thread = StandbyThread("test") { name, body throws(SystemError) in
+            attempts.mutate { $0 += 1 }
+            guard attempts.value == 1 else { return try SystemThread.start(name: name, body) }
+            isTrying.open()
+            try? mayFail.wait()
+            throw SystemError("pthread_create", code: EAGAIN)
+        } work: {
+            worked.open()
+            return nil
+        }
+        let first = LoopThread { _ in (try? thread.call(keeping: Owner())) != nil }
+        try isTrying.wait()
+        let (number, isOver) = (Box<pid_t?>(nil), Latch())
+        let second = LoopThread { _ in
+            number.mutate { $0 = threadNumber() }
+            defer { isOver.open() }
+            return (try? thread.call(keeping: Owner())) != nil
+        }
+        // It waits for what becomes of the first one, or takes that for done.
+        let called = try waitFor("the second call") { number.value }
+        try waitFor("the second call to wait") { isOver.isOpen || isAsleep(thread: called) ? () : nil }
+        mayFail.open()
+        #expect(try !first.value())
+        #expect(try second.value())
+        try worked.wait()
     }
 
     @Test func `it works without a call when the time that it has asked for is over`() throws {

@@ -18,7 +18,9 @@ import Testing
             loop.add(timer, forMode: .work)
             guard embedding.nextDeadline == first else { return -1 }
             let turns = embedding.drive { log.entries.count == 3 }
-            guard dates.dates[0] >= first, embedding.nextDeadline == nil else { return -2 }
+            guard let date = dates.dates.first, date >= first, embedding.nextDeadline == nil else {
+                return -2
+            }
             return embedding.isIdle ? turns : -3
         }
         #expect(log.entries == ["tick", "tick", "tick"])

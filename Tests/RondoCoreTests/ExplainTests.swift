@@ -41,7 +41,7 @@ import Testing
             found.append(item.whyNotDelivering)
             return found
         }
-        #expect(found.map(\.reason) == [.loopNeverRan, .loopNotRunning])
+        try #require(found.map(\.reason) == [.loopNeverRan, .loopNotRunning])
         // A thread without a name of its own has its maker's, on Linux.
         for obstacle in found {
             #expect(obstacle.description.hasPrefix("scheduled in work; its loop"), "\(obstacle)")
@@ -201,6 +201,7 @@ import Testing
             loop.poll(.work)
             descriptor.invalidate()
         }
+        try #require(log.entries.count == 2)
         var lines = log.entries[0].split(separator: "\n").map(String.init)
         // A thread without a name of its own has its maker's, on Linux.
         let first = lines.removeFirst()

@@ -217,20 +217,28 @@ import Testing
     @Test func `RL-36 run(until) goes on after sources until the date, or an empty mode`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
-            let limit = Date(timeIntervalSinceNow: 0.02)
-            let second = RunLoop.Source { log.note("second") }
+            // With no date that could have passed before the run begins: the mode is empty after the second one.
+            let sources = SourceList()
+            let second = RunLoop.Source {
+                log.note("second")
+                for source in sources.sources { source.invalidate() }
+            }
             loop.add(second, forMode: .default)
             let first = loop.addSignalled("first", to: log) { second.signal() }
+            for source in [first, second] { sources.append(source) }
+            loop.run(until: .distantFuture)
+            log.note("empty")
+            let port = Port()
+            loop.add(port, forMode: .default)
+            let limit = Date(timeIntervalSinceNow: 0.02)
             loop.run(until: limit)
             log.note("limit passed \(Date() >= limit)")
-            first.invalidate()
-            second.invalidate()
-            loop.run(until: .distantFuture)
+            port.invalidate()
             loop.addSignalled("third", to: log)
             loop.run(until: .distantPast)
             return log.entries
         }
-        #expect(entries == ["first", "second", "limit passed true", "third"])
+        #expect(entries == ["first", "second", "empty", "limit passed true", "third"])
     }
 
     @Test func `RL-37 run(mode before) returns true after a source, the limit, or a stop`() throws {

@@ -101,15 +101,10 @@ import struct Synchronization.Atomic
                 RunLoop.Observer(activities: .exit) { _, _ in }
             )
         }
-        let meeting = SignalCount()
-        /// Both threads arrive here before either goes on.
-        @Sendable func meet(_ round: Int) {
-            meeting.value.wrappingAdd(1, ordering: .acquiringAndReleasing)
-            while meeting.value.load(ordering: .acquiring) < 2 * (round + 1) {}
-        }
+        let meeting = Meeting()
         let adding = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meet(round)
+                meeting.wait(round, adds: true)
                 loop.add(source, forMode: .common)
                 loop.add(timer, forMode: .common)
                 loop.add(observer, forMode: .common)
@@ -117,7 +112,7 @@ import struct Synchronization.Atomic
         }
         let removing = LoopThread { _ in
             for (round, (source, timer, observer)) in members.enumerated() {
-                meet(round)
+                meeting.wait(round, adds: false)
                 loop.remove(source, forMode: .common)
                 loop.remove(timer, forMode: .common)
                 loop.remove(observer, forMode: .common)
@@ -137,6 +132,29 @@ import struct Synchronization.Atomic
         }
         thread.stop()
         thread.join()
+    }
+}
+
+/// Two threads begin each round at the same time, as long as both run.
+private final class Meeting: Sendable {
+    /// As long as the other thread's part of a round takes, and much more.
+    private static let mostLooks = 1_000
+
+    private let adding = Atomic(0)
+    private let removing = Atomic(0)
+
+    /// Waits until the other thread has come to this round as well; but where it does not run at the moment, not until it does,
+    /// which would take a time slice in each round.
+    func wait(_ round: Int, adds: Bool) {
+        if adds {
+            adding.store(round + 1, ordering: .sequentiallyConsistent)
+        } else {
+            removing.store(round + 1, ordering: .sequentiallyConsistent)
+        }
+        for _ in 0..<Self.mostLooks {
+            let other = adds ? removing.load(ordering: .acquiring) : adding.load(ordering: .acquiring)
+            if other > round { return }
+        }
     }
 }
 

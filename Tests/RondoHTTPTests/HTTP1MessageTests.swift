@@ -50,6 +50,20 @@ import Testing
         return head
     }
 
+    @Test func `what connections share keeps no head that is too large to be remembered`() throws {
+        var shared = HTTP1Connection.LastHeads()
+        weak var large: ResponseHead?
+        do {
+            var connection = HTTP1Connection()
+            let filling = String(repeating: "x", count: ResponseHead.maximumRemembered)
+            let text = "HTTP/1.1 200 OK\r\nA: \(filling)\r\nContent-Length: 0\r\n\r\n"
+            let head = try #require(try heads(text, of: &connection))
+            large = head
+            _ = connection.share(&shared, head)
+        }
+        withExtendedLifetime(shared) { #expect(large == nil) }
+    }
+
     @Test func `connections that have read the same share one copy of it`() throws {
         func text(_ date: String) -> String {
             "HTTP/1.1 200 OK\r\nDate: \(date)\r\nContent-Length: 0\r\n\r\n"

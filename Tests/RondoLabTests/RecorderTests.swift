@@ -41,7 +41,7 @@ import Testing
         let start = try #require(called.firstIndex(of: expected[0]))
         #expect(Array(called[start...].prefix(expected.count)) == expected)
         let activations = found.activations.filter { found.loopName($0.loop) == "nesting" }
-        #expect(activations.map(\.depth) == [1, 2])
+        try #require(activations.map(\.depth) == [1, 2])
         #expect(activations.map(\.result) == [.stopped, .timedOut])
         #expect(activations[0].began <= activations[1].began && activations[1].ended <= activations[0].ended)
     }

@@ -5,7 +5,8 @@ typealias Scenario = @Sendable ([String]) -> Void
 
 let scenarios: [String: Scenario] = [
     "RL-2": { _ in mainLoopIsOne() }, "RL-3": { _ in mainLoopDoesNotRunByItself() },
-    "RL-14": { _ in mainLoopIsNeverEmpty() }, "RL-58": { _ in mainQueueSkipsTheWait() },
+    "RL-14": { _ in mainLoopIsNeverEmpty() }, "RL-45": { _ in stoppedInItsFirstLook() },
+    "RL-58": { _ in mainQueueSkipsTheWait() },
     "RL-59": { _ in mainQueueIsDrainedByTheMainLoopOnly() }, "TH-1": mainThreadWithoutARun,
     "TH-3": scheduledOnTheMainLoop, "UC-61": synchronousOnTheMainThread, "UC-63": asynchronousToTheMainQueue,
     "US-18": sessionOnTheMainQueue, "TM-29": { _ in wallClockIsSet() },
@@ -55,6 +56,40 @@ private func mainLoopIsNeverEmpty() {
         RunLoop.current.run(in: .default, for: 60, returnAfterSourceHandled: false)
     }
     expect(elsewhere == .finished, "elsewhere the queue does not count: \(elsewhere)")
+}
+
+/// In each of its modes the main loop begins to watch the main queue when it first looks: a thread that stops it at that moment
+/// is heard. The stop comes a little later in each round, so that some hit the moment.
+private func stoppedInItsFirstLook() {
+    let loop = RunLoop.main
+    let round = Mutex(0)
+    // Each mode has a descriptor.
+    let rounds = 600
+    Thread.detachNewThread {
+        for number in 1...rounds {
+            spin { round.withLock { $0 } == number }
+            // The loop runs from here on: a stop that came before would not count.
+            spin { loop.currentMode != nil }
+            for _ in 0..<(number % 60) { _ = loop.isWaiting }
+            loop.stop()
+        }
+    }
+    for number in 1...rounds {
+        let mode = RunLoop.Mode("fresh \(number)")
+        loop.addCommonMode(mode)
+        round.withLock { $0 = number }
+        let result = loop.run(in: mode, for: 20, returnAfterSourceHandled: false)
+        expect(result == .stopped, "round \(number): \(result)")
+    }
+}
+
+/// Waits for another thread without a sleep, which would end too late, but not for longer than that has a processor.
+private func spin(until isSo: () -> Bool) {
+    var looks = 0
+    while !isSo() {
+        looks += 1
+        if looks > 10_000 { _ = poll(nil, 0, 1) }
+    }
 }
 
 private func mainQueueSkipsTheWait() {

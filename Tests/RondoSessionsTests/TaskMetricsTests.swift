@@ -57,7 +57,7 @@ import Testing
         #expect(metrics.taskInterval.end <= Date().addingTimeInterval(0.01))
         let transactions = metrics.transactionMetrics
         try #require(transactions.count == 2)
-        #expect(transactions.map { $0.request.url } == [server.url("/old"), server.url("/new")])
+        try #require(transactions.map { $0.request.url } == [server.url("/old"), server.url("/new")])
         #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [307, 200])
         #expect(transactions.map(\.isReusedConnection) == [false, true])
         for transaction in transactions {
@@ -120,7 +120,7 @@ import Testing
             try waitFor("the end") { delegate.log.entries.count == 2 * count ? () : nil }
         }
         let transactions = delegate.metrics.value.compactMap(\.transactionMetrics.first)
-        #expect(transactions.map(\.isReusedConnection) == [false, true])
+        try #require(transactions.map(\.isReusedConnection) == [false, true])
         #expect(transactions.map(\.negotiatedTLSProtocolVersion) == [.TLSv13, .TLSv13])
         #expect(transactions[0].negotiatedTLSCipherSuite != nil)
         #expect(transactions[0].negotiatedTLSCipherSuite == transactions[1].negotiatedTLSCipherSuite)
@@ -151,7 +151,7 @@ import Testing
                 "\($0.resourceFetchType) \(($0.response as? HTTPURLResponse)?.statusCode ?? 0)"
             }
         }
-        #expect(
+        try #require(
             found == [
                 ["networkLoad 200"], ["localCache 200"], ["networkLoad 200"],
                 ["networkLoad 304", "localCache 200"],
@@ -172,7 +172,7 @@ import Testing
         session.dataTask(with: target).cancel()
         try waitFor("the end") { delegate.log.entries.count == 4 ? () : nil }
         #expect(delegate.log.entries == ["metrics", "complete -1004", "metrics", "complete -999"])
-        #expect(delegate.metrics.value.map(\.transactionMetrics.count) == [1, 0])
+        try #require(delegate.metrics.value.map(\.transactionMetrics.count) == [1, 0])
         #expect(delegate.metrics.value[0].transactionMetrics[0].response == nil)
         session.invalidateAndCancel()
     }

@@ -1,8 +1,20 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct TimeoutTests {
+    /// The time of the loop passes where the test says so.
+    private func onHeldLoop<Value: Sendable>(
+        _ body: @escaping @Sendable (RunLoop, ManualClock) -> Value
+    ) throws -> Value {
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            return body(loop, clock)
+        }
+    }
+
     private static func silentServer() throws -> TestServer {
         try TestServer { peer in
             _ = try peer.readRequest()
@@ -44,50 +56,74 @@ import Testing
 
     @Test func `US-68 any progress restarts the request timeout`() throws {
         // Bytes come one by one, together for longer than the timeout.
+        let count = 20
+        let more = DispatchSemaphore(value: 0)
         let server = try TestServer { peer in
             _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
-            for _ in 0..<20 {
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
+            for _ in 0..<count {
+                more.wait()
                 try peer.send("x")
-                _ = poll(nil, 0, 50)
             }
         }
-        let error = try Self.end(of: URLRequest(url: server.url())) { $0.timeoutIntervalForRequest = 0.8 }
-        #expect(error == nil)
+        let (url, notes) = (server.url(), Notes())
+        try onHeldLoop { loop, clock in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 10
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: url).resume()
+            for number in 1...count {
+                more.signal()
+                loop.run { notes.body.count == number || notes.completed > 0 }
+                loop.pass(9, by: clock)
+            }
+            loop.runOut()
+        }
+        #expect(notes.calls == ["response 200", "data", "complete"])
     }
 
     @Test func `US-68 time that waits for a connection does not count`() throws {
-        let go = Latch()
+        let count = 5
+        let more = DispatchSemaphore(value: 0)
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
-                if request.target == "/first" {
-                    try peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-                    while !go.isOpen {
-                        try peer.send("1\r\nx\r\n")
-                        _ = poll(nil, 0, 10)
-                    }
-                    try peer.send("0\r\n\r\n")
-                } else {
+                guard request.target == "/first" else {
                     try peer.respond(body: "done")
+                    continue
+                }
+                try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
+                for _ in 0..<count {
+                    more.wait()
+                    try peer.send("x")
                 }
             }
         }
-        let configuration = URLSessionConfiguration.default
-        configuration.httpMaximumConnectionsPerHost = 1
-        configuration.timeoutIntervalForRequest = 0.4
-        let notes = Notes()
-        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
-        session.dataTask(with: server.url("/first")).resume()
-        try waitFor("the first request") { server.requests.count == 1 ? () : nil }
-        session.dataTask(with: server.url("/second")).resume()
-        // A failure of the second would come meanwhile.
-        _ = poll(nil, 0, 1000)
-        #expect(notes.completed == 0)
-        go.open()
-        try waitFor("the ends") { notes.completed == 2 ? () : nil }
+        let (first, second, notes) = (server.url("/first"), server.url("/second"), Notes())
+        let meanwhile = try onHeldLoop { loop, clock -> [String] in
+            let configuration = URLSessionConfiguration.default
+            configuration.httpMaximumConnectionsPerHost = 1
+            configuration.timeoutIntervalForRequest = 10
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: first).resume()
+            loop.run { notes.calls.count == 1 }
+            session.dataTask(with: second).resume()
+            // The first makes progress, and the second waits for longer than its timeout.
+            for number in 1..<count {
+                more.signal()
+                loop.run { notes.body.count == number || notes.completed > 0 }
+                loop.pass(9, by: clock)
+            }
+            let meanwhile = notes.calls
+            more.signal()
+            loop.run { notes.completed == 2 }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return meanwhile
+        }
+        #expect(meanwhile == ["response 200", "data"])
         #expect(notes.errors.isEmpty)
-        session.invalidateAndCancel()
+        #expect(notes.text == "xxxxxdone")
     }
 
     @Test func `US-69 the resource timeout limits the whole task, however much arrives`() throws {
@@ -127,16 +163,16 @@ import Testing
 
     @Test func `US-69 US-30 suspended time does not count`() throws {
         let server = try echoServer()
-        let calls = try onLoopThread { loop -> [[String]] in
+        let calls = try onHeldLoop { loop, clock -> [[String]] in
             let configuration = URLSessionConfiguration.default
-            configuration.timeoutIntervalForResource = 0.5
-            configuration.timeoutIntervalForRequest = 0.5
+            configuration.timeoutIntervalForResource = 10
+            configuration.timeoutIntervalForRequest = 10
             let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.suspend() } }
             let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
             let task = session.dataTask(with: server.url())
             task.resume()
             loop.run { task.state == .suspended }
-            loop.runInVain(for: 1)
+            loop.pass(100, by: clock)
             let before = notes.calls
             task.resume()
             loop.runOut()
@@ -161,5 +197,13 @@ import Testing
             notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
         kept.value = []
         session.invalidateAndCancel()
+    }
+}
+
+extension RunLoop {
+    /// Has so many seconds pass while the loop runs: others do not count for a request (rule UC-58).
+    fileprivate func pass(_ seconds: TimeInterval, by clock: ManualClock) {
+        perform { clock.advance(by: seconds) }
+        runInVain(for: 0)
     }
 }

@@ -1,5 +1,6 @@
 import Rondo
 import RondoMutex
+import RondoProbeSupport
 
 /// A watched descriptor, and streams of handles, which any thread may close.
 final class DescriptorRound: Round {

@@ -1,5 +1,6 @@
 import Rondo
 import RondoMutex
+import RondoProbeSupport
 
 extension RunLoop.Mode {
     static let work = RunLoop.Mode("work")
@@ -48,15 +49,16 @@ final class Loops: Sendable {
         return (loops[random.number(below: loops.count)], Self.modes[random.number(below: 2)])
     }
 
-    /// Waits until each loop has run in each mode, and has served its events.
+    /// Waits until each loop has run in each mode, and so has the shared background loop, and each has served its events.
     func settle() {
         let done = DispatchGroup()
-        for loop in state.withLock({ $0.loops }) {
-            for mode in Self.modes {
-                done.enter()
-                loop.perform(inModes: [mode]) { done.leave() }
-            }
+        func settle(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+            done.enter()
+            loop.perform(inModes: [mode]) { done.leave() }
         }
+        for loop in state.withLock({ $0.loops }) { for mode in Self.modes { settle(loop, mode) } }
+        settle(.loader, .default)
+        RunLoop.loader.wakeUp()
         done.wait()
     }
 }

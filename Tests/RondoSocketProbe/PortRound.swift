@@ -1,5 +1,6 @@
 import Rondo
 import RondoMutex
+import RondoProbeSupport
 
 /// Ports of this process and socket ports, with messages of all threads.
 final class PortRound: Round {
@@ -68,9 +69,8 @@ final class PortRound: Round {
 
     func finish() -> [String] {
         if isCalm {
-            let limit = Date(timeIntervalSinceNow: 30)
-            while happenings.count < sent.withLock({ $0 }), Date() < limit { usleep(500) }
-            let (came, sent) = (happenings.count, sent.withLock { $0 })
+            let sent = sent.withLock { $0 }
+            let came = happenings.count(awaiting: sent, for: 30)
             if came != sent { happenings.fail("\(sent) messages were sent, and \(came) came") }
         }
         for port in receivers + senders { port.invalidate() }

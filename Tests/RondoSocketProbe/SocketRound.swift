@@ -1,5 +1,6 @@
 import Rondo
 import RondoMutex
+import RondoProbeSupport
 import RondoStreams
 
 private let both = CFSocketCallBackType([.dataCallBack, .writeCallBack]).rawValue

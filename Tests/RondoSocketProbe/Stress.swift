@@ -1,6 +1,7 @@
 import Rondo
 import RondoCore
 import RondoMutex
+import RondoProbeSupport
 
 /// A few objects on which several threads perform random steps, until all are invalidated.
 protocol Round: AnyObject, Sendable {
@@ -64,7 +65,6 @@ struct Stress {
         // The first rounds make the objects that live as long as the process.
         var failures: [String] = []
         for number in 0..<Self.kinds.count { failures += round(number, loops, &random) }
-        usleep(100_000)
         let before = Possessions.now
         let began = Date()
         for number in 0..<rounds {
@@ -72,7 +72,7 @@ struct Stress {
             if failures.count > 20 { break }
         }
         let seconds = Date().timeIntervalSince(began)
-        if !settled({ $0.isNoMore(than: before) }) {
+        if !settled(loops, { $0.isNoMore(than: before) }) {
             failures.append("before \(before), after \(Possessions.now)\n\(LoopReport.ofAllLoops)")
         }
         summary =
@@ -81,12 +81,12 @@ struct Stress {
         return failures
     }
 
-    private func settled(_ condition: (Possessions) -> Bool) -> Bool {
+    private func settled(_ loops: Loops, _ condition: (Possessions) -> Bool) -> Bool {
         let limit = Date(timeIntervalSinceNow: 60)
         while Date() < limit {
             if condition(.now) { return true }
-            // There is no event for the end of a descriptor.
-            usleep(2000)
+            // A loop releases its objects when it looks.
+            loops.settle()
         }
         return false
     }
@@ -99,17 +99,12 @@ struct Stress {
         } catch {
             return ["round \(number): \(kind) cannot begin: \(error)"]
         }
-        let group = DispatchGroup()
-        for thread in 0..<threads {
-            group.enter()
-            let own = Random(seed: random.next())
-            Thread.detachNewThread {
-                var own = own
-                for step in 0..<Self.stepsOfAThread { round.step(&own, thread: thread, number: step) }
-                group.leave()
-            }
+        let seeds = (0..<threads).map { _ in random.next() }
+        let areOver = JoinedThreads.run(threads, within: 60) { thread in
+            var own = Random(seed: seeds[thread])
+            for step in 0..<Self.stepsOfAThread { round.step(&own, thread: thread, number: step) }
         }
-        if group.wait(timeout: .now() + 60) != .success { return ["round \(number): \(kind) hangs"] }
+        guard areOver else { return ["round \(number): \(kind) hangs"] }
         let failures = round.finish()
         loops.settle()
         return failures.map { "round \(number), \(kind): \($0)" }
@@ -123,9 +118,12 @@ final class Happenings: Sendable {
         var seen: Set<String> = []
         var count = 0
         var failures: [String] = []
+        /// How many are waited for.
+        var awaited: Int?
     }
 
     private let state: Mutex<State>
+    private let haveCome = DispatchSemaphore(value: 0)
 
     init(_ random: inout Random) { state = Mutex(State(random: Random(seed: random.next()))) }
 
@@ -135,14 +133,27 @@ final class Happenings: Sendable {
     func once(_ word: String) {
         state.withLock { state in
             state.count += 1
+            if state.count == state.awaited { haveCome.signal() }
             if !state.seen.insert(word).inserted { state.failures.append("\(word) came twice") }
         }
     }
 
     func fail(_ sentence: String) { state.withLock { $0.failures.append(sentence) } }
 
+    /// Waits until so many were noted, or for so many seconds.
+    ///
+    /// - Returns: How many there are.
+    func count(awaiting count: Int, for seconds: Double) -> Int {
+        let isThere = state.withLock { state in
+            state.awaited = count
+            return state.count >= count
+        }
+        if !isThere { _ = haveCome.wait(timeout: .now() + seconds) }
+        return self.count
+    }
+
     var failures: [String] { state.withLock { $0.failures } }
-    var count: Int { state.withLock { $0.count } }
+    private var count: Int { state.withLock { $0.count } }
 
     /// Sometimes runs the thread's loop inside a callback.
     func runNested() {

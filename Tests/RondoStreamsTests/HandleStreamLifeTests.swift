@@ -162,6 +162,29 @@ import Testing
         #expect(passes.first.flatMap(Int.init).map { $0 < 10 } == true, "\(passes)")
     }
 
+    /// One after the other, so that the room in which a piece is read is there once.
+    @Test func `FH-15 FH-12 what was read ahead of a short file takes no more than its bytes`() throws {
+        let count = 200
+        let grown = try onStreamThread { loop in
+            let handle = try openFile(Array("short".utf8))
+            func opened() throws -> InputStream {
+                try handle.seek(toOffset: 0)
+                let (stream, notes) = openStream(handle, in: loop)
+                try loop.run { notes.events.contains("bytes") }
+                return stream
+            }
+            var streams = [try opened()]
+            let before = try memoryInUse()
+            for _ in 0..<count { streams.append(try opened()) }
+            let after = try memoryInUse()
+            for stream in streams { stream.close() }
+            return ["\(after - before)"]
+        }
+        // A quarter of what pieces of full length would take.
+        let bytes = try #require(grown.first.flatMap { Int($0) }, "\(grown)")
+        #expect(bytes < count * (1 << 18) / 4)
+    }
+
     @Test func `FH-15 ST-21 on a dispatch queue`() async throws {
         let (handle, peer) = try HandleKind.pipe.make()
         let reader = QueueReader(handle)

@@ -45,20 +45,14 @@ import Testing
                 loop.poll(.default)
                 // In the kernel's queue.
                 precondition(remote.send("x"))
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                var usual = limit
-                // As many as are open now.
-                let next = dup(0)
-                close(next)
-                limit.rlim_cur = rlim_t(next)
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                let passes = EventLog()
-                passes.observe(.beforeTimers, of: loop, in: .default)
-                // For several pauses.
-                _ = loop.run(in: .default, for: 0.35, returnAfterSourceHandled: false)
-                precondition(inbox.texts.isEmpty && passes.entries.count < 30, "\(passes.entries.count)")
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &usual)
+                withNoDescriptorLeft {
+                    let passes = EventLog()
+                    passes.observe(.beforeTimers, of: loop, in: .default)
+                    // For several pauses.
+                    _ = loop.run(in: .default, for: 0.35, returnAfterSourceHandled: false)
+                    precondition(
+                        inbox.texts.isEmpty && passes.entries.count < 30, "\(passes.entries.count)")
+                }
                 while inbox.texts.isEmpty, loop.run(untilSource: .default) == .handledSource {}
                 precondition(inbox.texts == ["x"])
                 local.invalidate()

@@ -1,8 +1,8 @@
-import RondoCore
 import RondoMutex
 import RondoTestSupport
 import Testing
 
+@testable import RondoCore
 @testable import RondoStreams
 
 /// Ports of several processes, and of one, over sockets.
@@ -397,6 +397,35 @@ import Testing
     }
 
     // MARK: What it says of itself
+
+    /// One thread adds the port, and before it notes that another one removes it; or the other way round.
+    @Test func `PM-1 RL-16 whichever thread notes its change last, the sockets are in the modes of the port`()
+        throws
+    {
+        let port = try #require(SocketPort(tcpPort: 0))
+        defer { port.invalidate() }
+        let inbox = PortInbox(port)
+        let (remote, backing) = (try port.remote, try #require(port.backing))
+        try onLoopThread { loop in
+            loop.add(port, forMode: .default)
+            loop.remove(port, forMode: .default)
+            backing.entered(loop, .default)
+            // With a socket in it the mode would not be empty.
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: true) == .finished)
+            loop.add(port, forMode: .default)
+            backing.left(loop, .default)
+            #expect(remote.send("heard", before: .distantFuture))
+            while inbox.texts.isEmpty, loop.run(untilSource: .default) == .handledSource {}
+            // And a connection, which is there by now.
+            backing.left(loop, .default)
+            #expect(remote.send("again", before: .distantFuture))
+            while inbox.count < 2, loop.run(untilSource: .default) == .handledSource {}
+            loop.remove(port, forMode: .default)
+            backing.entered(loop, .default)
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: true) == .finished)
+        }
+        #expect(inbox.texts == ["heard", "again"])
+    }
 
     @Test func `PM-1 a socket port says where it listens, and why nothing comes`() throws {
         try onLoopThread { loop in

@@ -59,7 +59,8 @@ extension StreamContractTests {
             queue.sync { stream.close() }
             withExtendedLifetime(keep) {}
             return [
-                "\(isTaken)", events.first!, events.last!, "\(events.count { $0 == "open" })",
+                "\(isTaken)", events.first ?? "none", events.last ?? "none",
+                "\(events.count { $0 == "open" })",
                 "\(bytes == pattern(300))", "\(isElsewhere)",
             ]
         }

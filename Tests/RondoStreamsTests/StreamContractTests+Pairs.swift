@@ -66,9 +66,9 @@ extension StreamContractTests {
             client.close()
             withExtendedLifetime(keep) {}
             return [
-                "\(client.received == content)", client.inputNotes.events.first!,
-                client.inputNotes.events.last!, "\(client.inputNotes.count(of: "end"))",
-                client.outputNotes.events.first!, client.outputNotes.events.last!,
+                "\(client.received == content)", client.inputNotes.events.first ?? "none",
+                client.inputNotes.events.last ?? "none", "\(client.inputNotes.count(of: "end"))",
+                client.outputNotes.events.first ?? "none", client.outputNotes.events.last ?? "none",
             ]
         }
         #expect(findings == ["true", "open", "end", "1", "open", "space"])
@@ -112,7 +112,7 @@ extension StreamContractTests {
             loop.pass()
             let error = input.streamError as NSError?
             let found = [
-                client.inputNotes.events.last!, client.outputNotes.events.last!,
+                client.inputNotes.events.last ?? "none", client.outputNotes.events.last ?? "none",
                 "\(client.inputNotes.count(of: "error")) \(client.inputNotes.count(of: "end"))",
                 "\(error?.code == Int(ECONNRESET))", "\(input.bytes().0)",
                 "\(output.write([1], maxLength: 1))",

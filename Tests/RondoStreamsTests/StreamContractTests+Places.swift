@@ -56,7 +56,8 @@ extension StreamContractTests {
         func found(_ content: [UInt8]) -> Findings {
             state.withLock { state in
                 [
-                    state.events.first!, state.events.last!, "\(state.events.count { $0 == "open" })",
+                    state.events.first ?? "none", state.events.last ?? "none",
+                    "\(state.events.count { $0 == "open" })",
                     "\(state.bytes == content)",
                 ]
             }

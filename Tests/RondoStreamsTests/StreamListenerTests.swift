@@ -226,22 +226,14 @@ import Testing
                 loop.pass()
                 let before = accepted
                 let waiting = try PlainSocket.connected(to: listener.port)
-                // As many as are open now.
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                let usual = limit
-                let next = dup(0)
-                close(next)
-                limit.rlim_cur = rlim_t(next)
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                try loop.run { listener.isPaused }
-                // Nothing turns while it waits: the passes of a quarter of a second are few.
                 let passes = EventLog()
-                passes.observe(.beforeTimers, of: loop, in: .default)
-                _ = loop.run(in: .default, for: 0.25, returnAfterSourceHandled: false)
-                let whilePaused = accepted
-                limit = usual
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                let whilePaused = try withNoDescriptorLeft {
+                    try loop.run { listener.isPaused }
+                    // Nothing turns while it waits: the passes of a quarter of a second are few.
+                    passes.observe(.beforeTimers, of: loop, in: .default)
+                    _ = loop.run(in: .default, for: 0.25, returnAfterSourceHandled: false)
+                    return accepted
+                }
                 try loop.run { accepted == before + 1 }
                 for peer in peers + [waiting] { close(peer) }
                 return [
@@ -378,15 +370,22 @@ import Testing
         #expect(findings == ["true", "[]"])
     }
 
+    /// A listener that bears three unfinished handshakes, and peers that do not finish theirs.
+    private static func crowded(by count: Int, _ loop: RunLoop) throws -> (
+        listener: StreamListener, opener: Opener, peers: [Int32]
+    ) {
+        var configuration = StreamListener.Configuration()
+        configuration.tls = try TLSServerTests.settings()
+        configuration.maximumUnfinishedHandshakes = 3
+        let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
+        let opener = Opener(listener, loop)
+        return (listener, opener, try (0..<count).map { _ in try PlainSocket.connected(to: listener.port) })
+    }
+
     @Test func `of more unfinished handshakes than the limit the oldest are given up`() throws {
         #expect(StreamListener.Configuration().maximumUnfinishedHandshakes == 1_024)
         let findings = try onStreamThread { loop in
-            var configuration = StreamListener.Configuration()
-            configuration.tls = try TLSServerTests.settings()
-            configuration.maximumUnfinishedHandshakes = 3
-            let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
-            let opener = Opener(listener, loop)
-            let peers = try (0..<5).map { _ in try PlainSocket.connected(to: listener.port) }
+            let (listener, opener, peers) = try Self.crowded(by: 5, loop)
             defer { for peer in peers { close(peer) } }
             try loop.run { opener.codes.count == 2 }
             let first = opener.codes == [0: Int(ECONNABORTED), 1: Int(ECONNABORTED)]
@@ -414,13 +413,11 @@ import Testing
     @Test func `in a run that returns after a source a crowd of handshakes is held to the limit too`() throws
     {
         let findings = try onStreamThread { loop in
-            var configuration = StreamListener.Configuration()
-            configuration.tls = try TLSServerTests.settings()
-            configuration.maximumUnfinishedHandshakes = 3
-            let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
-            let opener = Opener(listener, loop)
-            let peers = try (0..<60).map { _ in try PlainSocket.connected(to: listener.port) }
-            defer { for peer in peers { close(peer) } }
+            let (listener, opener, peers) = try Self.crowded(by: 60, loop)
+            defer {
+                for peer in peers { close(peer) }
+                withExtendedLifetime(listener) {}
+            }
             // A handshake that has begun has a source; a connection that waits to be opened has none.
             let sources = { LiveObject.census?[.source] ?? 0 }
             let before = sources()

@@ -62,21 +62,6 @@ extension RunLoop {
     }
 }
 
-/// The kernel's number of the thread that calls this.
-func threadNumber() -> pid_t {
-    let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
-    return link?.split(separator: "/").last.flatMap { pid_t($0) } ?? 0
-}
-
-/// Waits until a thread of this process sleeps.
-func waitUntilAsleep(thread: pid_t) throws {
-    try waitFor("a thread to wait") {
-        // Behind the name in brackets stands the state.
-        let line = try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8)
-        return line?.split(separator: ")").last?.hasPrefix(" S") ?? false ? () : nil
-    }
-}
-
 extension InputStream {
     /// Reads once.
     func bytes(_ capacity: Int = 65_536) -> (Int, [UInt8]) {

@@ -123,7 +123,7 @@ import Testing
             trust?.accept()
             loop.add(Port(), forMode: .default)
             loop.pass()
-            return ["\(talk.words.last!)", "\(talk.channel.isOpen)"]
+            return [talk.words.last ?? "none", "\(talk.channel.isOpen)"]
         }
         #expect(findings == ["connected", "false"])
     }

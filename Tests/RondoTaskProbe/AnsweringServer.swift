@@ -1,11 +1,11 @@
 import Rondo
-import Synchronization
 
 /// A server that answers each request with a body of 20,000 bytes, with a thread for each connection.
 final class AnsweringServer: Sendable {
     let port: UInt16
     private let listener: Int32
-    private let running = Atomic(0)
+    /// The threads that serve a connection.
+    private let serving = DispatchGroup()
 
     init() {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -25,18 +25,22 @@ final class AnsweringServer: Sendable {
         Thread.detachNewThread { [self] in acceptAll() }
     }
 
-    /// The number of threads that serve a connection.
-    var connections: Int { running.load(ordering: .sequentiallyConsistent) }
+    /// Waits until no connection is served.
+    ///
+    /// - Returns: False: some are at that time.
+    func waitForConnections(until limit: Date) -> Bool {
+        serving.wait(timeout: .now() + limit.timeIntervalSinceNow) == .success
+    }
 
     private func acceptAll() {
         while true {
             let peer = accept(listener, nil, nil)
             guard peer >= 0 else { continue }
-            running.add(1, ordering: .sequentiallyConsistent)
+            serving.enter()
             Thread.detachNewThread { [self] in
                 Self.serve(peer)
                 close(peer)
-                running.subtract(1, ordering: .sequentiallyConsistent)
+                serving.leave()
             }
         }
     }

@@ -1,5 +1,6 @@
 import Rondo
 import RondoCore
+import RondoProbeSupport
 import Synchronization
 
 /// The stress test of rule US-88: each task completes exactly once, and nothing is left of any of them.
@@ -8,6 +9,8 @@ struct Stress {
     let threads: Int
     let seed: UInt64
     private(set) var summary = ""
+    /// Microseconds between two looks at the threads that are left.
+    private static let pause: useconds_t = 2_000
 
     init(count: Int, threads: Int, seed: UInt64) {
         self.count = count
@@ -68,10 +71,11 @@ struct Stress {
     private func settled(_ server: AnsweringServer, until condition: (Possessions) -> Bool) -> Possessions? {
         let limit = Date(timeIntervalSinceNow: 60)
         while Date() < limit {
+            guard server.waitForConnections(until: limit) else { return nil }
             let now = Possessions.now
-            if server.connections == 0, condition(now) { return now }
-            // There is no event for the end of a thread or a descriptor.
-            usleep(2000)
+            if condition(now) { return now }
+            // There is no event for the end of another object's thread before Linux 6.9.
+            usleep(Self.pause)
         }
         return nil
     }
@@ -85,16 +89,13 @@ struct Stress {
         let tasks = (0..<count).compactMap { number in
             URL(string: "http://127.0.0.1:\(server.port)/\(number)").map { session.dataTask(with: $0) }
         }
-        let group = DispatchGroup()
-        for number in 0..<threads {
-            group.enter()
-            let random = Random(seed: seed &* 1_000_003 &+ UInt64(number))
-            Thread.detachNewThread {
-                shake(tasks, random)
-                group.leave()
-            }
+        let areOver = JoinedThreads.run(threads, within: 300) { [seed] number in
+            shake(tasks, Random(seed: seed &* 1_000_003 &+ UInt64(number)))
         }
-        group.wait()
+        guard areOver else {
+            counting.note(hanging: tasks)
+            return counting
+        }
         // No task has more suspensions than this.
         for _ in 0..<(threads * 6) { for task in tasks { task.resume() } }
         session.finishTasksAndInvalidate()
@@ -118,21 +119,6 @@ struct Stress {
             default: task.cancel()
             }
         }
-    }
-}
-
-/// Random numbers that are the same in each run (splitmix64).
-private struct Random: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 

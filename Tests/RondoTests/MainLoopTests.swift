@@ -29,6 +29,12 @@ import Testing
 
     @Test func `RL-14 the main loop is never empty in a common mode`() throws { try Self.play("RL-14") }
 
+    @Test func `RL-45 a stop from another thread is heard while the main loop begins to watch its queue`()
+        throws
+    {
+        try Self.play("RL-45")
+    }
+
     @Test func `RL-58 from the second pass on the main queue skips the wait`() throws {
         try Self.play("RL-58")
     }

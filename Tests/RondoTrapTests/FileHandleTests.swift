@@ -499,19 +499,10 @@ import Testing
                     precondition(RunLoop.current === loop, "called on a queue")
                     log.note(String(decoding: handle.availableData, as: UTF8.self))
                 }
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                var usual = limit
-                // As many as are open now.
-                let next = dup(0)
-                close(next)
-                limit.rlim_cur = rlim_t(next)
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                do {
-                    try handle.schedule(in: loop, forMode: .work)
-                    preconditionFailure("there was a descriptor")
-                } catch {}
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &usual)
+                let isScheduled = withNoDescriptorLeft {
+                    (try? handle.schedule(in: loop, forMode: .work)) != nil
+                }
+                precondition(!isScheduled, "there was a descriptor")
                 precondition(loop.run(in: .work, for: 0, returnAfterSourceHandled: false) == .finished)
                 precondition(handle.readabilityHandler != nil, "the handler is lost")
                 try? handle.schedule(in: loop, forMode: .work)

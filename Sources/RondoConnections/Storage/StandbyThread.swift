@@ -15,7 +15,11 @@ final class StandbyThread: Sendable {
         case called
     }
 
+    /// As `SystemThread.start`.
+    typealias Start = @Sendable (String, @escaping @Sendable () -> Void) throws(SystemError) -> Void
+
     private let name: String
+    private let start: Start
     private let work: @Sendable () -> Double?
     private let phase = Mutex(Phase.none)
     private let wakeUp = DispatchSemaphore(value: 0)
@@ -25,10 +29,18 @@ final class StandbyThread: Sendable {
 
     /// - Parameters:
     ///   - name: That of the thread.
+    ///   - start: Makes it.
     ///   - work: Called by the thread after each call of `call(keeping:)`, once for all that were made meanwhile. It returns
     ///     the seconds after which it is to be called anyway; nil: it need not be.
-    init(_ name: String, work: @escaping @Sendable () -> Double?) {
+    init(
+        _ name: String,
+        start: @escaping Start = { name, body throws(SystemError) in
+            try SystemThread.start(name: name, body)
+        },
+        work: @escaping @Sendable () -> Double?
+    ) {
         self.name = name
+        self.start = start
         self.work = work
     }
 
@@ -40,9 +52,7 @@ final class StandbyThread: Sendable {
         let mustWake = try phase.withLock { phase throws(SystemError) -> Bool in
             if phase == .none {
                 // Under the lock: a call that came before the failure was known would be lost.
-                try SystemThread.start(name: name) { [self] in
-                    withExtendedLifetime(owner) { serve() }
-                }
+                try start(name) { [self] in withExtendedLifetime(owner) { serve() } }
                 phase = .working
                 return false
             }

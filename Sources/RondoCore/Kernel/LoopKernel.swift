@@ -52,6 +52,8 @@ final class LoopKernel {
         }
     }
 
+    var wasAskedForAttention: Bool { attention.wasAsked }
+
     private func intactWakeUp() throws(SystemError) -> WakeUp {
         if let wakeUp, wakeUp.isIntact { return wakeUp }
         let made = try WakeUp()

@@ -15,7 +15,8 @@ extension ModeLoop {
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
             askForWhatIsLacking()
-            if isWhole { return }
+            // As in `Sleep`, that look may have read the eventfd.
+            if isWhole || end != nil && wasAskedForAttention { return }
         }
         var list = PollList()
         if let wakeUp {

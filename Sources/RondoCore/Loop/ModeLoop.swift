@@ -256,6 +256,9 @@ final class ModeLoop {
     /// Asks for the objects that the mode lacks, and looks at its descriptors if it gets them.
     func askForWhatIsLacking() { kernel.equip(self) }
 
+    /// For `pollBare`: whether another thread has asked for attention since the loop has begun to wait.
+    var wasAskedForAttention: Bool { kernel.wasAskedForAttention }
+
     /// For `pollBare`.
     func lookAtOnce() { _ = look(sleeps: false) }
 

@@ -48,6 +48,9 @@ enum Sleep {
     private static func sleep(
         _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant
     ) {
+        // A look that was made since the loop has said that it waits, as when it begins to watch the main queue, may have read
+        // the eventfd of a thread that has asked for attention since.
+        guard loop.attention.isWaiting else { return }
         let owner = loop.owner
         if let bridge = owner.bridge, bridge.sleep(modeLoop, until: end) { return }
         guard let source = owner.timeSource else {

@@ -166,6 +166,11 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 
     var source: RunLoop.Source? { state.withLock { $0.source } }
 
+    /// The modes that hold the port.
+    package var places: [(loop: RunLoop, mode: RunLoop.Mode)] { source?.places ?? [] }
+
+    package func isIn(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool { source?.isIn(loop, mode) ?? false }
+
     private func makeSource() -> RunLoop.Source {
         let kind = PortKind(
             describe: { [weak self] in self?.summary }, explain: { [weak self] in self?.obstacle })

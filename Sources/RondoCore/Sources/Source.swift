@@ -94,6 +94,10 @@ extension RunLoop {
             state.withLock { $0.places.all.map { (loop: $0.loop, mode: $0.mode) } }
         }
 
+        package func isIn(_ loop: RunLoop, _ mode: Mode) -> Bool {
+            state.withLock { $0.places.contains(Membership(loop: loop, mode: mode)) }
+        }
+
         /// Whether the source waits to be served for a signal.
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 

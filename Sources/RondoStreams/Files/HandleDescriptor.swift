@@ -26,6 +26,8 @@ final class HandleDescriptor: Sendable {
         case end
         /// The value of `errno`.
         case failed(Int32)
+
+        var hasBytes: Bool { if case .bytes = self { true } else { false } }
     }
 
     let number: Int32

@@ -137,16 +137,14 @@ final class HandleInput: StreamBackend, Sendable {
         guard let descriptor else { return }
         guard core.state.wantsToBeReady || isWaitedFor else {
             // Dropped only now, when it was in vain: most clients have read before the next pass.
-            source.interest = []
-            // A client on another thread that began to wait meanwhile has found the source watched.
-            let isWaitedForNow = state.withLock { !$0.waiters.isEmpty }
-            if core.state.wantsToBeReady || isWaitedForNow { source.interest = .read }
-            return
+            return source.stopWatching(.read) {
+                core.state.wantsToBeReady || state.withLock { !$0.waiters.isEmpty }
+            }
         }
-        switch descriptor.look() {
-        case .bytes: core.update { $0.setReady(true) }
-        // Another reader was first.
-        case .nothing: break
+        let found = core.noteReady(descriptor.look) { $0.hasBytes }
+        switch found {
+        // Noted; or another reader was first.
+        case .bytes, .nothing: break
         case .end: end()
         case .failed(let code): fail(code)
         }
@@ -174,12 +172,15 @@ final class HandleInput: StreamBackend, Sendable {
     private func readPiece(of file: HandleDescriptor) {
         do throws(SystemError) {
             let piece = try FileAhead.read(file)
-            let (isOpen, waiters) = state.withLock { state in
-                if state.handle != nil { state.file.endReading(piece) }
-                return (state.handle != nil, state.waiters)
+            // In one step, as in `waitForMore`.
+            let waiters = core.update { stream in
+                state.withLock { state -> [RunLoop.Source] in
+                    guard state.handle != nil else { return [] }
+                    state.file.endReading(piece)
+                    stream.setReady(true)
+                    return state.waiters
+                }
             }
-            guard isOpen else { return }
-            core.update { $0.setReady(true) }
             for waiter in waiters { waiter.signalAndWakeUp() }
         } catch {
             fail(error.code)
@@ -219,14 +220,16 @@ final class HandleInput: StreamBackend, Sendable {
 
     /// The stream waits to be told of its event again.
     private func waitForMore() {
-        let (source, isReady) = state.withLock { ($0.source, $0.file.isReady) }
-        core.update { $0.used(isReady: isReady) }
+        // In one step: the thread that reads ahead may have the next piece at this moment.
+        let (source, isReady) = core.update { stream in
+            let (source, isReady) = state.withLock { ($0.source, $0.file.isReady) }
+            stream.used(isReady: isReady)
+            return (source, isReady)
+        }
         if let source {
             if source.interest != .read { source.interest = .read }
         } else if !isReady {
             readAhead()
-            // The piece may have come before the stream was set to wait for it.
-            if state.withLock({ $0.file.isReady }) { core.update { $0.setReady(true) } }
         }
     }
 

@@ -56,7 +56,6 @@ final class PortReceiver: PortBacking {
     private let endpoint: PortEndpoint
     private let limits: PortLimits
     private let translator: PortTranslator
-    private let schedule = PortSchedule()
     private let state = Mutex(State())
 
     /// - Parameter signature: That of the port; the address is the socket's own if it has one.
@@ -97,16 +96,18 @@ final class PortReceiver: PortBacking {
     /// Kept while one works for it: the last reference to it must not go while the lock is held.
     private var port: Port? { state.withLock { $0.port } }
 
+    private var schedule: PortSchedule { PortSchedule { [weak self] in self?.port } }
+
     // MARK: What happens to the port
 
     func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        schedule.add(loop, mode) { state.withLock { $0.sources } }
+        schedule.settle(state.withLock { $0.sources }, in: loop, mode)
         // The timer that ends a pause may be in modes that run no more.
         endPause()
     }
 
     func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        schedule.remove(loop, mode) { state.withLock { $0.sources } }
+        schedule.settle(state.withLock { $0.sources }, in: loop, mode)
     }
 
     func close() {

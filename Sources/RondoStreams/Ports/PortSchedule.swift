@@ -1,54 +1,45 @@
 internal import RondoCore
-internal import RondoMutex
 
-/// The modes that hold a socket port, and by that its descriptor sources.
+/// Keeps the descriptor sources of a socket port in the modes that hold the port, and in no others.
 ///
-/// A source enters or leaves a mode with no lock held, since an instrument of the program may be told of it. So each
-/// step looks again at what it was to bring about, and does it over if another thread has decided otherwise meanwhile.
-final class PortSchedule: Sendable {
-    private struct Place: Equatable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-    }
+/// Which these are the port alone knows: its notes of them come with no lock held, and so in any order, where one thread adds
+/// the port and another one removes it. A source enters or leaves a mode with no lock held as well, since an instrument of the
+/// program may be told of it. So each step asks the port, and asks again afterwards; it is done over if another thread has
+/// decided otherwise meanwhile.
+struct PortSchedule: Sendable {
+    /// Nil: there is none any more.
+    let port: @Sendable () -> Port?
 
-    private let places = Mutex<[Place]>([])
-
-    /// The port has entered a mode, and its `sources` are to. They are asked for when the mode is known: one that is new
-    /// meanwhile is settled twice, but not missed.
-    func add(_ loop: RunLoop, _ mode: RunLoop.Mode, sources: () -> [RunLoop.Source]) {
-        let place = Place(loop: loop, mode: mode)
-        places.withLock { if !$0.contains(place) { $0.append(place) } }
-        for source in sources() { settle(source, in: place) }
-    }
-
-    func remove(_ loop: RunLoop, _ mode: RunLoop.Mode, sources: () -> [RunLoop.Source]) {
-        let place = Place(loop: loop, mode: mode)
-        places.withLock { $0.removeAll { $0 == place } }
-        for source in sources() { settle(source, in: place) }
+    /// The port has entered the mode or left it, and its `sources` are to follow. They are asked for when the mode is known:
+    /// one that is new meanwhile is settled twice, but not missed.
+    func settle(_ sources: [RunLoop.Source], in loop: RunLoop, _ mode: RunLoop.Mode) {
+        for source in sources { settle(source, in: loop, mode) }
     }
 
     /// Has a new source be wherever the port is.
     func settle(_ source: RunLoop.Source) {
-        for place in places.withLock({ $0 }) { settle(source, in: place) }
+        for place in port()?.places ?? [] { settle(source, in: place.loop, place.mode) }
     }
 
-    private func settle(_ source: RunLoop.Source, in place: Place) {
+    private func settle(_ source: RunLoop.Source, in loop: RunLoop, _ mode: RunLoop.Mode) {
         var isWanted: Bool
         repeat {
-            isWanted = holds(place)
+            isWanted = isHeld(by: loop, mode)
             if isWanted {
-                place.loop.addUnwatched(source, forMode: place.mode)
+                loop.addUnwatched(source, forMode: mode)
             } else {
-                place.loop.remove(source, forMode: place.mode)
+                loop.remove(source, forMode: mode)
             }
-        } while holds(place) != isWanted
+        } while isHeld(by: loop, mode) != isWanted
     }
 
-    private func holds(_ place: Place) -> Bool { places.withLock { $0.contains(place) } }
+    private func isHeld(by loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        port()?.isIn(loop, mode) ?? false
+    }
 
     /// Calls `body` after so many seconds in one of the modes, or more of them.
     func perform(after seconds: TimeInterval, _ body: @escaping @Sendable () -> Void) {
-        let places = places.withLock { $0 }
+        let places = port()?.places ?? []
         // A timer has one loop.
         for loop in Set(places.map(\.loop)) {
             let timer = Timer(timeInterval: seconds, repeats: false) { _ in body() }

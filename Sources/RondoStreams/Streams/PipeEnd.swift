@@ -80,6 +80,8 @@ final class PipeEnd: StreamBackend, Sendable {
     func remove(from mode: ScheduledMode) {
         guard let source = state.withLock({ $0.source }) else { return }
         mode.loop.remove(source, forMode: mode.mode)
+        // The loader, whose thread is another one, lets go of the source when it looks.
+        if !mode.loop.isCurrent { mode.loop.wakeUp() }
     }
 
     func advance() {}
@@ -95,30 +97,45 @@ final class PipeEnd: StreamBackend, Sendable {
             look()
         } else {
             // Dropped only now, when it was in vain: most clients have read or written before the next pass.
-            source.interest = []
-            // A client on another thread that began to wait meanwhile has found the source watched.
-            if core.state.wantsToBeReady { source.interest = interest }
+            source.stopWatching(interest) { core.state.wantsToBeReady }
         }
+    }
+
+    private enum Outcome: Equatable {
+        /// Bytes or space are there.
+        case ready
+        case nothing
+        case end
+        /// The value of `errno`.
+        case failed(Int32)
     }
 
     /// Notes what can be done now: bytes or space are there, the end is, or nothing is new.
     private func look() {
-        var found = pollfd()
-        let isThere = state.withLock { state -> Bool in
-            guard state.descriptor >= 0 else { return false }
-            found = pollfd(
-                fd: state.descriptor, events: Int16(side == .input ? POLLIN : POLLOUT), revents: 0)
-            return poll(&found, 1, 0) > 0
+        switch core.noteReady(outcome, { $0 == .ready }) {
+        case .ready, .nothing: break
+        case .end: end()
+        case .failed(let code): fail(code)
         }
-        guard isThere else { return }
-        let events = Int32(found.revents)
+    }
+
+    private func outcome() -> Outcome {
+        let events = events()
         switch side {
-        case .input where events & POLLIN != 0: core.update { $0.setReady(true) }
-        case .input where events & POLLHUP != 0: end()
+        case .input where events & POLLIN != 0: return .ready
+        case .input where events & POLLHUP != 0: return .end
         // No reader is left (rule CH-15).
-        case .output where events & POLLERR != 0: fail(EPIPE)
-        case .output where events & POLLOUT != 0: core.update { $0.setReady(true) }
-        default: if events & (POLLERR | POLLNVAL) != 0 { fail(EIO) }
+        case .output where events & POLLERR != 0: return .failed(EPIPE)
+        case .output where events & POLLOUT != 0: return .ready
+        default: return events & (POLLERR | POLLNVAL) != 0 ? .failed(EIO) : .nothing
+        }
+    }
+
+    /// What `poll` says of the descriptor; none once it is closed.
+    private func events() -> Int32 {
+        state.withLock { state in
+            state.descriptor < 0
+                ? 0 : SocketCalls.poll(state.descriptor, for: side == .input ? POLLIN : POLLOUT)
         }
     }
 
@@ -175,17 +192,9 @@ final class PipeEnd: StreamBackend, Sendable {
 
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? { nil }
 
-    var hasBytesAvailable: Bool { can(POLLIN) }
-    var hasSpaceAvailable: Bool { can(POLLOUT) }
-
-    private func can(_ event: Int32) -> Bool {
-        state.withLock { state in
-            guard state.descriptor >= 0 else { return false }
-            var wanted = pollfd(fd: state.descriptor, events: Int16(event), revents: 0)
-            // At the end only trying can tell (rule ST-26).
-            return poll(&wanted, 1, 0) > 0
-        }
-    }
+    // At the end only trying can tell (rule ST-26).
+    var hasBytesAvailable: Bool { events() != 0 }
+    var hasSpaceAvailable: Bool { events() != 0 }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let start = bytes.baseAddress else { return 0 }
@@ -203,7 +212,8 @@ final class PipeEnd: StreamBackend, Sendable {
 }
 
 extension PipeEnd.State {
-    fileprivate mutating func stopWatching() { source.take()?.invalidate() }
+    // A loop of another thread lets go of the source when it looks.
+    fileprivate mutating func stopWatching() { source.take()?.invalidateAndWakeUp() }
 
     fileprivate mutating func close() {
         stopWatching()

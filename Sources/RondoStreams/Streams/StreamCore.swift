@@ -80,6 +80,18 @@ final class StreamCore: SharedQueueClient {
         return result
     }
 
+    /// Notes that bytes or space are there, if `look` finds them.
+    ///
+    /// A client on another thread may read or write meanwhile. It notes that afterwards (`StreamState.used`), and by the lock
+    /// after this: so what it has taken is never noted as being there, where its next read would wait for more.
+    func noteReady<Found>(_ look: () -> Found, _ isReady: (Found) -> Bool) -> Found {
+        update { state in
+            let found = look()
+            if isReady(found) { state.setReady(true) }
+            return found
+        }
+    }
+
     func opened(isReady: Bool) {
         let queues = guarded.withLock { guarded in
             guarded.state.opened(isScheduled: !guarded.schedule.isEmpty, isReady: isReady)

@@ -20,21 +20,14 @@ import Testing
                 precondition(
                     connect(client, to.bytes.assumingMemoryBound(to: sockaddr.self), socklen_t(to.length))
                         == 0)
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                let usual = limit
-                // As many as are open now.
-                let next = dup(0)
-                close(next)
-                limit.rlim_cur = rlim_t(next)
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-                let waits = EventLog()
-                waits.observe(.beforeWaiting, of: loop, in: .default)
-                // For several pauses.
-                CFRunLoopRunInMode(.defaultMode, 0.35, false)
-                precondition(notes.log.entries.isEmpty && waits.entries.count < 30, "\(waits.entries.count)")
-                limit = usual
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                withNoDescriptorLeft {
+                    let waits = EventLog()
+                    waits.observe(.beforeWaiting, of: loop, in: .default)
+                    // For several pauses.
+                    CFRunLoopRunInMode(.defaultMode, 0.35, false)
+                    precondition(
+                        notes.log.entries.isEmpty && waits.entries.count < 30, "\(waits.entries.count)")
+                }
                 runLoop { !notes.log.entries.isEmpty }
                 precondition(notes.log.entries == ["accept"])
                 CFSocketInvalidate(listening)

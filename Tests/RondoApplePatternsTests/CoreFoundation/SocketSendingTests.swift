@@ -168,18 +168,21 @@ import Testing
         setsockopt(native, SOL_SOCKET, SO_SNDBUF, &room, 4)
         #expect(CFSocketConnectToAddress(socket, loopbackAddress(theirs), 10) == .success)
         let length = 4_000_000
-        let areIn = [Latch(), Latch()]
-        let threads = zip(["A", "B"], areIn).map { letter, isIn in
+        let numbers = Mutex<[pid_t]>([])
+        let threads = [UInt8(ascii: "A"), UInt8(ascii: "B")].map { letter in
             LoopThread { _ in
-                let data = Data(repeating: letter.utf8.first!, count: length) as CFData
-                isIn.open()
+                let data = Data(repeating: letter, count: length) as CFData
+                numbers.withLock { $0.append(threadNumber()) }
                 return CFSocketSendData(socket, nil, data, 20)
             }
         }
-        for isIn in areIn { try isIn.wait() }
         try waitFor("a buffer that is full") {
             var request = pollfd(fd: native, events: Int16(POLLOUT), revents: 0)
             return poll(&request, 1, 0) == 0 ? () : nil
+        }
+        // One waits for room, and the other one, which has begun as well, for it.
+        try waitFor("both threads to wait") {
+            numbers.withLock { $0.count == 2 && $0.allSatisfy { isAsleep(thread: $0) } } ? () : nil
         }
         stranger.tell("drain")
         for thread in threads { #expect(try thread.value() == .success) }
@@ -209,6 +212,38 @@ import Testing
         #expect(try second.value() != .timeout)
         close(far)
         #expect(!isOpen(near))
+    }
+
+    /// The peer takes some bytes whenever there is no room, so that no single wait is long, and all of them would take many times
+    /// as long.
+    @Test func `CS-10 the timeout is that of all of it, and holds for a thread that waits for another one`()
+        throws
+    {
+        let (near, far) = try socketPair()
+        let socket = noted(near, [], SocketNotes())
+        let isOver = Latch()
+        let taking = LoopThread { _ in
+            while !isOver.isOpen {
+                var request = pollfd(fd: near, events: Int16(POLLOUT), revents: 0)
+                if poll(&request, 1, 0) == 0 { _ = take(from: far) } else { sched_yield() }
+            }
+        }
+        #expect(CFSocketSendData(socket, nil, Data(count: 1 << 30) as CFData, 0.02) == .timeout)
+        // A thread that sends for as long as it takes keeps out another one.
+        let numbers = Mutex<[pid_t]>([])
+        let sending = LoopThread { _ in
+            numbers.withLock { $0.append(threadNumber()) }
+            return CFSocketSendData(socket, nil, Data(count: 1 << 30) as CFData, 0)
+        }
+        isOver.open()
+        try taking.value()
+        let number = try waitFor("the thread") { numbers.withLock { $0.first } }
+        try waitUntilAsleep(thread: number)
+        let second = LoopThread { _ in CFSocketSendData(socket, nil, Data([1]) as CFData, 0.05) }
+        #expect(try second.value() == .timeout)
+        CFSocketInvalidate(socket)
+        #expect(try sending.value() == .error)
+        close(far)
     }
 
     @Test func `CS-10 sending to a peer that has gone fails, and ends nothing`() throws {

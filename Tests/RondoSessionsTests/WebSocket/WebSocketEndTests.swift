@@ -102,10 +102,10 @@ import Testing
     {
         let (frames, mayAnswer) = (Box<[ClientFrame]>([]), Latch())
         let server = try socketServer { peer in
-            for _ in 0..<3 { frames.value.append(try peer.readFrame()) }
+            let close = try peer.readFrames(3, into: frames)
             try mayAnswer.wait()
             try peer.send(text: "too late")
-            try peer.send(frame: 0x88, frames.value[2].payload)
+            try peer.send(frame: 0x88, close.payload)
         }
         let notes = SocketNotes()
         let task = begin(server, notes)
@@ -117,7 +117,7 @@ import Testing
         task.send(.string("c")) { notes.note("late \((($0 ?? URLError(.unknown)) as NSError).code)") }
         mayAnswer.open()
         try notes.waitForEnd()
-        #expect(frames.value.map(\.first) == [0x81, 0x81, 0x88])
+        try #require(frames.value.map(\.first) == [0x81, 0x81, 0x88])
         #expect(frames.value[2].payload.count == 2 + 122)
         #expect(notes.calls.filter { $0 == "sent" }.count == 2)
         #expect(notes.calls.contains("error -999"))
@@ -125,6 +125,41 @@ import Testing
         #expect(notes.calls.last == "complete")
         #expect(notes.calls.count { $0.hasPrefix("close 4000") } == 1)
         #expect(task.error == nil)
+    }
+
+    /// A handler is called on the loop in the middle of a look at the WebSocket, which goes on to what is to be sent.
+    @Test(arguments: [false, true])
+    func `WS-18 what was sent goes before the close frame of a close that comes in the middle of a look`(
+        byAnotherThread: Bool
+    ) throws {
+        let frames = Box<[ClientFrame]>([])
+        let server = try socketServer { peer in
+            try peer.send(text: "now")
+            try peer.send(frame: 0x88, try peer.readFrames(3, into: frames).payload)
+        }
+        let (url, notes) = (server.socketURL, SocketNotes())
+        try onLoopThread { loop in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.receive { result in
+                notes.note(result.words)
+                for word in ["a", "b"] {
+                    task.send(.string(word)) { notes.note($0 == nil ? "sent" : "not sent") }
+                }
+                let isClosed = Latch()
+                let close: @Sendable () -> Void = {
+                    task.cancel(with: .goingAway, reason: nil)
+                    isClosed.open()
+                }
+                if byAnotherThread { Thread.detachNewThread(close) } else { close() }
+                #expect(throws: Never.self) { try isClosed.wait() }
+            }
+            task.resume()
+            loop.runOut()
+        }
+        #expect(notes.calls == ["open -", "text: now", "sent", "sent", "close 1001 -", "complete"])
+        #expect(frames.value.map(\.first) == [0x81, 0x81, 0x88])
+        #expect(frames.value.prefix(2).map(\.text) == ["a", "b"])
     }
 
     @Test func `WS-17 the task waits two seconds for a server that never answers the close frame`() throws {

@@ -108,6 +108,16 @@ extension TestPeer {
             first: head[0], payload: masked.enumerated().map { $0.element ^ mask[$0.offset % 4] })
     }
 
+    /// - Returns: The last of them.
+    func readFrames(_ count: Int, into frames: Box<[ClientFrame]>) throws -> ClientFrame {
+        var frame: ClientFrame
+        repeat {
+            frame = try readFrame()
+            frames.change { $0.append(frame) }
+        } while frames.value.count < count
+        return frame
+    }
+
     /// Reads until a close frame, answers it, and waits for the client to have read that.
     func closeInTurn() throws {
         while true {
