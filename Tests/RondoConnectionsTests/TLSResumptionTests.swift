@@ -96,6 +96,13 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
+    /// Apart from the test, which is asynchronous.
+    private static func synchronousResponse(to request: URLRequest) throws -> URLResponse? {
+        var response: URLResponse?
+        _ = try URLConnection.sendSynchronousRequest(request, returning: &response)
+        return response
+    }
+
     @Test func `UC-47 loads without a delegate of the program's take up sessions`() async {
         await #expect(processExitsWith: .success) {
             // Their settings are those by default.
@@ -108,15 +115,16 @@ import Testing
                 resumed.append((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "X-Resumed"))
             }
             for _ in 0..<3 { note(try await URLConnection.data(for: request).1) }
-            for _ in 0..<3 {
-                // The first of a class finds out whether that wants to be asked.
+            // The first load of another class of Rondo's delegates, too.
+            for _ in 0..<2 {
                 let (bytes, response) = try await URLConnection.bytes(for: request)
                 for try await _ in bytes {}
                 note(response)
             }
+            for _ in 0..<2 { note(try Self.synchronousResponse(to: request)) }
             process.terminate()
             // In the words of nginx.
-            precondition(resumed == [".", "r", "r", ".", "r", "r"], "\(resumed)")
+            precondition(resumed == [".", "r", "r", "r", "r", "r", "r"], "\(resumed)")
             withExtendedLifetime(folder) {}
         }
     }

@@ -19,7 +19,19 @@ final class DelegateClass: Sendable {
         isClass = type is AnyClass
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
+        if Self.quiet.contains(self.type) {
+            defaults.insert(.willSendRequestForChallenge)
+            defaults.insert(.canAuthenticate)
+        }
     }
+
+    /// Rondo's own delegates without a method that is asked about TLS: their first load takes an earlier session up as
+    /// every later one does. Of the program's classes only a call tells (rule UC-74).
+    private static let quiet: [ObjectIdentifier] = [
+        ObjectIdentifier(AsyncLoad.self), ObjectIdentifier(ByteLoad.self),
+        ObjectIdentifier(CacheRefresh.self),
+        ObjectIdentifier(RequestCollector.self),
+    ]
 
     // MARK: Casts
 

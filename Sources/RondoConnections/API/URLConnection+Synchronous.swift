@@ -19,7 +19,7 @@ extension URLConnection {
         _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?,
         configuration: Configuration? = nil
     ) throws -> Data {
-        let collector = Collector { _ in }
+        let collector = RequestCollector { _ in }
         guard let connection = URLConnection(request: request, delegate: collector, startImmediately: false)
         else {
             throw URLErrors.error(.unsupportedURL, url: request.url)
@@ -55,7 +55,7 @@ extension URLConnection {
         _ request: URLRequest, queue: OperationQueue, configuration: Configuration? = nil,
         completionHandler handler: @escaping @Sendable (URLResponse?, Data?, (any Error)?) -> Void
     ) {
-        let collector = Collector { collector in
+        let collector = RequestCollector { collector in
             let (response, result) = (collector.response, collector.result)
             DelegateQueue(queue).submit {
                 switch result {
@@ -82,13 +82,13 @@ extension RunLoop.Mode {
 }
 
 /// A delegate that keeps everything until the end.
-private final class Collector: NSObject, URLConnectionDataDelegate {
+final class RequestCollector: NSObject, URLConnectionDataDelegate {
     private(set) var response: URLResponse?
     private(set) var result: Result<Data, any Error>?
     private var body = CollectedBody()
-    private let whenDone: (Collector) -> Void
+    private let whenDone: (RequestCollector) -> Void
 
-    init(whenDone: @escaping (Collector) -> Void) {
+    init(whenDone: @escaping (RequestCollector) -> Void) {
         self.whenDone = whenDone
     }
 

@@ -12,14 +12,15 @@ enum CookieFolder {
         return name.isEmpty ? nil : support.first?.appendingPathComponent(name, isDirectory: true)
     }()
 
-    static var database: URL? { url?.appendingPathComponent("cookies.sqlite", isDirectory: false) }
-    static var foundationFile: URL? { url?.appendingPathComponent(".cookies.shared", isDirectory: false) }
+    // Made once: they are wanted with every change of a cookie.
+    static let database = url?.appendingPathComponent("cookies.sqlite", isDirectory: false)
+    static let foundationFile = url?.appendingPathComponent(".cookies.shared", isDirectory: false)
 
     /// Makes the folder for its user alone if it is missing. What cannot be made is Foundation's to try.
     static func prepare() {
         guard let url else { return }
-        try? PrivateFile.makeFolder(url)
-        hideFiles()
+        let isNew = (try? PrivateFile.makeFolder(url)) ?? false
+        if !isNew { hideFiles() }
     }
 
     /// Takes from others the right to read Foundation's files of cookies, which it makes readable for every user each time it

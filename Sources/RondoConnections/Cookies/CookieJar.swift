@@ -67,8 +67,9 @@ struct CookieJar {
     private static func origin(of request: LoadRequest) -> CookieOrigin? {
         guard let url = request.url else { return nil }
         if let address = request.address, address.isPlain {
+            let query = address.target.utf8.firstIndex(of: UInt8(ascii: "?"))
             return CookieOrigin(
-                host: address.host, path: String(address.target.prefix { $0 != "?" }),
+                host: address.host, path: query.map { String(address.target[..<$0]) } ?? address.target,
                 isSecure: address.isSecure)
         }
         guard let host = url.host, !host.isEmpty else { return nil }

@@ -82,7 +82,7 @@ struct CookieLedger {
     /// - Parameter isAfterLook: What the storage shows has just been looked at.
     mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
         for key in table.receive(cookies, from: origin, now: now) {
-            foreign.remove(key)
+            if !foreign.isEmpty { foreign.remove(key) }
             let place = Self.place(of: key)
             if marks[place] == nil, let cookie = table[key],
                 let object = shown[place]?.object as? StoredCookie,

@@ -376,16 +376,14 @@ final class CookieStore: Sendable {
 
     // MARK: The file
 
-    private var file: URL? { locate?() }
-
     private func open() {
         let now = Date()
         var rows: [CookieRow] = []
         var (isOpen, wasBroken) = (false, false)
         // A file that is not there is made when there is something to keep.
-        if let url = file, !FileManager.default.fileExists(atPath: url.path) {
+        if let url = locate?(), !FileManager.default.fileExists(atPath: url.path) {
             isOpen = true
-        } else if let url = file {
+        } else if let url = locate?() {
             disk.withLock { disk in
                 do throws(DatabaseError) {
                     let opened = try CookieFile(url)
@@ -425,12 +423,14 @@ final class CookieStore: Sendable {
         while true {
             let some = state.withLock { state in
                 hasFile = state.hasFile
-                return state.ledger.takeRows(atMost: Self.maximumAtOnce, now: Date())
+                // Nearly always there is none, and to look for some takes the first call 670,000 instructions.
+                return state.ledger.hasDirtyRows
+                    ? state.ledger.takeRows(atMost: Self.maximumAtOnce, now: Date()) : []
             }
             if some.isEmpty { break }
             rows += some
         }
-        guard hasFile, !rows.isEmpty, let url = file else { return }
+        guard hasFile, !rows.isEmpty, let url = locate?() else { return }
         let error: DatabaseError? = disk.withLock { disk in
             // Nothing is to be removed from a file that is not there.
             if disk == nil, rows.allSatisfy({ $0.cookie == nil && $0.replaced == nil }) { return nil }

@@ -8,17 +8,22 @@ enum PrivateFile {
     /// Makes a folder with those above it that are missing, all of them for the user alone.
     ///
     /// A folder that is there already stays as it is: it may be one that the user has chosen to share.
-    static func makeFolder(_ url: URL) throws(SystemError) {
+    ///
+    /// - Returns: Whether it was missing; then it is empty.
+    @discardableResult
+    static func makeFolder(_ url: URL) throws(SystemError) -> Bool {
         let path = url.path
-        if mkdir(path, folderMode) == 0 { return }
+        if mkdir(path, folderMode) == 0 { return true }
         switch errno {
         case EEXIST:
             // Whatever is wrong with what stands there is found when a file is made in it.
-            return
+            return false
         case ENOENT where url.pathComponents.count > 1:
             try makeFolder(url.deletingLastPathComponent())
             // Another process may have made it meanwhile.
-            if mkdir(path, folderMode) != 0, errno != EEXIST { throw SystemError("mkdir", code: errno) }
+            if mkdir(path, folderMode) == 0 { return true }
+            guard errno == EEXIST else { throw SystemError("mkdir", code: errno) }
+            return false
         case let code:
             throw SystemError("mkdir", code: code)
         }

@@ -61,10 +61,13 @@ package struct CookieOrigin: Sendable, Equatable {
     package var isSecure: Bool
 
     package init(host: String, path: String, isSecure: Bool) {
-        var host = host.lowercased()
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        let isLower = host.utf8.allSatisfy { $0 < 0x80 && !(UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0) }
+        var host = isLower ? host : host.lowercased()
+        if host.utf8.first == UInt8(ascii: "["), host.utf8.last == UInt8(ascii: "]") {
+            host = String(host.dropFirst().dropLast())
+        }
         self.host = host
-        self.path = path.hasPrefix("/") ? path : "/"
+        self.path = path.utf8.first == UInt8(ascii: "/") ? path : "/"
         self.isSecure = isSecure
     }
 }

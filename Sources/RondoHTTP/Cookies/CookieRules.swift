@@ -80,8 +80,9 @@ package enum CookieRules {
 
     /// Those of `cookies` that go to `origin`: longer paths first, then earlier ones (§5.8.3).
     package static func chosen(of cookies: [Cookie], to origin: CookieOrigin, now: Date) -> [Cookie] {
-        cookies.filter { isMeant($0, for: origin) && !$0.isExpired(at: now) }
-            .enumerated()
+        let meant = cookies.filter { isMeant($0, for: origin) && !$0.isExpired(at: now) }
+        if meant.count < 2 { return meant }
+        return meant.enumerated()
             .sorted { left, right in
                 let (mine, other) = (left.element, right.element)
                 if mine.path.utf8.count != other.path.utf8.count {

@@ -100,7 +100,11 @@ package struct CookieTable: Sendable {
             }
             changed.append(key)
         }
-        for domain in Set(changed.map(\.domain)) { changed += makeRoom(in: domain, now: now) }
+        if changed.count == 1 {
+            changed += makeRoom(in: changed[0].domain, now: now)
+        } else {
+            for domain in Set(changed.map(\.domain)) { changed += makeRoom(in: domain, now: now) }
+        }
         return changed + makeRoom(now: now)
     }
 

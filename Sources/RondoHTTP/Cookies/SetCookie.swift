@@ -26,10 +26,19 @@ package struct SetCookie: Sendable, Equatable {
     /// Nil where the field sets nothing: it has no name (RFC 6265 §5.2; browsers have begun to keep such
     /// cookies, which servers read as something else), is too long, or holds a control character.
     package init?(_ field: String) {
+        var field = field
+        guard let cookie = field.withUTF8({ SetCookie($0) }) else { return nil }
+        self = cookie
+    }
+
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+    /// Of the text's own bytes: by the indices of a `String` it takes twice as long.
+    private init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         let isControl = { (byte: UInt8) in (byte < Grammar.space && byte != Grammar.tab) || byte == 0x7F }
-        if field.utf8.contains(where: isControl) { return nil }
-        let parts = field.utf8.split(separator: Grammar.semicolon, omittingEmptySubsequences: false)
-        let (name, value) = Self.pair(parts.first ?? "".utf8[...])
+        if bytes.contains(where: isControl) { return nil }
+        let parts = bytes.split(separator: Grammar.semicolon, omittingEmptySubsequences: false)
+        let (name, value) = Self.pair(parts.first ?? bytes[...])
         guard let value, !name.isEmpty, name.utf8.count + value.utf8.count <= Self.maximumSize else {
             return nil
         }
@@ -64,12 +73,12 @@ package struct SetCookie: Sendable, Equatable {
     }
 
     /// `name = value`, blanks around both dropped; no value where there is no `=`.
-    private static func pair(_ bytes: Substring.UTF8View.SubSequence) -> (String, String?) {
+    private static func pair(_ bytes: Bytes) -> (String, String?) {
         guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else { return (trimmed(bytes), nil) }
         return (trimmed(bytes[..<equals]), trimmed(bytes[bytes.index(after: equals)...]))
     }
 
-    private static func trimmed(_ bytes: Substring.UTF8View.SubSequence) -> String {
+    private static func trimmed(_ bytes: Bytes) -> String {
         var bytes = bytes.drop(while: Grammar.isWhitespace)
         while let last = bytes.last, Grammar.isWhitespace(last) { bytes = bytes.dropLast() }
         return String(decoding: bytes, as: UTF8.self)

@@ -175,7 +175,8 @@ public struct TLSSettings: Sendable, Hashable {
     /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
     /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
     /// are valid that were looked at then. Where a trust handler is asked neither side does, and where an identity
-    /// handler is, a client does not.
+    /// handler is, a client does not. No more does a load whose delegate has a method that is asked about the server, nor
+    /// the first load of each of the program's classes of delegates: only a call tells whether it has one.
     public var resumesSessions = true
     /// The protocols that are spoken inside TLS, the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
