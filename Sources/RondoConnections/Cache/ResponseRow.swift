@@ -7,7 +7,7 @@ internal import RondoHTTP
 /// What cannot be read back exactly as it was written is no response: a row has a sum over all that is in it.
 enum ResponseRow {
     /// Changes with every change of the table or of what its columns mean; a file of another version is removed.
-    static let version: Int32 = 4
+    static let version: Int32 = 3
 
     /// Rows stand in the order in which they were written, so that what comes together is written to the same pages, and the
     /// oldest ones go together.

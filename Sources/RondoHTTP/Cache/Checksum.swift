@@ -40,22 +40,6 @@ package struct Checksum {
     private mutating func add(_ bytes: UnsafeRawBufferPointer) {
         add(word: UInt64(bytes.count))
         var offset = 0
-        // Four sums side by side, as a processor multiplies four numbers in the time of one: a page of 1 KiB takes 0.10 µs
-        // in place of 0.26.
-        if bytes.count >= 64 {
-            var (a, b, c, d) = (sum, sum &+ 1, sum &+ 2, sum &+ 3)
-            while offset + 32 <= bytes.count {
-                a = Self.mixed(a, bytes, offset)
-                b = Self.mixed(b, bytes, offset + 8)
-                c = Self.mixed(c, bytes, offset + 16)
-                d = Self.mixed(d, bytes, offset + 24)
-                offset += 32
-            }
-            sum = a
-            add(word: b)
-            add(word: c)
-            add(word: d)
-        }
         while offset + 8 <= bytes.count {
             add(word: UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
             offset += 8
@@ -66,15 +50,9 @@ package struct Checksum {
         add(word: last)
     }
 
-    private mutating func add(word: UInt64) { sum = Self.mixed(sum, word) }
-
-    private static func mixed(_ sum: UInt64, _ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
-        mixed(sum, UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
-    }
-
     /// By an odd number, and the upper half into the lower one: both can be undone.
-    private static func mixed(_ sum: UInt64, _ word: UInt64) -> UInt64 {
+    private mutating func add(word: UInt64) {
         let product = (sum ^ word) &* 0x9e37_79b9_7f4a_7c15
-        return product ^ product >> 32
+        sum = product ^ product >> 32
     }
 }
