@@ -191,7 +191,7 @@ extension ConnectionPool {
 
         init(_ channel: SocketChannel) { self.channel = channel }
 
-        func enter(_ body: (SocketChannel) -> Void) { body(channel) }
+        func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) { body(channel) }
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.

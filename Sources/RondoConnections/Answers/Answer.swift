@@ -79,10 +79,6 @@ protocol AnswerOwner: AnyObject, Sendable {
     /// Has `Answer.serve()` called, in a pass of a scheduled mode. Any thread.
     func wakeUp()
 
-    /// Runs `body`, which serves what a connection has reported, inside the gate, or has `wakeUp()` follow if a call is
-    /// inside already.
-    func enterForEvents(_ body: () -> Void)
-
     /// Something has come that says nothing yet.
     func noteProgress()
 

@@ -226,7 +226,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         // The delegate is asked about servers; the proxy's own settings decide about a proxy.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
-        owner.setInterest(exchange.interest)
+        owner.setChannel(exchange.channel)
         exchange.start(outgoing)
     }
 
@@ -333,9 +333,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// A request is under way on a connection.
     var isExchanging: Bool { current != nil }
 
-    /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
-    func resumeInterest() { current?.resumeInterest() }
-
     /// The failure, if the sender of `head` says that it knows the password, and does not.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
 
@@ -422,7 +419,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .idle, .waitingForBodyStream, .hashingBody: break
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange):
-            owner?.setInterest(nil)
+            owner?.setChannel(nil)
             transfers?.ended(exchange, of: request)
             if !exchange.end(registeredAt: mayStay ? owner?.onlyQueue : nil) {
                 owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
@@ -482,19 +479,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     func closeBody() { body?.close() }
 
     // MARK: - ExchangeOwner
-
-    /// Lets in what a loop brings to the channel of `exchange`.
-    ///
-    /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
-    /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
-    /// lost: a descriptor that is ready is so for the loops that watch it now.
-    func enter(for exchange: any Exchange, _ body: () -> Void) {
-        guard schedule.servesCallingThread, let owner else { return }
-        owner.enterForEvents {
-            // The same load may have gone on to another request.
-            if current === exchange { body() }
-        }
-    }
 
     var label: String? { owner?.nameInRunLoops }
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner?.forEachQueue(body) }

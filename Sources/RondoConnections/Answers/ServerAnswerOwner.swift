@@ -30,6 +30,6 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// A proxy makes a tunnel for http too.
     var wantsTunnel: Bool { get }
 
-    /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
-    func setInterest(_ interest: ChannelInterest?)
+    /// The channel of the exchange under way: what loops bring to it is let in from here on. Nil: there is none.
+    func setChannel(_ channel: SocketChannel?)
 }

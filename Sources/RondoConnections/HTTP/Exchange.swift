@@ -55,10 +55,8 @@ protocol Exchange: AnyObject, Sendable {
 
     // MARK: Loops
 
-    /// What makes loops leave a connection alone that serves this exchange only.
-    var interest: ChannelInterest { get }
-    /// Undoes `ChannelInterest.suspend()`.
-    func resumeInterest()
+    /// The channel that serves this exchange only: what loops bring to it goes through the load's gate.
+    var channel: SocketChannel { get }
     /// The connection, if it is idle and registered with a loop still.
     var idleConnection: ServerConnection? { get }
 }
@@ -69,8 +67,6 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
-    /// Runs `body` while no other thread is inside, if `exchange` is the owner's still and the calling thread serves it.
-    func enter(for exchange: any Exchange, _ body: () -> Void)
     func received(_ event: ExchangeEvent)
     /// Bytes have come of which there is no event.
     func noteReceived()

@@ -4,8 +4,8 @@ internal import RondoStreams
 
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
-/// `@unchecked Sendable`: used while its owner lets no other thread in, where `enter` goes first.
-final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
+/// `@unchecked Sendable`: used inside the gate of its load, through which what loops bring to the channel goes first.
+final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
@@ -127,22 +127,9 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     func makePrivate() { connection.makePrivate() }
 
-    /// The way to the channel, while this is the owner's exchange. On whatever thread.
-    func enter(_ body: (SocketChannel) -> Void) {
-        owner.enter(for: self) {
-            let channel = connection.channel
-            let negotiated = channel.negotiatedBytes
-            body(channel)
-            // What a proxy says before it makes a tunnel is no event, and progress all the same.
-            if channel.negotiatedBytes > negotiated { owner.noteReceived() }
-        }
-    }
-
     // MARK: - Loops
 
-    var interest: ChannelInterest { connection.channel.interest }
-
-    func resumeInterest() { connection.channel.resumeInterest() }
+    var channel: SocketChannel { connection.channel }
 
     var idleConnection: ServerConnection? { connection.isRegisteredIdle ? connection : nil }
 
@@ -162,7 +149,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         }
         if !isNew { times?.reuse(channel) }
         channel.label = owner.label
-        channel.gate = self
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
         // Until `abandon()`.
         channel.handler = { [self] in handle($0) }
@@ -182,9 +168,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         discardRest()
         let upgrade = upgrade.take()
         let channel = connection.channel
-        // A callback that comes late has nothing to do there: the channel is closed, or idle until another load takes it. And
-        // a thread that was turned away by this owner has silenced it, which the next one has to hear.
-        channel.removeGate()
         if isNew {
             channel.onTrust = nil
             channel.onIdentityRequest = nil
@@ -249,6 +232,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         case .resolving(let host): tell(.resolving(host: host))
         case .connecting(let address): tell(.connecting(address: address.description))
         case .connected(let address): tell(.connected(address: address.description))
+        case .negotiating: owner.noteReceived()
         case .secured(let version, let cipher, let subject):
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
@@ -269,7 +253,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
         switch event {
-        case .resolving, .connecting, .connected, .secured, .open: break
+        case .resolving, .connecting, .connected, .negotiating, .secured, .open: break
         case .readable: upgrade.readable()
         case .writable: upgrade.writable()
         case .failed(let error): upgrade.failed(error)

@@ -1,5 +1,6 @@
 package import RondoCore
 internal import RondoHTTP
+package import RondoStreams
 
 private import struct Synchronization.Atomic
 
@@ -14,7 +15,7 @@ private import struct Synchronization.Atomic
 ///
 /// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside the
 /// gate only, which lets one thread in.
-package final class Load: RegisteredClient, @unchecked Sendable {
+package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: LoadRegistration
     let inbox = LoadInbox()
     private let pool: ConnectionPool
@@ -31,6 +32,8 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     @exclusivity(unchecked) private var times: LoadTimes
     /// Nil once the load has left its loops.
     @exclusivity(unchecked) private var driver: LoadDriver?
+    /// That of the connection under way.
+    @exclusivity(unchecked) private var channel: SocketChannel?
 
     /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
     package init(
@@ -96,12 +99,30 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
 
-    /// As `enter(_:)`, for what a connection reports: the idle time begins behind it (rule UC-58).
-    func enterForEvents(_ body: () -> Void) {
+    /// Lets in what a loop brings to the channel of the connection under way.
+    ///
+    /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
+    /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
+    /// lost: a descriptor that is ready is so for the loops that watch it now.
+    package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
+        guard registration.modes.servesCallingThread else { return }
         enter {
-            body()
+            // The load may have gone on to another connection.
+            guard let channel, channel.interest === interest else { return }
+            body(channel)
+            // The idle time begins behind it (rule UC-58).
             times.endEvents()
         }
+    }
+
+    /// What loops bring to `channel` is let in from here on; nil: to none.
+    func setChannel(_ channel: SocketChannel?) {
+        // A call that was turned away has silenced the old one, which its next owner has to hear.
+        let old = self.channel
+        self.channel = channel
+        inbox.setInterest(channel?.interest)
+        old?.removeGate()
+        channel?.gate = self
     }
 
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
@@ -302,7 +323,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// As far as it stood still.
     private func goOn() {
         if times.go() { inbox.putTimeCheck() }
-        driver?.resumeInterest()
+        channel?.resumeInterest()
     }
 
     /// The delegate's reply to a question, which was `.later` at first.

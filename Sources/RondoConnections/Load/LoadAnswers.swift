@@ -209,9 +209,6 @@ final class LoadAnswers {
     /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
     func replied(bodyStream reply: Foundation.InputStream??) { server?.replied(bodyStream: reply) }
 
-    /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
-    func resumeInterest() { server?.resumeInterest() }
-
     var transfers: [TransferMetrics] {
         var all = server?.transfers?.all ?? []
         for (index, entry) in kept.enumerated() {

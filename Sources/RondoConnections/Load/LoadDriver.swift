@@ -281,7 +281,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         upgrade?.addFields(to: &fields)
     }
     func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
-    func setInterest(_ interest: ChannelInterest?) { load.inbox.setInterest(interest) }
+    func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
     func noteObstacle(_ obstacle: LoadObstacle?) { load.noteObstacle(obstacle) }
     func noteProgress() { load.noteProgress() }
     func noteCall() { load.noteCall() }
@@ -293,7 +293,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }
-    func enterForEvents(_ body: () -> Void) { load.enterForEvents(body) }
     func beginStoring() { load.inbox.beginStoring() }
     func endStoring() { if load.inbox.endStoring() { wakeUp() } }
 
@@ -372,9 +371,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// The sender is held back.
     func pause() { answers?.current?.pause() }
-
-    /// Undoes what `ChannelInterest.suspend()` has done.
-    func resumeInterest() { answers?.resumeInterest() }
 
     /// Hands on what has come, as far as the delegate takes it.
     private func readContent() {

@@ -201,7 +201,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private func handle(_ event: ChannelEvent) {
         guard !hasEnded, let channel else { return }
         switch event {
-        case .resolving, .connecting, .connected: break
+        case .resolving, .connecting, .connected, .negotiating: break
         case .secured: wire.secured()
         case .open: wire.begin(channel)
         case .readable: wire.readable()

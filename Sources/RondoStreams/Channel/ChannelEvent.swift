@@ -3,6 +3,8 @@ package enum ChannelEvent: Equatable, Sendable {
     case resolving(host: String)
     case connecting(SocketAddress)
     case connected(SocketAddress)
+    /// A proxy has said something, and has still to let the connection through.
+    case negotiating
     /// Of each TLS there is: that with a proxy comes before that with the host.
     case secured(version: String, cipher: String, subject: String)
     /// Bytes can be read and written from here on. Once: not again after a later `secure(_:)`, which ends

@@ -58,7 +58,7 @@ package final class ChannelInterest: Sendable {
     }
 
     /// Goes through the gate, on whatever thread.
-    func enter(_ body: (SocketChannel) -> Void) { gate?.enter(body) }
+    func enter(_ body: (SocketChannel) -> Void) { gate?.enter(for: self, body) }
 
     /// Stops watching: an event was turned away at the gate, and a level-triggered descriptor would bring it
     /// back at once, again and again.

@@ -100,11 +100,6 @@ final class ChannelOpening {
         }
     }
 
-    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
-    var negotiatedBytes: Int {
-        if case .negotiating(let dialogue) = stage { dialogue.received } else { 0 }
-    }
-
     // MARK: - Inputs
 
     /// A pass that was asked for, or a timer's.
@@ -288,8 +283,10 @@ final class ChannelOpening {
         do throws(ChannelError) {
             take(try dialogue.goOn(ready), dialogue)
         } catch {
-            owner.fail(error)
+            return owner.fail(error)
         }
+        // Of the end of it another event tells.
+        if case .negotiating = stage, dialogue.received > before.received { owner.tell(.negotiating) }
     }
 
     private func take(_ progress: ProxyDialogue.Progress, _ dialogue: ProxyDialogue) {

@@ -35,7 +35,4 @@ enum ChannelPhase {
         case .open(let transport): transport.hasUnsentBytes
         }
     }
-
-    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
-    var negotiatedBytes: Int { if case .opening(let opening) = self { opening.negotiatedBytes } else { 0 } }
 }

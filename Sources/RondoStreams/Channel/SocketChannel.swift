@@ -114,9 +114,6 @@ package final class SocketChannel {
     /// The socket's descriptor, once connected and until closed. The caller must not close it.
     package var descriptor: Int32? { transport?.socket.descriptor }
 
-    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
-    package var negotiatedBytes: Int { phase.negotiatedBytes }
-
     /// The connected socket.
     var transport: ChannelTransport? { phase.transport }
 

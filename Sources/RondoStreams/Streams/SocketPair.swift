@@ -133,7 +133,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         if channel.isOpen { hasOpened() } else { channel.open() }
     }
 
-    func enter(_ body: (SocketChannel) -> Void) {
+    func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) {
         lock.withLock { _ in
             if let channel { body(channel) }
         }
@@ -175,7 +175,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     private func handle(_ event: ChannelEvent) {
         switch event {
-        case .resolving, .connecting, .connected: return
+        case .resolving, .connecting, .connected, .negotiating: return
         case .secured: hasBeenSecured()
         case .open: hasOpened()
         case .readable:
