@@ -110,7 +110,13 @@ extension Pass {
 
 extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
-    package static var servesFurtherOut: Bool { currentLoop().owner.run.servedFurtherOut > 0 }
+    package static var servesFurtherOut: Bool {
+        // Unretained: as in `currentLoop()`.
+        guard let pointer = pthread_getspecific(LoopOwner.key) else { return false }
+        return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+            $0.owner.run.servedFurtherOut > 0
+        }
+    }
 
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in
     /// it: in that run it cannot be served (rule SRC-26).

@@ -22,7 +22,10 @@ extension RunLoop {
     package static func stored<Object: AnyObject>(
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
-        guard let loop = existingLoop, !loop.owner.isEnding else { return nil }
-        return loop.attachment(type, orMake: make)
+        // Unretained: as in `currentLoop()`.
+        guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
+        return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef { loop in
+            loop.owner.isEnding ? nil : loop.attachment(type, orMake: make)
+        }
     }
 }

@@ -1,3 +1,5 @@
+internal import RondoCore
+
 /// Where a channel stands between its creation and its end; each case carries what exists only in it.
 enum ChannelPhase {
     // Indirect, because every channel has the size of the largest case.
@@ -17,6 +19,12 @@ enum ChannelPhase {
 
     /// The connection, while bytes can be moved.
     var openTransport: ChannelTransport? { if case .open(let transport) = self { transport } else { nil } }
+
+    /// TLS with the peer, while bytes can be moved.
+    var openEngine: TLSEngine? { if case .open(let transport) = self { transport.engine } else { nil } }
+
+    /// The source of a connection that is open.
+    var openSource: RunLoop.Source? { if case .open(let transport) = self { transport.source } else { nil } }
 
     /// The descriptor of a connection that is open and not secured, otherwise negative.
     var plainDescriptor: Int32 {

@@ -42,8 +42,9 @@ extension SocketChannel {
         }
         guard let engine else { throw notOpen }
         do throws(TLSError) {
+            let before = interest(of: engine)
             let count = try tlsWaits.write(bytes, by: engine)
-            updateInterest()
+            if interest(of: engine) != before { updateInterest() }
             return count
         } catch {
             throw .tls(error)
@@ -83,7 +84,7 @@ extension SocketChannel {
 
     /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
     package var hasBufferedBytes: Bool {
-        plainDescriptor < 0 && phase.openTransport?.hasPendingPlaintext ?? false
+        plainDescriptor < 0 && engine?.hasPendingPlaintext ?? false
     }
 
     /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
@@ -159,9 +160,12 @@ extension SocketChannel {
     }
 
     func updateInterest() {
-        guard case .open(let transport) = phase else { return }
-        let wanted = tlsWaits.interest(of: transport, wantsRead: wantsRead, wantsWrite: wantsWrite)
-        interest.set(wanted, of: transport.source)
+        guard let source = phase.openSource else { return }
+        interest.set(interest(of: plainDescriptor < 0 ? engine : nil), of: source)
+    }
+
+    private func interest(of engine: TLSEngine?) -> RunLoop.Source.Interest {
+        tlsWaits.interest(of: engine, wantsRead: wantsRead, wantsWrite: wantsWrite)
     }
 
     private func broken(_ error: SocketError) -> ChannelError {

@@ -118,7 +118,7 @@ package final class SocketChannel {
     var transport: ChannelTransport? { phase.transport }
 
     /// TLS with the peer, while bytes can be moved.
-    var engine: TLSEngine? { phase.openTransport?.engine }
+    var engine: TLSEngine? { phase.openEngine }
 
     // MARK: - From `open()` to `close()`
 
@@ -258,6 +258,9 @@ extension SocketChannel {
     /// What any thread may touch.
     package var interest: ChannelInterest { registration.interest }
 
+    /// Whether `interest` is this channel's.
+    package func has(_ interest: ChannelInterest) -> Bool { registration.interest === interest }
+
     /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; removed
     /// by an owner that gives the channel up.
     package var gate: (any ChannelGate)? {
@@ -304,8 +307,7 @@ extension SocketChannel {
     /// A callback of its source is on this thread's stack, in a run of `loop`, this thread's, after which a connection may
     /// stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
     package func mayStayScheduled(in loop: RunLoop) -> Bool {
-        guard case .open(let transport) = phase else { return false }
-        return loop.mayLeaveLater(transport.source)
+        phase.openSource.map { loop.mayLeaveLater($0) } ?? false
     }
 
     /// Lets nothing in any more, and watches again what `ChannelInterest.suspend()` has stopped to watch, for the next owner.

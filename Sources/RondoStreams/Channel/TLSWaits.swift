@@ -60,14 +60,11 @@ struct TLSWaits {
     }
 
     /// What the socket is to be watched for.
-    func interest(
-        of transport: ChannelTransport, wantsRead: Bool, wantsWrite: Bool
-    ) -> RunLoop.Source.Interest {
+    func interest(of engine: TLSEngine?, wantsRead: Bool, wantsWrite: Bool) -> RunLoop.Source.Interest {
         var wanted: RunLoop.Source.Interest = []
         if wantsRead || writeNeedsRead { wanted.insert(.read) }
-        if wantsWrite || owesEnd || transport.hasUnsentBytes || (wantsRead && readNeedsWrite) {
-            wanted.insert(.write)
-        }
+        let hasUnsentBytes = engine?.hasUnsentBytes ?? false
+        if wantsWrite || owesEnd || hasUnsentBytes || (wantsRead && readNeedsWrite) { wanted.insert(.write) }
         return wanted
     }
 }
