@@ -34,6 +34,8 @@ final class DelegateObject: @unchecked Sendable {
     }
 
     var base: (any URLConnectionDelegate)? { data ?? other?.base }
+    /// Which of its methods are defaults; nil: it is no delegate.
+    var defaults: DelegateDefaults? { data != nil || other?.base != nil ? kind?.defaults : nil }
     var download: (any URLConnectionDownloadDelegate)? { other?.download }
 
     /// - Parameter given: Anything, since it may be an Optional that was handed on as `Any`.

@@ -41,8 +41,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// Released by `close()`.
-    private var owner: (any ServerAnswerOwner)?
+    /// It lets go of this when the load is over.
+    private let owner: any ServerAnswerOwner
     /// The request that may have a connection now; set by any thread.
     private let admittedWaiterID = Mutex<Int?>(nil)
 
@@ -108,7 +108,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         attempt.body = madeBody.prepare(stream)
         guard attempt.body != nil else {
             phase = .waitingForBodyStream(attempt)
-            owner?.received(.needsBodyStream(attempt.request.value))
+            owner.received(.needsBodyStream(attempt.request.value))
             return
         }
         authorize(attempt)
@@ -160,7 +160,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
         case .done: authorize(attempt)
         case .more:
-            owner?.noteProgress()
+            owner.noteProgress()
             wakeUp()
         case .notReady: waitForBody()
         case .failed(let failure): fail(failure)
@@ -171,18 +171,18 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private func connect(_ attempt: Attempt, by route: Route) {
         noteRank()
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: owner?.onlyQueue, for: self, mayReuse: attempt.mayReuse)
-        switch outcome {
+            route.key, of: schedule[0].loop, at: owner.onlyQueue, for: self, mayReuse: attempt.mayReuse)
+        switch consume outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
         case .wait(let waiterID):
             phase = .waitingForConnection(attempt, waiterID: waiterID, route)
-            owner?.noteObstacle(.connectionLimit)
+            owner.noteObstacle(.connectionLimit)
         }
     }
 
     /// The load's priority may have changed.
     private func noteRank() {
-        if let owner { rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed) }
+        rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed)
     }
 
     /// Any thread.
@@ -196,16 +196,15 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// Goes on with the request that was admitted.
     private func connectAdmitted(_ attempt: Attempt, by route: Route) {
-        owner?.noteProgress()
-        owner?.noteObstacle(nil)
+        owner.noteProgress()
+        owner.noteObstacle(nil)
         let lease = route.origin.admittedLease(
-            route.key, of: schedule[0].loop, at: owner?.onlyQueue, mayReuse: attempt.mayReuse)
+            route.key, of: schedule[0].loop, at: owner.onlyQueue, mayReuse: attempt.mayReuse)
         exchange(attempt, by: route, lease)
     }
 
     /// Last step: the exchange, which ends the lease.
-    private func exchange(_ attempt: Attempt, by route: Route, _ lease: Lease) {
-        guard let owner else { return lease.end() }
+    private func exchange(_ attempt: Attempt, by route: Route, _ lease: consuming Lease) {
         phase = .idle
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
@@ -233,26 +232,37 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private func outgoingRequest(
         _ attempt: Attempt, usualFields: HeaderFields?
     ) throws(LoadFailure) -> OutgoingRequest {
-        let (request, body, isForProxy) = (attempt.request, attempt.body, isAskingProxy)
-        return try OutgoingRequest(
-            request, stream: body, omittedFields: settings.values.omittedFields,
-            additionalFields: settings.additionalFields(
-                atOrigin: request.address.map { owner?.isAtOrigin($0) ?? true } ?? true),
-            target: settings.values.requestTarget, usualFields: usualFields,
-            isForProxy: isForProxy
-        ) { target, sent, fields in
-            authenticator?.setFields(
-                method: request.method, target: target, toProxy: isForProxy ? sent : nil, in: &fields
-            ) { hash in
-                body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.value.httpBody ?? Data())
-            }
-            owner?.addFields(of: request, to: &fields)
+        let request = attempt.request
+        var outset = try OutgoingRequest.Outset(
+            of: request, additionalFields: additionalFields(of: request),
+            target: settings.values.requestTarget, isForProxy: isAskingProxy)
+        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &outset) }
+        owner.addFields(of: request, to: &outset.fields)
+        return try .request(
+            of: request, from: outset, stream: attempt.body, omittedFields: settings.values.omittedFields,
+            usualFields: usualFields)
+    }
+
+    private func additionalFields(of request: LoadRequest) -> [(name: String, value: String)] {
+        if settings.values.additionalFields.isEmpty { return [] }
+        return settings.additionalFields(atOrigin: request.address.map { owner.isAtOrigin($0) } ?? true)
+    }
+
+    private func setCredentials(
+        of authenticator: Authenticator, for attempt: Attempt, in outset: inout OutgoingRequest.Outset
+    ) {
+        authenticator.setFields(
+            method: attempt.request.method, target: outset.target,
+            toProxy: isAskingProxy ? outset.sentTarget : nil, in: &outset.fields
+        ) { hash in
+            attempt.body.map { $0.digests[hash] }
+                ?? hash.hexadecimal(of: attempt.request.value.httpBody ?? Data())
         }
     }
 
     /// The way to `address`: directly, or by a proxy.
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
-        let atOrigin = !settings.isForOneOrigin || (owner?.isAtOrigin(address) ?? true)
+        let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let proxy = try settings.proxy(for: address)
         authenticator?.chooseProxy(proxy)
@@ -262,7 +272,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
             to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
-            tunnels: owner?.wantsTunnel ?? false
+            tunnels: owner.wantsTunnel
         ) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
@@ -288,7 +298,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             // That may have ended the load.
             guard current != nil, isWaitingForBody else { break }
             isWaitingForBody = false
-            owner?.noteCall()
+            owner.noteCall()
             exchange.bodyIsReady()
         }
     }
@@ -316,7 +326,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         cancel()
         challenges?.close()
         closeBody()
-        owner = nil
     }
 
     /// The response that `head` makes; nil where Foundation makes none.
@@ -346,21 +355,21 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         // That this side waits is no sign of the server's life.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
-        default: owner?.noteProgress()
+        default: owner.noteProgress()
         }
         guard let exchange = current else { return }
         switch event {
-        case .step(let step): owner?.received(.step(step))
+        case .step(let step): owner.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
-        case .informational(let head): owner?.received(.informational(head))
+        case .informational(let head): owner.received(.informational(head))
         case .mayGoAhead: endGoAheadWait()
         case .sent(let bytes, let total, let expected):
-            owner?.received(.sent(bytes, total: total, expected: expected))
+            owner.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
             received(head, bodyLength: bodyLength, by: exchange)
         case .body(let data):
             authenticator?.received(data)
-            owner?.received(.content(data))
+            owner.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
             failed(failure.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil), exchange)
@@ -377,7 +386,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let origin = ResponseOrigin(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
             isVerified: exchange.isPeerVerified)
-        owner?.received(.head(head, bodyLength: bodyLength, from: origin))
+        owner.received(.head(head, bodyLength: bodyLength, from: origin))
     }
 
     private func ended(_ exchange: any Exchange) {
@@ -386,7 +395,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         if let failure = authenticator?.receivedEnd() {
             fail(failure)
         } else {
-            owner?.received(.end)
+            owner.received(.end)
         }
         // The load is not over yet: its connection need not stay in its loop for what follows.
         finished?.idleConnection?.leave()
@@ -396,7 +405,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
         releaseExchange(mayStay: false)
         if let head = TunnelNegotiation.challenge(in: failure) {
-            owner?.received(
+            owner.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
         } else if mayBeSentAgain, let request {
             sendAgain(request)
@@ -405,7 +414,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    private func fail(_ failure: LoadFailure) { owner?.received(.failed(failure)) }
+    private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
 
     /// Ends the request under way. Its connection is kept if it can serve another request, or else closed.
     ///
@@ -419,10 +428,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .idle, .waitingForBodyStream, .hashingBody: break
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange):
-            owner?.setChannel(nil)
+            owner.setChannel(nil)
             transfers?.ended(exchange, of: request)
-            if !exchange.end(registeredAt: mayStay ? owner?.onlyQueue : nil) {
-                owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
+            if !exchange.end(registeredAt: mayStay ? owner.onlyQueue : nil) {
+                owner.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
     }
@@ -433,7 +442,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private var madeChallenges: ServerChallenges {
         if let challenges { return challenges }
-        guard let owner else { preconditionFailure("bug in Rondo: a load that is over has a challenge") }
         let challenges = ServerChallenges(
             for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
         challenges.authenticator.beginRequest(for: request?.url)
@@ -480,8 +488,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // MARK: - ExchangeOwner
 
-    var label: String? { owner?.nameInRunLoops }
-    func forEachQueue(_ body: (SharedQueue) -> Void) { owner?.forEachQueue(body) }
-    func noteReceived() { owner?.noteProgress() }
-    func wakeUp() { owner?.wakeUp() }
+    var label: String? { owner.nameInRunLoops }
+    func forEachQueue(_ body: (SharedQueue) -> Void) { owner.forEachQueue(body) }
+    func noteReceived() { owner.noteProgress() }
+    func wakeUp() { owner.wakeUp() }
 }

@@ -9,7 +9,7 @@ enum ExchangeChoice {
     ///   - lease: The exchange ends it.
     ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
-        by lease: borrowing Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
+        by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
         for owner: any ExchangeOwner, telling: ExchangeTelling
     ) -> any Exchange {
         HTTP1Exchange(by: lease, opening: channel(), of: owner, telling: telling)

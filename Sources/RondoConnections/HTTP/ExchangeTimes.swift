@@ -33,7 +33,7 @@ final class ExchangeTimes {
             secureEnd = LoopClock.now
             tls = (version, cipher)
             isTLSResumed = channel.isTLSResumed
-        case .open, .readable, .writable, .failed: break
+        case .negotiating, .open, .readable, .writable, .failed: break
         }
     }
 

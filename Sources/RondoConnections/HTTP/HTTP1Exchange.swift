@@ -60,7 +60,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///   - lease: The exchange ends it.
     ///   - channel: What is opened where the lease has no connection yet.
     init(
-        by lease: borrowing Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
+        by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
         of owner: any ExchangeOwner, telling: ExchangeTelling
     ) {
         tellsSteps = telling.steps
@@ -75,7 +75,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             connection = ServerConnection(SocketChannel(channel()), key: lease.key, of: lease.origin)
             isRegistered = false
         }
-        phase = connection.channel.isOpen ? .open : .opening
+        phase = isNew ? .opening : .open
     }
 
     deinit { giveBackBuffer() }

@@ -12,7 +12,7 @@ protocol ConnectionWaiter: AnyObject, Sendable {
 
 /// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by
 /// that (`ServerConnection.endLease()`).
-struct Lease {
+struct Lease: ~Copyable {
     let origin: Origin
     let key: ConnectionKey
     /// Whose idle connections are taken first, and to which this one belongs when it is idle again.
@@ -21,7 +21,7 @@ struct Lease {
     let connection: ServerConnection?
 
     /// Ends it, and closes the idle connection that it was to go over.
-    func end() {
+    consuming func end() {
         connection?.unregister(unlessAt: nil)
         connection?.channel.close()
         origin.endLease()

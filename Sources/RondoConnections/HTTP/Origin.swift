@@ -11,7 +11,7 @@ final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
     /// What a load that asks for a connection is told.
-    enum LeaseOutcome {
+    enum LeaseOutcome: ~Copyable {
         case granted(Lease)
         /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
         case wait(waiterID: Int)

@@ -130,11 +130,8 @@ final class KnownRoutes {
     }
 
     private func find(_ host: String, _ port: Int, _ settings: Int) -> Route? {
-        for index in known.indices where known[index].settings == settings {
-            let key = known[index].route.key
-            if key.port == port, key.host == host { return known[index].route }
-        }
-        return nil
+        known.first { $0.settings == settings && $0.route.key.port == port && $0.route.key.host == host }?
+            .route
     }
 
     private func insert(_ new: Known) {

@@ -18,7 +18,7 @@ private import struct Synchronization.Atomic
 package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: LoadRegistration
     let inbox = LoadInbox()
-    private let pool: ConnectionPool
+    private let settings: LoadSettings
     private let gate = Gate()
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
@@ -42,7 +42,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         upgrade: (any Upgrade)? = nil
     ) {
         registration = LoadRegistration(schedule)
-        pool = settings.values.pool
+        self.settings = settings
         delivery = LoadDelivery(to: client)
         times = LoadTimes(
             timeout: request.value.timeoutInterval, settings, in: registration.modes)
@@ -108,7 +108,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         guard registration.modes.servesCallingThread else { return }
         enter {
             // The load may have gone on to another connection.
-            guard let channel, channel.interest === interest else { return }
+            guard let channel, channel.has(interest) else { return }
             body(channel)
             // The idle time begins behind it (rule UC-58).
             times.endEvents()
@@ -189,19 +189,18 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// - Returns: Whether the call is still to be made, and the load goes on when it was.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
+        let client: any LoadClient
         switch delivery.way(of: call, inbox) {
         case .dropped: return false
         case .waits: return true
-        case .byQueue(let queue):
-            guard let client,
-                case .queued(let mayRead) = inbox.calls.add(
-                    call, to: queue, make: { [self] in make($0, for: client) })
-            else { break }
+        case .byQueue(let queue, let owner):
+            client = owner
+            let outcome = inbox.calls.add(call, to: queue, make: { [self] in make($0, for: owner) })
+            guard case .queued(let mayRead) = outcome else { break }
             if !mayRead { driver?.pause() }
             return true
-        case .atOnce: break
+        case .atOnce(let owner): client = owner
         }
-        guard let client = delivery.client else { return false }
         delivery.noteCall()
         let reply = client.make(call)
         if client.isCancelled {
@@ -344,7 +343,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         set {
             guard newValue != priority else { return }
             rank.store(LoadRank(priority: newValue).bits, ordering: .relaxed)
-            pool.rankWaiters()
+            settings.values.pool.rankWaiters()
             wakeUp()
         }
     }

@@ -247,11 +247,13 @@ final class LoadAnswers {
     /// The fields as they would be sent.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            let outgoing = try OutgoingRequest(
-                request, omittedFields: settings.values.omittedFields,
+            var outset = try OutgoingRequest.Outset(
+                of: request,
                 additionalFields: settings.additionalFields(
-                    atOrigin: request.address.map(owner.isAtOrigin) ?? true)
-            ) { _, _, fields in setCookies(of: request, in: &fields) }
+                    atOrigin: request.address.map(owner.isAtOrigin) ?? true))
+            setCookies(of: request, in: &outset.fields)
+            let outgoing = try OutgoingRequest.request(
+                of: request, from: outset, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields
         } catch {
             // A request that cannot be sent says so where it is sent.

@@ -10,9 +10,9 @@ struct LoadDelivery {
         case dropped
         /// It waits until the load is resumed.
         case waits
-        case byQueue(DelegateQueue?)
+        case byQueue(DelegateQueue?, any LoadClient)
         /// By the caller, on this thread.
-        case atOnce
+        case atOnce(any LoadClient)
     }
 
     /// Kept alive by the load from start to end (rule UC-15).
@@ -40,8 +40,10 @@ struct LoadDelivery {
             waiting = (waiting ?? []) + [call]
             return .waits
         }
-        guard let queue = client.delegateQueue else { return inbox.callsOnLoop ? .atOnce : .byQueue(nil) }
-        return .byQueue(queue)
+        guard let queue = client.delegateQueue else {
+            return inbox.callsOnLoop ? .atOnce(client) : .byQueue(nil, client)
+        }
+        return .byQueue(queue, client)
     }
 
     /// The calls that came up while the load was suspended: their ways are asked for anew. Nil: there are none.

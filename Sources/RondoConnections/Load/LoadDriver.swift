@@ -17,6 +17,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
+    /// The sender is held back, perhaps.
+    @exclusivity(unchecked) private var isPaused = false
 
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,
@@ -78,7 +80,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody || state.isUpgraded, load.wantsMore { answers?.current?.resume() }
+        if state.deliversBody || state.isUpgraded, load.wantsMore { resume() }
     }
 
     // MARK: - Actions of the state
@@ -334,7 +336,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Tells the client of a response, and makes its content ready to be read.
     private func deliver(_ incoming: IncomingResponse) {
-        guard let response = response(incoming) else {
+        guard let answers, let response = answers.response(incoming, to: state.request) else {
             return perform(state.failed(.unusableResponse(status: incoming.status)))
         }
         if let upgrade, upgrade.isRequired || incoming.status == 101 {
@@ -348,7 +350,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return perform(state.failed(error))
         }
         if case .http(let head, let bodyLength) = incoming {
-            answers?.cache.beginStoring(
+            answers.cache.beginStoring(
                 response, head, bodyLength: bodyLength, isPlain: !content.isChanged && load.inbox.callsOnLoop,
                 hasParts: content.hasParts)
         }
@@ -360,7 +362,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.isAsking {
             pause()
         } else if state.deliversBody {
-            answers?.current?.resume()
+            resume()
         }
     }
 
@@ -370,7 +372,16 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// The sender is held back.
-    func pause() { answers?.current?.pause() }
+    func pause() {
+        isPaused = true
+        answers?.current?.pause()
+    }
+
+    private func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        answers?.current?.resume()
+    }
 
     /// Hands on what has come, as far as the delegate takes it.
     private func readContent() {
@@ -483,7 +494,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        answers?.current?.resume()
+        resume()
         readContent()
     }
 

@@ -28,6 +28,14 @@ package final class LoadRequest: Sendable, Equatable {
         left === right || left.value == right.value
     }
 
+    /// It may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
+    var isIdempotent: Bool {
+        switch method {
+        case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE": true
+        default: false
+        }
+    }
+
     /// Whether it is by TLS.
     var isSecure: Bool { address?.isSecure ?? false }
 }

@@ -280,7 +280,7 @@ struct LoadState {
     mutating func received(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
-        guard case .answering = phase, let url else { return .nothing }
+        guard case .answering = phase else { return .nothing }
         if head.status == 417, isHoldingBackBody {
             // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
             var without = request.value
@@ -292,7 +292,7 @@ struct LoadState {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }
-        guard policy.follows else {
+        guard policy.follows, Redirect.isRedirect(head.status), let url else {
             phase = .receiving
             return .deliver(.http(head, bodyLength: bodyLength))
         }

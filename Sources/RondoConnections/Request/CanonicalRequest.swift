@@ -35,8 +35,10 @@ enum CanonicalRequest {
 
     /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
     static func isSent(asIs request: LoadRequest, by protocols: ProtocolClasses = .registered) -> Bool {
-        guard let url = request.url, request.address?.isPlain ?? false else { return false }
-        return protocols.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
+        guard request.address?.isPlain ?? false, protocols.accepting(request.value) == nil else {
+            return false
+        }
+        return KnownHSTSHosts.isEmpty || request.url.flatMap { KnownHSTSHosts.upgraded($0) } == nil
     }
 
     /// Whether `of(_:)` gives a request.

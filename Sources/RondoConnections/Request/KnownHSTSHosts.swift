@@ -28,14 +28,17 @@ enum KnownHSTSHosts {
     /// Writes what waits to be written, and returns when it is.
     static func flush() { kept.flush() }
 
+    /// No host is known.
+    static var isEmpty: Bool { !isInUse.load(ordering: .relaxed) }
+
     /// Whether `host` may be spoken to by TLS only.
     static func covers(_ host: String) -> Bool {
-        guard isInUse.load(ordering: .relaxed) else { return false }
+        if isEmpty { return false }
         return kept.read { $0.covers(host, now: Date()) }
     }
 
     static func upgraded(_ url: URL) -> URL? {
-        guard isInUse.load(ordering: .relaxed) else { return nil }
+        if isEmpty { return nil }
         return kept.read { $0.upgraded(url, now: Date()) }
     }
 

@@ -18,78 +18,121 @@ struct OutgoingRequest: ~Copyable {
     /// The body waits until the server says go ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
-    /// - Parameters:
-    ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
-    ///     without one it is sent in chunks (rule UC-35).
-    ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - additionalFields: Fields that are sent behind the request's own, as often as they are here.
-    ///   - named: The target that is sent in place of the URL's path and query.
-    ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
-    ///     need not be written anew.
-    ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
-    ///   - add: Sets the fields of this exchange that are not the request's, for path and query, and for the target
-    ///     as it is sent.
-    init(
-        _ given: LoadRequest, stream: BodyStream? = nil,
-        omittedFields: [String] = [], additionalFields: [(name: String, value: String)] = [],
-        target named: String? = nil, usualFields: HeaderFields? = nil, isForProxy: Bool = false,
-        adding add: (_ target: String, _ sent: String, inout HeaderFields) -> Void = { _, _, _ in }
-    ) throws(LoadFailure) {
-        let omitted = omittedFields.isEmpty ? [] : omittedFields.map { $0.lowercased() }
-        guard let address = given.address else { throw .unsupportedURL }
-        let (request, method) = (given.value, given.method)
-        // Whole where a proxy has to find the server by it.
-        let target = named ?? address.target
-        let sent = isForProxy ? address.absoluteForm(target) : target
-        var fields = HeaderFields()
-        if given.fields.isEmpty, additionalFields.isEmpty {
-            add(target, sent, &fields)
-            if fields.isEmpty, omitted.isEmpty {
-                fields = usualFields ?? Self.usualFields(address.authority)
-            } else {
-                let added = fields
-                fields = HeaderFields(expecting: 8)
-                fields.append(name: "Host", value: address.authority)
-                fields.append(added)
-                Self.addDefaults(to: &fields, omitting: omitted)
+    /// What is known of a head before the fields of the exchange are in it that are not the request's: cookies, credentials,
+    /// and what the cache asks.
+    struct Outset {
+        /// Path and query.
+        let target: String
+        /// The target as it is sent.
+        let sentTarget: String
+        /// Those of the request and of the settings, if there are any; to be added to.
+        var fields: HeaderFields
+        /// The fields began with Host; otherwise there were none.
+        fileprivate let hasHost: Bool
+
+        /// - Parameters:
+        ///   - additionalFields: Fields that are sent behind the request's own, as often as they are here.
+        ///   - named: The target that is sent in place of the URL's path and query.
+        ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
+        init(
+            of request: LoadRequest, additionalFields: [(name: String, value: String)] = [],
+            target named: String? = nil, isForProxy: Bool = false
+        ) throws(LoadFailure) {
+            guard let address = request.address else { throw .unsupportedURL }
+            target = named ?? address.target
+            // Whole where a proxy has to find the server by it.
+            sentTarget = isForProxy ? address.absoluteForm(target) : target
+            hasHost = !request.fields.isEmpty || !additionalFields.isEmpty
+            guard hasHost else {
+                fields = HeaderFields()
+                return
             }
-        } else {
             fields = HeaderFields(expecting: 8)
             fields.append(name: "Host", value: address.authority)
             // In one order, whatever that of the dictionary is.
-            let own = given.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
-            for (name, value) in own where !Self.isFraming(name) {
+            let own = request.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
+            for (name, value) in own where !OutgoingRequest.isFraming(name) {
                 if name.lowercased() == "host" {
                     fields.set(name: "Host", value: value)
                 } else {
                     fields.append(name: name, value: value)
                 }
             }
-            for (name, value) in additionalFields where !Self.isFraming(name) && name.lowercased() != "host" {
+            for (name, value) in additionalFields
+            where !OutgoingRequest.isFraming(name) && name.lowercased() != "host" {
                 fields.append(name: name, value: value)
             }
-            add(target, sent, &fields)
+        }
+    }
+
+    /// - Parameters:
+    ///   - outset: Of the same request, with the fields of the exchange.
+    ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
+    ///     without one it is sent in chunks (rule UC-35).
+    ///   - omittedFields: Names of fields that are not added where the request lacks them.
+    ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
+    ///     need not be written anew.
+    static func request(
+        of request: LoadRequest, from outset: Outset, stream: BodyStream? = nil,
+        omittedFields: [String] = [], usualFields: HeaderFields? = nil
+    ) throws(LoadFailure) -> OutgoingRequest {
+        let omitted = omittedFields.isEmpty ? [] : omittedFields.map { $0.lowercased() }
+        guard let address = request.address else { throw .unsupportedURL }
+        var fields: HeaderFields
+        if outset.hasHost {
+            fields = outset.fields
+            Self.addDefaults(to: &fields, omitting: omitted)
+        } else if outset.fields.isEmpty, omitted.isEmpty {
+            fields = usualFields ?? Self.usualFields(address.authority)
+        } else {
+            fields = HeaderFields(expecting: 8)
+            fields.append(name: "Host", value: address.authority)
+            fields.append(outset.fields)
             Self.addDefaults(to: &fields, omitting: omitted)
         }
-        head = RequestHead(method: method, target: sent, fields: fields)
+        let body: OutgoingBody
+        let framing: RequestBodyFraming
         if let stream {
             body = .stream(stream)
-            framing = Self.announcedLength(of: request).map { .length($0) } ?? .chunked
+            framing = announcedLength(of: request.value).map { .length($0) } ?? .chunked
         } else {
-            let data = request.httpBody ?? Data()
+            let data = request.value.httpBody ?? Data()
             body = .data(data)
-            // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
-            let expectsBody = method != "GET" && ["POST", "PUT", "PATCH"].contains(method)
-            let saysLength = expectsBody && !omitted.contains("content-length")
-            framing = data.isEmpty && !saysLength ? .none : .length(Int64(data.count))
+            framing =
+                data.isEmpty && !saysLength(of: request.method, omitting: omitted)
+                ? .none : .length(Int64(data.count))
         }
-        isIdempotent =
-            switch method {
-            case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE": true
-            default: false
-            }
         let isEmpty = framing == .none || framing == .length(0)
-        expectsContinue = !isEmpty && fields.contains("Expect", token: "100-continue")
+        return OutgoingRequest(
+            head: RequestHead(method: request.method, target: outset.sentTarget, fields: fields),
+            framing: framing, body: body, isIdempotent: request.isIdempotent,
+            expectsContinue: !isEmpty && fields.contains("Expect", token: "100-continue"))
+    }
+
+    private init(
+        head: RequestHead, framing: RequestBodyFraming, body: OutgoingBody, isIdempotent: Bool,
+        expectsContinue: Bool
+    ) {
+        self.head = head
+        self.framing = framing
+        self.body = body
+        self.isIdempotent = isIdempotent
+        self.expectsContinue = expectsContinue
+    }
+
+    /// A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
+    private static func saysLength(of method: String, omitting omitted: [String]) -> Bool {
+        method != "GET" && ["POST", "PUT", "PATCH"].contains(method) && !omitted.contains("content-length")
+    }
+
+    /// A request without fields of an exchange.
+    init(
+        _ request: LoadRequest, omittedFields: [String] = [],
+        additionalFields: [(name: String, value: String)] = []
+    ) throws(LoadFailure) {
+        self = try Self.request(
+            of: request, from: Outset(of: request, additionalFields: additionalFields),
+            omittedFields: omittedFields)
     }
 
     /// Fields that are added to a request that lacks them.
@@ -114,7 +157,7 @@ struct OutgoingRequest: ~Copyable {
     }
 
     /// Written by the codec, from the body that is there.
-    private static func isFraming(_ name: String) -> Bool {
+    fileprivate static func isFraming(_ name: String) -> Bool {
         let name = name.lowercased()
         return name == "content-length" || name == "transfer-encoding"
     }

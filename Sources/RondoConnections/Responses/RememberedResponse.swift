@@ -18,6 +18,10 @@ struct RememberedResponse {
             (self.url, self.head, self.bodyLength, self.response) = (url, head, bodyLength, response)
         }
 
+        func isMade(of head: ResponseHead, for url: URL, bodyLength: Int64?) -> Bool {
+            self.head === head && self.bodyLength == bodyLength && self.url == url
+        }
+
         /// Nil while there is another reference to it.
         var unused: LoadedResponse? { isKnownUniquelyReferenced(&response) ? response : nil }
     }
@@ -27,8 +31,7 @@ struct RememberedResponse {
     var isEmpty: Bool { last == nil }
 
     func isMade(of head: ResponseHead, for url: URL, bodyLength: Int64?) -> Bool {
-        guard let last else { return false }
-        return last.head === head && last.bodyLength == bodyLength && last.url == url
+        last?.isMade(of: head, for: url, bodyLength: bodyLength) ?? false
     }
 
     /// What was made, if no other reference to it is left. It never changes, so that a weak reference alone can tell that it

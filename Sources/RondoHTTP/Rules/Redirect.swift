@@ -38,7 +38,8 @@ package enum Redirect {
             && port(left) == port(right)
     }
 
-    private static func isRedirect(_ status: Int) -> Bool {
+    /// A response with this status has the request sent to where its Location says.
+    package static func isRedirect(_ status: Int) -> Bool {
         switch status {
         case 301, 302, 303, 307, 308: true
         default: false
