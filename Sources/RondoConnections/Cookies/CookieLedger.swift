@@ -125,10 +125,11 @@ struct CookieLedger {
 
     /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
     /// there.
-    mutating func look(at objects: [HTTPCookie], now: Date) {
+    mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) {
         if Self.areSame(objects, lastSeen) { return }
         defer { lastSeen = objects }
         if areReplaced(objects) { return }
+        let now = now()
         var added: [HTTPCookie] = []
         var staying = 0
         for object in objects {

@@ -87,12 +87,11 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter origin: Asked for only where there are cookies.
     func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
-        let now = Date()
         let (cookies, mustWork) = state.withLock { state in
-            lookIfPossible(&state, now)
+            lookIfPossible(&state, Date())
             var cookies: [Cookie] = []
             if state.ledger.table.count > 0, let origin = origin() {
-                cookies = state.ledger.table.cookies(for: origin, now: now)
+                cookies = state.ledger.table.cookies(for: origin, now: Date())
             }
             return (cookies, state.hasWork && beginsWork(&state))
         }
@@ -161,14 +160,14 @@ final class CookieStore: Sendable {
 
     /// Finds what the program has changed, unless the thread is changing the storage, and finds it afterwards.
     @discardableResult
-    private func lookIfPossible(_ state: inout CookieStoreState, _ now: Date, asksPolicy: Bool = false)
-        -> Bool
-    {
+    private func lookIfPossible(
+        _ state: inout CookieStoreState, _ now: @autoclosure () -> Date, asksPolicy: Bool = false
+    ) -> Bool {
         guard state.isOpen, !state.isStepping else { return false }
         state.looks += 1
         // It matters to cookies that wait to be shown alone.
         if asksPolicy || state.ledger.waitingCount > 0 { state.isRefused = visible.policy == .never }
-        state.ledger.look(at: visible.cookies, now: now)
+        state.ledger.look(at: visible.cookies, now: now())
         return true
     }
 

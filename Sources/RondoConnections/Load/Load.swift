@@ -176,7 +176,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         }
         times.begin()
         driver.serve(messages)
-        if !driver.isEnded { times.restartAfterProgress() }
+        if !driver.isEnded { times.endEvents() }
     }
 
     // MARK: - Calls to the client

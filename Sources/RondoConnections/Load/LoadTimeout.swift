@@ -36,13 +36,13 @@ struct LoadTimeout {
 
     mutating func noteProgress() { hasProgressed = true }
 
-    mutating func restartAfterProgress() {
+    private mutating func restartAfterProgress() {
         guard hasProgressed else { return }
         hasProgressed = false
         idle.restart()
     }
 
-    /// What a connection has reported was served. Before there is a timer, which is looked at after a short delay, nothing
+    /// The load was served. Before there is a timer, which is looked at after a short delay, nothing
     /// asks for the idle time: most loads are over by then, and need not look at the clock.
     mutating func endEvents() {
         if timer != nil { restartAfterProgress() }

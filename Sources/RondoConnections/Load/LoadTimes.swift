@@ -48,10 +48,7 @@ struct LoadTimes {
     /// There was a sign of life.
     mutating func noteProgress() { timeout.noteProgress() }
 
-    /// The work of a pass is done: from here on the time is the sender's again.
-    mutating func restartAfterProgress() { timeout.restartAfterProgress() }
-
-    /// What a connection has reported was served: from here on the time is the sender's again.
+    /// The work of a pass, or what a connection has reported, is done: from here on the time is the sender's again.
     mutating func endEvents() { timeout.endEvents() }
 
     /// Time without a sign of life is no failure any more; the time in all still counts (rule WS-6).
