@@ -19,14 +19,14 @@
 _Static_assert(EV_VERSION_MAJOR == 4, "Rondo is written for libev 4");
 _Static_assert(EV_MULTIPLICITY, "Rondo needs a libev that can run more than one loop");
 
-// Declared under _GNU_SOURCE only, like accept4 below.
+// Declared only under _GNU_SOURCE, like accept4 below.
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
 #endif
 
 #pragma clang assume_nonnull begin
 
-/// The callback of every descriptor watcher: loop, watcher, what happened.
+/// The callback of every descriptor watcher. Its arguments are the loop, the watcher and the events.
 typedef void (*rondo_ev_io_callback)(struct ev_loop *loop, ev_io *watcher, int events);
 
 /// `ev_io_init` is a macro; the watcher must be stopped.
@@ -35,7 +35,7 @@ static inline void rondo_ev_io_init(
     ev_io_init(watcher, callback, descriptor, events);
 }
 
-/// `EFD_…`, `TFD_…` are anonymous enumerations, which arrive in Swift without a common integer type.
+/// `EFD_…` and `TFD_…` are anonymous enumerations, which Swift imports without a common integer type.
 static inline int rondo_eventfd(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
@@ -56,13 +56,13 @@ static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes
     return result == -1 && errno == ENOENT ? epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) : result;
 }
 
-/// Makes an epoll set tell once of each time that a descriptor is written or read, whatever is left to read.
+/// Makes an epoll set report once each time a descriptor is written or read, even if bytes are left to read.
 static inline int rondo_epoll_add_edges(int set, int descriptor) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET};
     return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/// Whether something in an epoll set is ready now: 1 or 0, or -1 with errno.
+/// Whether a descriptor of an epoll set is ready: 1 or 0, or -1 with errno.
 static inline int rondo_epoll_has_events(int set) {
     struct epoll_event event;
     return epoll_wait(set, &event, 1, 0);
@@ -76,13 +76,13 @@ static inline int rondo_timerfd_arm(int descriptor, unsigned long long nanosecon
     return timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &when, (struct itimerspec *)0);
 }
 
-/// A loop of its own on epoll, deaf to `LIBEV_FLAGS`; NULL where descriptors have run out. Never libev's
-/// default loop, which takes SIGCHLD for itself.
+/// A new loop that uses epoll and ignores `LIBEV_FLAGS`; NULL if descriptors have run out. Never libev's
+/// default loop, which handles SIGCHLD.
 static inline struct ev_loop *_Nullable rondo_ev_loop_new(void) {
     return ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 }
 
-/// The callback of the watcher that libev calls before it makes its epoll set anew.
+/// The callback that libev makes before it replaces its epoll set.
 typedef void (*rondo_ev_fork_callback)(struct ev_loop *loop, ev_fork *watcher, int events);
 
 static inline void rondo_ev_fork_init(ev_fork *watcher, rondo_ev_fork_callback callback) {
@@ -91,15 +91,15 @@ static inline void rondo_ev_fork_init(ev_fork *watcher, rondo_ev_fork_callback c
 
 static inline void rondo_ignore_idle(struct ev_loop *loop, ev_idle *watcher, int events) {}
 
-/// While it is started, no look at the kernel sleeps.
+/// While this watcher is started, no look at the kernel sleeps.
 static inline void rondo_ev_idle_init(ev_idle *watcher) {
     ev_idle_init(watcher, rondo_ignore_idle);
 }
 
 static inline void rondo_ignore_embed(struct ev_loop *loop, ev_embed *watcher, int events) {}
 
-/// The number of the loop's epoll set. libev 4.33 has no `ev_backend_fd`; a watcher that embeds a loop is given the
-/// number when it is started, and nothing else has happened when it is stopped at once.
+/// The number of the loop's epoll set. libev 4.33 has no `ev_backend_fd`; but a watcher that embeds the loop
+/// gets the number when it is started, and stopping it at once undoes everything else.
 static inline int rondo_ev_epoll_descriptor(struct ev_loop *loop) {
     ev_embed watcher;
     ev_embed_init(&watcher, rondo_ignore_embed, loop);
@@ -109,18 +109,20 @@ static inline int rondo_ev_epoll_descriptor(struct ev_loop *loop) {
     return descriptor;
 }
 
-/// What a descriptor number stands for, as far as an epoll set has to know: -1 nothing (errno says why); 0 a file, a
-/// socket, a pipe, a terminal; 1 one of the kernel's own kinds, such as an epoll set, an eventfd or a timerfd.
+/// The kind of file behind a descriptor number, as far as it matters to an epoll set: -1 none (errno has the
+/// reason); 0 a file, a socket, a pipe, a terminal; 1 one of the kernel's own kinds, such as an epoll set, an
+/// eventfd or a timerfd.
 static inline int rondo_descriptor_kind(int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) == -1) return -1;
     return (status.st_mode & S_IFMT) == 0;
 }
 
-/// Takes a descriptor out of an epoll set. The call has no reason to fail where the descriptor is in the set; made again
-/// all the same, since what stays in the set without the knowledge of libev is taken by it for a registration of its own.
+/// Removes a descriptor from an epoll set. The call has no reason to fail if the descriptor is in the set; it
+/// is repeated all the same, since libev would mistake a descriptor that stays in the set for a registration
+/// of its own.
 ///
-/// Returns 0 if the descriptor is not in the set any more, or else the errno.
+/// Returns 0 if the descriptor is no longer in the set, otherwise the errno.
 static inline int rondo_epoll_remove(int set, int descriptor) {
     struct epoll_event event = {.events = 0};
     for (int tries = 0;; tries++) {
@@ -129,8 +131,9 @@ static inline int rondo_epoll_remove(int set, int descriptor) {
     }
 }
 
-/// Whether an epoll set would take a descriptor: 0, or the errno of why not. It is not in the set afterwards unless it
-/// was before, or unless `stays` is set: then the kernel has taken it, and does not let go of it.
+/// Whether an epoll set would accept a descriptor: 0, or the errno with which it is refused. The descriptor
+/// is not in the set afterwards unless it was before, or unless `stays` is set: then it was added and could
+/// not be removed.
 static inline int rondo_epoll_refusal(int set, int descriptor, int *stays) {
     struct epoll_event event = {.events = 0};
     *stays = 0;
@@ -140,8 +143,9 @@ static inline int rondo_epoll_refusal(int set, int descriptor, int *stays) {
     return error;
 }
 
-/// Whether `set` may be an epoll set that watches a descriptor: 1; 0 if it is none, or watches it not. (The kernel looks
-/// for the descriptor before it needs memory for it, so that other errors than these say nothing.)
+/// Whether `set` may be an epoll set that watches a descriptor: 1; 0 if it is not an epoll set or does not
+/// watch the descriptor. (The kernel looks for the descriptor before it needs memory for it, so any other
+/// error leaves the answer open.)
 static inline int rondo_epoll_watches(int set, int descriptor) {
     struct epoll_event event = {.events = 0};
     if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1)
@@ -150,38 +154,40 @@ static inline int rondo_epoll_watches(int set, int descriptor) {
     return 0;
 }
 
-/// Whether `set` may be an epoll set at all, which a descriptor that is open is not in, or leaves by this: 1 or 0.
+/// Whether `set` may be an epoll set at all: 1 or 0. The descriptor must be open; if it is in the set, it is
+/// removed.
 static inline int rondo_epoll_is_open(int set, int descriptor) {
     struct epoll_event event = {.events = 0};
     return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) == 0 || (errno != EBADF && errno != EINVAL);
 }
 
-/// `EV_ERROR` does not fit the signed type that libev's callbacks carry it in.
+/// `EV_ERROR` does not fit the signed type in which libev's callbacks pass it.
 static const int rondo_ev_error = (int)EV_ERROR;
 
-/// One look at the kernel: returns at once, or once something has been reported.
+/// Looks at the kernel once: returns at once, or once something has been reported.
 static inline void rondo_ev_poll(struct ev_loop *loop, int may_block) {
     ev_run(loop, may_block ? EVRUN_ONCE : EVRUN_NOWAIT);
 }
 
-/// Names the calling thread; the kernel keeps 15 bytes. `prctl` takes variable arguments, and Foundation's `Thread`
-/// loses a name that is given before its `start()` has returned.
+/// Names the calling thread; the kernel keeps 15 bytes. In C because `prctl` takes variable arguments;
+/// Foundation's `Thread` loses a name that is set before its `start()` has returned.
 static inline void rondo_name_thread(const char *name) {
     prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
 
-/// accept4 is declared under _GNU_SOURCE only, which Swift's view of glibc is made without.
+/// accept4 is declared only under _GNU_SOURCE, and Swift imports glibc without that.
 int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
 
-/// The descriptor of a connection, non-blocking and closed on exec, or -errno.
+/// Accepts a connection: its descriptor, non-blocking and closed on exec, or -errno.
 static inline int rondo_accept(int listener) {
     int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
 }
 
-/// Reads what is there, whatever the flags of the descriptor, which may be shared with another process: the number of
-/// bytes, 0 at the end, or -errno, which is -EAGAIN where nothing is there. Files of kinds that cannot be asked so are
-/// looked at first; if another reader takes the bytes in between, the call waits for more.
+/// Reads the bytes that have arrived, whatever the flags of the descriptor, which may be shared with another
+/// process. Returns the number of bytes, 0 at the end, or -errno: -EAGAIN if no bytes have arrived. A kind of
+/// file that does not support this is polled first; if another reader takes the bytes in between, the call
+/// waits for more.
 static inline long rondo_read_what_is_there(int descriptor, void *buffer, size_t count) {
     struct iovec vector = {buffer, count};
     long found = syscall(SYS_preadv2, descriptor, &vector, 1, -1L, -1L, RWF_NOWAIT);
@@ -193,7 +199,7 @@ static inline long rondo_read_what_is_there(int descriptor, void *buffer, size_t
     return found < 0 ? -errno : found;
 }
 
-/// The kernel's number of the calling thread, which debuggers and `top` show as well.
+/// The kernel's number of the calling thread, which debuggers and `top` also show.
 static inline int rondo_thread_number(void) {
     return (int)syscall(SYS_gettid);
 }
@@ -202,7 +208,7 @@ static inline int rondo_thread_number(void) {
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *_Nullable message);
 
-/// Tells the processor that the thread looks at the same memory again and again.
+/// Tells the processor that the thread is spinning on memory.
 static inline void rondo_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -211,12 +217,13 @@ static inline void rondo_pause(void) {
 #endif
 }
 
-/// Has the processor bring what will be read and written soon into its cache; a hint, which touches nothing.
+/// Makes the processor fetch memory that will soon be read and written into its cache; a hint without other
+/// effect.
 static inline void rondo_prefetch(const void *memory) {
     __builtin_prefetch(memory, 1);
 }
 
-/// The bytes that may be used of what malloc() has given out.
+/// The number of usable bytes in memory that malloc() has returned.
 static inline long rondo_allocation_size(void *memory) {
     return (long)malloc_usable_size(memory);
 }

@@ -1,8 +1,8 @@
-// The types of the functions that Rondo calls in libraries which it looks up when it first needs them
-// (Sources/RondoLibraries): so a build needs neither their headers nor the libraries.
+// The types of the functions that Rondo calls in libraries which it loads when it first needs them
+// (Sources/RondoLibraries), so that a build needs neither their headers nor the libraries.
 //
-// Each type repeats what the library documents of the function in the comment above it, and has held since the first
-// version of the ABI that is asked for by name.
+// Each type repeats the library's documentation of the function named in the comment above it, and has not
+// changed since the first version of the ABI that is requested by name.
 #ifndef RONDO_CLIBRARIES_H
 #define RONDO_CLIBRARIES_H
 
@@ -13,11 +13,11 @@
 
 typedef struct rondo_brotli_state rondo_brotli_state;
 
-// BrotliDecoderCreateInstance: with no allocator of ours, and so without its argument.
+// BrotliDecoderCreateInstance: all arguments are NULL, since Rondo passes no allocator.
 typedef rondo_brotli_state *_Nullable (*rondo_brotli_create)(
     void *_Nullable allocate, void *_Nullable release, void *_Nullable argument);
 
-// BrotliDecoderDecompressStream: answers 0 error, 1 success, 2 needs more input, 3 needs more output.
+// BrotliDecoderDecompressStream: returns 0 error, 1 success, 2 needs more input, 3 needs more output.
 typedef int (*rondo_brotli_decode)(
     rondo_brotli_state *_Nonnull state, size_t *_Nonnull available_in, const uint8_t *_Nullable *_Nonnull next_in,
     size_t *_Nonnull available_out, uint8_t *_Nullable *_Nonnull next_out, size_t *_Nullable total_out);
@@ -43,13 +43,13 @@ typedef struct {
     size_t position;
 } rondo_zstd_output;
 
-// ZSTD_createDCtx, ZSTD_freeDCtx and ZSTD_DCtx_setParameter; the limit of the window is the parameter 100.
+// ZSTD_createDCtx, ZSTD_freeDCtx and ZSTD_DCtx_setParameter; parameter 100 is the limit of the window.
 typedef rondo_zstd_context *_Nullable (*rondo_zstd_create)(void);
 typedef size_t (*rondo_zstd_free)(rondo_zstd_context *_Nullable context);
 typedef size_t (*rondo_zstd_set)(rondo_zstd_context *_Nonnull context, int parameter, int value);
 enum { rondo_zstd_window_log_max = 100 };
 
-// ZSTD_decompressStream: 0 at the end of a frame, an error that ZSTD_isError knows, or a hint.
+// ZSTD_decompressStream: returns 0 at the end of a frame, an error for which ZSTD_isError is true, or a hint.
 typedef size_t (*rondo_zstd_decode)(
     rondo_zstd_context *_Nonnull context, rondo_zstd_output *_Nonnull output, rondo_zstd_input *_Nonnull input);
 
@@ -62,11 +62,12 @@ typedef const char *_Nonnull (*rondo_zstd_error_name)(size_t result);
 
 typedef struct rondo_psl_list rondo_psl_list;
 
-// psl_builtin: the list that the library was built with. psl_latest: the newer of that and the file.
+// psl_builtin: the list compiled into the library. psl_latest: the newer of that list and the file.
 typedef const rondo_psl_list *_Nullable (*rondo_psl_builtin)(void);
 typedef rondo_psl_list *_Nullable (*rondo_psl_latest)(const char *_Nullable file);
 
-// psl_is_public_suffix2: domains in lower case; PSL_TYPE_ICANN, PSL_TYPE_PRIVATE and PSL_TYPE_NO_STAR_RULE.
+// psl_is_public_suffix2 for domains in lower case; PSL_TYPE_ICANN, PSL_TYPE_PRIVATE and
+// PSL_TYPE_NO_STAR_RULE.
 typedef int (*rondo_psl_contains)(const rondo_psl_list *_Nonnull list, const char *_Nonnull domain, int type);
 enum { rondo_psl_icann = 1, rondo_psl_private = 2, rondo_psl_no_star_rule = 4 };
 

@@ -13,13 +13,13 @@
 
 _Static_assert(OPENSSL_VERSION_MAJOR == 3, "Rondo is written for OpenSSL 3");
 
-// glibc's header for it is none that Swift imports. Whether the program has more rights than its user, as
-// OpenSSL asks before it heeds a variable of the environment.
+// Whether the program has more rights than its user, which OpenSSL checks before it uses an environment
+// variable. In C because Swift does not import glibc's header for it.
 static inline int rondo_is_privileged(void) {
     return getauxval(AT_SECURE) != 0;
 }
 
-// What follows are macros over SSL_ctrl and its kin, whose casts Swift does not import.
+// The functions below are macros over SSL_ctrl and its kin, whose casts Swift does not import.
 
 static inline int rondo_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
@@ -71,12 +71,13 @@ static inline int rondo_SSL_CTX_set_dh_auto(SSL_CTX *context, int on) {
     return (int)SSL_CTX_set_dh_auto(context, on);
 }
 
-// SSL_OP_BIT(14) and its kin, a macro with an argument.
+// SSL_OP_BIT(14) and its kin: a macro with an argument.
 static const uint64_t rondo_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
 static const uint64_t rondo_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
 static const uint64_t rondo_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 
-// A chain of casts. The name of a certificate's subject in one line, control characters escaped.
+// A chain of casts. The flags print the name of a certificate's subject in one line, with control characters
+// escaped.
 static const unsigned long rondo_XN_FLAG_RFC2253 = XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB;
 
 #endif

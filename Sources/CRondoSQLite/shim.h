@@ -1,17 +1,18 @@
-// SQLite: what is kept on disk.
+// SQLite, for the data kept on disk.
 #ifndef RONDO_CSQLITE_SHIM_H
 #define RONDO_CSQLITE_SHIM_H
 
 #include <sqlite3.h>
 
-// RETURNING came with 3.35, in March 2021.
+// RETURNING needs 3.35, of March 2021.
 #if SQLITE_VERSION_NUMBER < 3035000
 #error "Rondo needs SQLite 3.35 or later"
 #endif
 
 #pragma clang assume_nonnull begin
 
-// A macro that casts -1 to a function pointer: SQLite copies what is bound before the call returns.
+// SQLITE_TRANSIENT is a macro that casts -1 to a function pointer: SQLite copies the text before the call
+// returns.
 static inline int rondo_sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *text, int count) {
     return sqlite3_bind_text(statement, index, text, count, SQLITE_TRANSIENT);
 }

@@ -25,14 +25,15 @@
 #define RWF_NOSIGNAL 0x00000100
 #endif
 
-/// By its number: an enum's constant of glibc from 2.36 on.
+/// P_PIDFD by its number: glibc has the constant only from 2.36 on.
 static const idtype_t by_pidfd = (idtype_t)3;
 
 int rondo_spawn_missing(void) {
     int descriptor = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    // Without a descriptor left the call is there.
+    // If the call fails only for lack of descriptors or memory, the kernel has it.
     if (descriptor < 0) return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? 0 : errno;
-    // This process is no child of its own; a kernel before 5.4 does not know the question.
+    // This process is not its own child, so the call fails with ECHILD; a kernel before 5.4 fails with
+    // EINVAL.
     siginfo_t information;
     int error = waitid(by_pidfd, (id_t)descriptor, &information, WEXITED | WNOHANG) < 0 ? errno : 0;
     close(descriptor);
@@ -60,7 +61,7 @@ void rondo_wait_for_end(int pidfd) {
 int rondo_wait_for_stop(int pidfd, int *kind, int *code) {
     siginfo_t information;
     memset(&information, 0, sizeof information);
-    // An end is left to be collected.
+    // A child that has ended remains to be collected.
     int result;
     do result = waitid(by_pidfd, (id_t)pidfd, &information, WSTOPPED | WCONTINUED | WEXITED | WNOWAIT);
     while (result < 0 && errno == EINTR);
@@ -78,7 +79,8 @@ int rondo_send_signal(int pidfd, int number) {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-/// With the signal blocked in this thread; if it was not pending before and is then, it is this write's, and is taken.
+/// Writes with SIGPIPE blocked in this thread. If the signal was not pending before and is afterwards, this
+/// write has raised it, and it is removed.
 static ssize_t write_blocking_signal(int descriptor, const void *bytes, size_t count) {
     sigset_t signal_only, before, pending;
     sigemptyset(&signal_only);
@@ -100,7 +102,7 @@ static ssize_t write_blocking_signal(int descriptor, const void *bytes, size_t c
 }
 
 ssize_t rondo_write_quietly(int descriptor, const void *bytes, size_t count) {
-    // Kernels from 6.18 on have a flag for it: one call in place of four.
+    // Kernels from 6.18 on have a flag for this: one call instead of four.
     static atomic_int has_no_flag;
     if (!atomic_load_explicit(&has_no_flag, memory_order_relaxed)) {
         struct iovec piece = {(void *)bytes, count};
@@ -125,7 +127,7 @@ int rondo_set_make(void) { return epoll_create1(EPOLL_CLOEXEC); }
 int rondo_set_add(int set, int descriptor, uint64_t number) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
     if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
-    // It is there under another number, where a removal has failed.
+    // If a removal has failed, the descriptor is still in the set, under another number.
     return errno == EEXIST ? epoll_ctl(set, EPOLL_CTL_MOD, descriptor, &event) : -1;
 }
 

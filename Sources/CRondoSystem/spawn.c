@@ -1,13 +1,15 @@
-// A child from its birth to its program.
+// Making a child, from its birth to the start of its program.
 //
-// The child is made as glibc's posix_spawn makes one: it shares the parent's memory (CLONE_VM), and the calling thread waits
-// until the program runs (CLONE_VFORK), so nothing is copied, however large the parent is. posix_spawn itself gives the
-// pidfd only from glibc 2.39 on, and cannot tell a program that is missing from a working directory that is. (A pidfd that
-// is asked for afterwards, by pidfd_open, fails where no descriptor is left, when the child runs already.)
+// The child is made as glibc's posix_spawn makes one: it shares the parent's memory (CLONE_VM), and the
+// calling thread waits until the program runs (CLONE_VFORK), so nothing is copied, however large the parent
+// is. posix_spawn itself returns the pidfd only from glibc 2.39 on, and cannot tell a missing program from a
+// missing working directory. (Asking for a pidfd afterwards, by pidfd_open, fails if no descriptor is left,
+// and the child is then already running.)
 //
-// Between birth and program the child may use nothing but system calls. The locks of the parent's other threads may be held,
-// and what it writes the parent sees. So it makes them by `syscall`: glibc's functions, and those that a sanitizer puts in
-// their place, keep notes of their own in memory, which is the parent's.
+// Between its birth and the start of its program the child may only make system calls. Other threads of the
+// parent may hold locks, and everything that the child writes changes the parent's memory. So the child makes
+// its system calls by `syscall`: glibc's functions, and those that a sanitizer puts in their place, keep
+// records of their own in that memory.
 #define _GNU_SOURCE
 #include "rondo_system.h"
 
@@ -27,16 +29,17 @@
 #define SYS_close_range 436
 #endif
 
-// What the sanitizers note at each function belongs to the thread that waits.
+// The records that sanitizers make in each function belong to the waiting thread, so the child's functions
+// make none.
 #define IN_CHILD __attribute__((disable_sanitizer_instrumentation, no_stack_protector, noinline))
 
-// glibc's `clone` by its other name, under which no sanitizer puts a function of its own in its place: theirs begins a new
-// process in its notes, which are the parent's here.
+// glibc's `clone` by its other name, which sanitizers do not replace: their replacement starts a new process
+// in its records, which here are the parent's.
 int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 
 enum {
     signal_count = 64,
-    /// Of the child's steps; glibc's functions of a system call need a few hundred bytes.
+    /// For the child's steps; glibc's functions for a system call need a few hundred bytes.
     stack_size = 32 * 1024,
     listing_size = 2048,
 };
@@ -82,7 +85,7 @@ IN_CHILD static int enter_group(enum rondo_spawn_group group) {
 IN_CHILD static int follow_parent(const struct birth *birth) {
     if (!birth->spawn->dies_with_thread) return 0;
     if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) return -1;
-    // The parent may have ended before.
+    // The parent may already have ended.
     if (syscall(SYS_getppid) != birth->parent) {
         errno = ESRCH;
         return -1;
@@ -90,7 +93,7 @@ IN_CHILD static int follow_parent(const struct birth *birth) {
     return 0;
 }
 
-/// close_range, which kernels have from 5.9 on, by the list of what is open.
+/// Replaces close_range, which kernels have from 5.9 on, by closing the descriptors listed in /proc/self/fd.
 IN_CHILD static int close_listed(unsigned first, unsigned last) {
     struct entry {
         uint64_t inode;
@@ -125,11 +128,12 @@ IN_CHILD static int close_range_of(unsigned first, unsigned last) {
     return errno == ENOSYS || errno == EPERM ? close_listed(first, last) : -1;
 }
 
-/// Leaves the child with the descriptors of `spawn` and no other. (Its table is its own, a copy of the parent's.)
+/// Leaves the child with the descriptors of `spawn` and no others. (The child's table is its own, a copy of
+/// the parent's.)
 IN_CHILD static int place_descriptors(const struct rondo_spawn *spawn) {
     int count = spawn->descriptor_count;
     int end = count ? spawn->targets[count - 1] + 1 : 0;
-    // What another one is going to replace is moved out of the way first.
+    // First move sources whose number will be replaced out of the way.
     for (int i = 0; i < count; i++) {
         int source = spawn->sources[i];
         if (source < 0 || source >= end || source == spawn->targets[i]) continue;
@@ -144,7 +148,7 @@ IN_CHILD static int place_descriptors(const struct rondo_spawn *spawn) {
         } else if (source != target) {
             if (syscall(SYS_dup3, source, target, 0) < 0) return -1;
         } else if (syscall(SYS_fcntl, target, F_SETFD, 0) < 0) {
-            // A parent without a standard input, say, has a child without one.
+            // For example, a parent without a standard input has a child without one.
             if (errno != EBADF || target > STDERR_FILENO) return -1;
         }
     }
@@ -157,7 +161,8 @@ IN_CHILD static int place_descriptors(const struct rondo_spawn *spawn) {
     return close_range_of(next, ~0u);
 }
 
-/// The first of the files that can be a program becomes it; otherwise errno is that of a file that was there, if one was.
+/// Executes the first of the files that can be executed. If none can, errno is that of a file that exists, if
+/// there is one.
 IN_CHILD static void become_program(const struct rondo_spawn *spawn) {
     int found = ENOENT;
     for (const char *const *path = spawn->paths; *path; path++) {
@@ -195,15 +200,15 @@ IN_CHILD static int begin_child(void *argument) {
     become_program(spawn);
 failed:
     birth->error = errno;
-    // No way back: the stack is the parent's.
+    // The child must not return: its stack belongs to the parent.
     for (;;) syscall(SYS_exit_group, 127);
 }
 
 IN_CHILD pid_t rondo_spawn(const struct rondo_spawn *spawn, int *pidfd, enum rondo_spawn_step *step) {
     struct birth birth = {.spawn = spawn, .parent = getpid(), .step = rondo_spawn_step_birth, .error = 0};
     _Alignas(64) char stack[stack_size];
-    // No handler of the parent's runs in the child, whose memory is the parent's. All signals: glibc's own function leaves out
-    // two that it keeps for itself.
+    // All signals are blocked, because a handler of the parent's that ran in the child would change the
+    // parent's memory. By system call: glibc's function does not block two signals that glibc uses itself.
     uint64_t all = ~(uint64_t)0, before = 0;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     int descriptor = -1;
@@ -217,7 +222,7 @@ IN_CHILD pid_t rondo_spawn(const struct rondo_spawn *spawn, int *pidfd, enum ron
     }
     *step = birth.step;
     if (pid > 0) {
-        // It has ended, or is about to.
+        // The child has ended, or is about to.
         siginfo_t information;
         while (waitid((idtype_t)3 /* P_PIDFD */, (id_t)descriptor, &information, WEXITED) < 0 && errno == EINTR) {}
         close(descriptor);

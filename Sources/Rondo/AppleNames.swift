@@ -12,11 +12,11 @@ public typealias CFTimeInterval = Double
 public typealias CFAbsoluteTime = Double
 public typealias CFIndex = Int
 public typealias CFOptionFlags = UInt
-/// Allocators are named in Core Foundation's functions and have no meaning here: pass `kCFAllocatorDefault`.
-/// Only for the deallocator of memory that is handed over does `kCFAllocatorNull` make a difference.
+/// Core Foundation's functions take an allocator, which has no meaning here: pass `kCFAllocatorDefault`. Only
+/// as the deallocator of memory that is handed over does `kCFAllocatorNull` make a difference.
 public final class CFAllocator: Sendable {}
 public let kCFAllocatorDefault: CFAllocator? = nil
-/// As a deallocator: the memory is not this side's to free.
+/// As a deallocator: Core Foundation does not free the memory.
 public let kCFAllocatorNull: CFAllocator? = CFAllocator()
 
 public let kCFRunLoopDefaultMode = CFRunLoopMode.default
@@ -28,13 +28,13 @@ extension Foundation.RunLoop.Mode {
 }
 
 extension RunLoop {
-    /// This loop: here one class is both.
+    /// Returns this loop: here both are one class.
     public func getCFRunLoop() -> CFRunLoop { self }
 }
 
 public let NSDefaultRunLoopMode = CFRunLoopMode.default
 public let NSRunLoopCommonModes = CFRunLoopMode.common
-/// The length of a body that was not announced.
+/// The length of a body whose length was not announced.
 public let NSURLResponseUnknownLength: Int64 = -1
 
 /// `RunLoop.current`.
@@ -44,8 +44,8 @@ public func CFRunLoopGetCurrent() -> CFRunLoop! { .current }
 /// `RunLoop.main`.
 public func CFRunLoopGetMain() -> CFRunLoop! { .main }
 
-/// Runs the current loop's default mode until it is stopped or empty (rule RL-34), which the main loop never is: it has the
-/// main dispatch queue (rule RL-14).
+/// Runs the current loop's default mode until it is stopped or empty (rule RL-34). The main loop's is never
+/// empty, because it serves the main dispatch queue (rule RL-14).
 @available(*, noasync, message: "It blocks the thread.")
 public func CFRunLoopRun() {
     _ = RunLoop.current.run(in: .default, for: .infinity, returnAfterSourceHandled: false)
@@ -79,21 +79,22 @@ public func CFRunLoopPerformBlock(
     loop?.performWithoutWaking(inModes: [mode], block: block)
 }
 
-/// For several modes, as an array of their names can be given there.
+/// Queues a block for several modes; Apple's function takes an array of their names.
 public func CFRunLoopPerformBlock(
     _ loop: CFRunLoop?, _ modes: [CFRunLoopMode], _ block: sending @escaping () -> Void
 ) {
     loop?.performWithoutWaking(inModes: modes, block: block)
 }
 
-/// By the name of the mode, `CFRunLoopMode.commonModes.rawValue` for instance.
+/// Queues a block for a mode given by name, for example `CFRunLoopMode.commonModes.rawValue`.
 public func CFRunLoopPerformBlock(
     _ loop: CFRunLoop?, _ mode: String, _ block: sending @escaping () -> Void
 ) {
     loop?.performWithoutWaking(inModes: [CFRunLoopMode(mode)], block: block)
 }
 
-/// By the name of a mode, or an array of such names, as `CFRunLoopMode.commonModes.rawValue as CFTypeRef` has it.
+/// Queues a block for the name of a mode, as in `CFRunLoopMode.commonModes.rawValue as CFTypeRef`, or an
+/// array of such names.
 @_disfavoredOverload
 public func CFRunLoopPerformBlock(
     _ loop: CFRunLoop?, _ mode: CFTypeRef!, _ block: sending @escaping () -> Void
@@ -105,7 +106,7 @@ public func CFRunLoopPerformBlock(
 public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 
 extension String {
-    /// This string with every character percent-escaped that a URL cannot hold as it is.
+    /// This string with every character percent-escaped that cannot stand in a URL.
     public func addingPercentEscapes(using encoding: Encoding) -> String? {
         guard let bytes = data(using: encoding) else { return nil }
         let allowed = Set(
@@ -121,7 +122,8 @@ extension String {
 }
 
 extension NotificationQueue {
-    /// `dequeueNotifications(matching:coalesceMask:)`, whose mask Apple declares as a number (rule NQ-16).
+    /// Does the same as `dequeueNotifications(matching:coalesceMask:)`, with the mask as a number, which is
+    /// how Apple declares it (rule NQ-16).
     @_disfavoredOverload
     public func dequeueNotifications(matching notification: Notification, coalesceMask: Int) {
         dequeueNotifications(

@@ -1,5 +1,6 @@
-/// Calls `body`: Swift frees objects when the last reference to them goes, and there are no others on Linux, so a thread
-/// needs no pool. The run loops of Apple's systems have one for each pass, and code that runs a loop by itself writes one.
+/// Calls `body` and does nothing else: Swift frees an object when its last reference is released, and Linux
+/// has no autoreleased references, so a thread needs no pool. On Apple's systems a run loop has one for each
+/// pass, and code that runs a loop by itself makes one.
 public func autoreleasepool<Failure: Error, Result>(
     invoking body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {

@@ -1,14 +1,14 @@
-// What Core Foundation's contexts have in common, and its type identifiers.
+// The common part of Core Foundation's contexts, and its type identifiers.
 
 /// Returns `info` retained. Called once, when a source, timer or observer is made with a context.
 public typealias CFContextRetainCallBack = @Sendable (UnsafeRawPointer?) -> UnsafeRawPointer?
-/// Balances the retain: when the source, timer or observer is invalidated or goes, and no callback of it is
-/// under way.
+/// Balances the retain. Called when the source, timer or observer has been invalidated or freed, and none of
+/// its callbacks is running.
 public typealias CFContextReleaseCallBack = @Sendable (UnsafeRawPointer?) -> Void
-/// A name for `info`: it becomes the `label` of the source, timer or observer.
+/// Returns a name for `info`, which becomes the `label` of the source, timer or observer.
 public typealias CFContextCopyDescriptionCallBack = @Sendable (UnsafeRawPointer?) -> String?
 
-/// A context, whose `info` can be retained and released.
+/// A context whose `info` can be retained and released.
 protocol InfoContext: Sendable {
     var info: UnsafeMutableRawPointer? { get set }
     var retain: CFContextRetainCallBack? { get }
@@ -16,11 +16,11 @@ protocol InfoContext: Sendable {
     var copyDescription: CFContextCopyDescriptionCallBack? { get }
 }
 
-/// The `info` that is handed to a callback, and how it is kept: the context of timers, observers, sockets, descriptors and
-/// hosts, each of which has a name of its own for it.
+/// The `info` that a callback gets, and the functions that retain and release it: the context of timers,
+/// observers, sockets, descriptors and hosts, each of which has its own name for it.
 public struct CFCallBackContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
+    // `@unchecked`: `info` is the program's own pointer. It is passed back to the program's callback and
+    // never dereferenced here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?
@@ -40,10 +40,10 @@ public struct CFCallBackContext: InfoContext, @unchecked Sendable {
     }
 }
 
-/// A context in use: its `info` is retained as long as this lives.
+/// A context in use: its `info` is retained until this object is freed.
 final class HeldContext<Context: InfoContext>: Sendable {
     let context: Context
-    /// As it was handed in; what it is the order of may ignore it.
+    /// The order that was passed in; the source, timer or observer may ignore it.
     let order: CFIndex
 
     init(_ context: Context, order: CFIndex) {
@@ -63,7 +63,7 @@ final class HeldContext<Context: InfoContext>: Sendable {
     var label: String? { context.copyDescription?(context.info) }
 }
 
-/// Tells the kinds of objects apart: the same number for all objects of a kind, for as long as the program
+/// Identifies the type of an object: the same number for all objects of a type, for as long as the program
 /// runs.
 public typealias CFTypeID = UInt
 
@@ -81,7 +81,7 @@ public func CFRunLoopObserverGetTypeID() -> CFTypeID {
     CFTypeID(bitPattern: ObjectIdentifier(CFRunLoopObserver.self))
 }
 
-/// The kind of `object`, to be compared with one of `CFRunLoopGetTypeID()` and its kin.
+/// The type of `object`, to be compared with `CFRunLoopGetTypeID()` and its kin.
 public func CFGetTypeID(_ object: AnyObject) -> CFTypeID {
     CFTypeID(bitPattern: ObjectIdentifier(type(of: object)))
 }

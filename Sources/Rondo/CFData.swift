@@ -1,4 +1,4 @@
-// Core Foundation's functions for bytes, as its sockets and hosts hand them over: thin, no logic.
+// Core Foundation's functions for bytes, used with its sockets and hosts: thin, no logic.
 
 public func CFDataCreate(
     _ allocator: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex
@@ -6,10 +6,11 @@ public func CFDataCreate(
     NSData(bytes: bytes, length: length)
 }
 
-/// Data of bytes that need not be copied; those that stay the caller's are, so that they may go at once.
+/// Data of the given bytes without a copy, if it may free them. Bytes that the caller keeps are copied, so
+/// that the caller may free them at once.
 ///
-/// - Parameter bytesDeallocator: `kCFAllocatorNull` where the caller frees them; otherwise they are freed, by `free`, with the
-///   data.
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` if the caller frees the bytes; otherwise the data frees
+///   them, by `free`.
 public func CFDataCreateWithBytesNoCopy(
     _ allocator: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex,
     _ bytesDeallocator: CFAllocator!

@@ -1,12 +1,12 @@
-// Core Foundation's functions of descriptors: thin, no logic. `CFFileDescriptor` itself is in RondoStreams.
+// Core Foundation's functions for descriptors: thin, no logic. `CFFileDescriptor` itself is in RondoStreams.
 
 public typealias CFFileDescriptorNativeDescriptor = Int32
 
-/// The context that is handed to a descriptor's callback.
+/// The context that a descriptor's callback gets.
 public typealias CFFileDescriptorContext = CFCallBackContext
 
-/// Gets the descriptor, the callback types that it is ready for, and the context's `info`. On the thread of a loop that
-/// holds the source.
+/// Gets the descriptor, the callback types for which it is ready, and the context's `info`. Called on the
+/// thread of a loop that holds the source.
 public typealias CFFileDescriptorCallBack =
     @Sendable (CFFileDescriptor?, CFOptionFlags, UnsafeMutableRawPointer?) -> Void
 
@@ -17,7 +17,7 @@ public func CFFileDescriptorGetTypeID() -> CFTypeID {
     CFTypeID(bitPattern: ObjectIdentifier(CFFileDescriptor.self))
 }
 
-/// An object for `fd`, no callback of which is enabled (rule CS-16); nil: there is no such descriptor.
+/// An object for `fd` with no callbacks enabled (rule CS-16); nil if there is no such descriptor.
 ///
 /// - Parameter closeOnInvalidate: Whether `CFFileDescriptorInvalidate` closes the descriptor.
 public func CFFileDescriptorCreate(
@@ -30,19 +30,19 @@ public func CFFileDescriptorCreate(
     ) { callout?($0, $1, held.info) }
 }
 
-/// -1 once it is invalid.
+/// Returns -1 once `f` is invalid.
 public func CFFileDescriptorGetNativeDescriptor(_ f: CFFileDescriptor!) -> CFFileDescriptorNativeDescriptor {
     f?.native ?? -1
 }
 
-/// Copies the context that `f` was made with, `info` not retained; nothing where it is invalid.
+/// Copies the context with which `f` was made, without retaining `info`; does nothing if `f` is invalid.
 public func CFFileDescriptorGetContext(
     _ f: CFFileDescriptor!, _ context: UnsafeMutablePointer<CFFileDescriptorContext>!
 ) {
     if let held = f?.attachment as? HeldContext<CFFileDescriptorContext> { context?.pointee = held.context }
 }
 
-/// Asks for one callback of each type: at once where there is something already.
+/// Enables one callback of each given type: at once if the descriptor is already ready.
 public func CFFileDescriptorEnableCallBacks(_ f: CFFileDescriptor!, _ callBackTypes: CFOptionFlags) {
     f?.enable(callBackTypes)
 }
@@ -51,12 +51,12 @@ public func CFFileDescriptorDisableCallBacks(_ f: CFFileDescriptor!, _ callBackT
     f?.disable(callBackTypes)
 }
 
-/// Calls nothing more, and closes the descriptor if it was made so (rule CS-17).
+/// Ends all callbacks, and closes the descriptor if `f` was made to do so (rule CS-17).
 public func CFFileDescriptorInvalidate(_ f: CFFileDescriptor!) { f?.invalidate() }
 
 public func CFFileDescriptorIsValid(_ f: CFFileDescriptor!) -> Bool { f?.isValid ?? false }
 
-/// The one source of the descriptor, to be added to run loops; the order is ignored (rule SRC-14).
+/// The descriptor's only source, to be added to run loops; the order is ignored (rule SRC-14).
 public func CFFileDescriptorCreateRunLoopSource(
     _ allocator: CFAllocator?, _ f: CFFileDescriptor!, _ order: CFIndex
 ) -> CFRunLoopSource! {

@@ -1,33 +1,34 @@
-// Core Foundation's functions of hosts: thin, no logic. `CFHost` itself is in RondoStreams.
+// Core Foundation's functions for hosts: thin, no logic. `CFHost` itself is in RondoStreams.
 
-/// The context that is handed to a host's client.
+/// The context that a host's client gets.
 public typealias CFHostClientContext = CFCallBackContext
 
-/// Gets the host, what was looked up, why that has failed (both numbers are 0 if it has not), and the context's `info`. On
-/// the thread of a loop that the host is scheduled on, in a mode that it is scheduled in.
+/// Gets the host, the kind of information looked up, the error (both its numbers are 0 on success), and the
+/// context's `info`. Called on the thread of a loop on which the host is scheduled, in a mode of its
+/// schedule.
 public typealias CFHostClientCallBack =
     @Sendable (CFHost, CFHostInfoType, UnsafePointer<CFStreamError>?, UnsafeMutableRawPointer?) -> Void
 
-/// Of an errno.
+/// The domain of an errno.
 public let kCFStreamErrorDomainPOSIX = CFStreamError.posixDomain
-/// Of an answer of `getaddrinfo` or `getnameinfo`, an `EAI_` number.
+/// The domain of a result of `getaddrinfo` or `getnameinfo`, an `EAI_` number.
 public let kCFStreamErrorDomainNetDB = Int32(CFStreamError.netDatabaseDomain)
 
 public func CFHostGetTypeID() -> CFTypeID { CFTypeID(bitPattern: ObjectIdentifier(CFHost.self)) }
 
 // MARK: - Making
 
-/// A host by its name, or by an address in numbers.
+/// A host given by its name, or by a numeric address.
 public func CFHostCreateWithName(_ allocator: CFAllocator?, _ hostname: CFString) -> Unmanaged<CFHost> {
     .passRetained(CFHost(name: hostname as String))
 }
 
-/// A host by a `struct sockaddr`.
+/// A host given by a `struct sockaddr`.
 public func CFHostCreateWithAddress(_ allocator: CFAllocator?, _ addr: CFData) -> Unmanaged<CFHost> {
     .passRetained(CFHost(address: Data(copying: addr)))
 }
 
-/// A host that knows what `host` does, and has neither its client nor its schedule.
+/// A host with the information that `host` has, but without its client and its schedule.
 public func CFHostCreateCopy(_ alloc: CFAllocator?, _ host: CFHost) -> Unmanaged<CFHost> {
     .passRetained(CFHost(copying: host))
 }
@@ -36,10 +37,10 @@ public func CFHostCreateCopy(_ alloc: CFAllocator?, _ host: CFHost) -> Unmanaged
 
 /// Looks up the addresses of a name, or the name of an address (rule CS-19).
 ///
-/// A host with a client that is scheduled tells the client the outcome, and this returns at once. Any other one blocks the
-/// thread until it is there.
-/// - Parameter error: Where to write why it has failed; both numbers are 0 if it has not.
-/// - Returns: Whether it has begun, or has succeeded. A host has one look-up at a time.
+/// If the host has a client and is scheduled, this returns at once, and the client gets the outcome later.
+/// Otherwise it blocks the thread until the look-up has ended.
+/// - Parameter error: Set to the error; both its numbers are 0 on success.
+/// - Returns: Whether the look-up has begun, or has succeeded. A host has one look-up at a time.
 @discardableResult
 public func CFHostStartInfoResolution(
     _ theHost: CFHost, _ info: CFHostInfoType, _ error: UnsafeMutablePointer<CFStreamError>?
@@ -49,18 +50,19 @@ public func CFHostStartInfoResolution(
     return found == CFStreamError()
 }
 
-/// Gives up the look-up of `info` that is under way: the client is not told, and a thread that waits goes on.
+/// Cancels the current look-up of `info`: the client is not called, and a waiting thread continues.
 public func CFHostCancelInfoResolution(_ theHost: CFHost, _ info: CFHostInfoType) { theHost.cancel(info) }
 
-/// The addresses, each a `CFData` with a `struct sockaddr`; nil: they were not looked up yet. The array lives until the next
-/// look-up has ended.
+/// The addresses, each a `CFData` with a `struct sockaddr`; nil if they have not been looked up yet. The
+/// array is valid until the next look-up has ended.
 public func CFHostGetAddressing(
     _ theHost: CFHost, _ hasBeenResolved: UnsafeMutablePointer<DarwinBoolean>?
 ) -> Unmanaged<CFArray>? {
     get(.addresses, of: theHost, hasBeenResolved)
 }
 
-/// The names, each a string; nil: they were not looked up yet. The array lives until the next look-up has ended.
+/// The names, each a string; nil if they have not been looked up yet. The array is valid until the next
+/// look-up has ended.
 public func CFHostGetNames(
     _ theHost: CFHost, _ hasBeenResolved: UnsafeMutablePointer<DarwinBoolean>?
 ) -> Unmanaged<CFArray>? {
@@ -72,14 +74,15 @@ private func get(
 ) -> Unmanaged<CFArray>? {
     let array = host.array(info)
     hasBeenResolved?.pointee = DarwinBoolean(array != nil)
-    // Unretained: the host has it.
+    // Unretained: the host retains the array.
     return array.map { .passUnretained($0) }
 }
 
 // MARK: - Client and schedule
 
-/// Has `clientCB` called with the outcome of look-ups, where the host is scheduled; nil takes the client away. The context's
-/// `info` is retained, if it says how, as long as it is the client's.
+/// Sets the callback that gets the outcome of look-ups on the loops on which the host is scheduled; nil
+/// removes it. The context's `info` is retained, if the context has a retain function, until the client is
+/// replaced or removed.
 ///
 /// - Returns: True.
 @discardableResult
@@ -98,7 +101,7 @@ public func CFHostSetClient(
     return true
 }
 
-/// The mode's `rawValue`, which is a String here.
+/// `runLoopMode` is the mode's `rawValue`, which is a String here.
 public func CFHostScheduleWithRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: String) {
     theHost.schedule(in: runLoop, forMode: CFRunLoopMode(runLoopMode))
 }
@@ -111,7 +114,7 @@ public func CFHostScheduleWithRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _
     theHost.schedule(in: runLoop, forMode: runLoopMode)
 }
 
-/// The mode's `rawValue`, which is a String here.
+/// `runLoopMode` is the mode's `rawValue`, which is a String here.
 public func CFHostUnscheduleFromRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: String) {
     theHost.unschedule(from: runLoop, forMode: CFRunLoopMode(runLoopMode))
 }

@@ -2,34 +2,34 @@
 
 // MARK: - Proxies, the keys of `URLSessionConfiguration.connectionProxyDictionary`
 
-/// A number; not 0: it is used.
+/// A number; the proxy is used if it is not 0.
 public var kCFNetworkProxiesHTTPEnable: CFString { "HTTPEnable" }
 /// The name of the host.
 public var kCFNetworkProxiesHTTPProxy: CFString { "HTTPProxy" }
 /// A number.
 public var kCFNetworkProxiesHTTPPort: CFString { "HTTPPort" }
-/// A number; not 0: it is used.
+/// A number; the proxy is used if it is not 0.
 public var kCFNetworkProxiesHTTPSEnable: CFString { "HTTPSEnable" }
 /// The name of the host.
 public var kCFNetworkProxiesHTTPSProxy: CFString { "HTTPSProxy" }
 /// A number.
 public var kCFNetworkProxiesHTTPSPort: CFString { "HTTPSPort" }
-/// A number; not 0: it is used.
+/// A number; the proxy is used if it is not 0.
 public var kCFNetworkProxiesSOCKSEnable: CFString { "SOCKSEnable" }
 /// The name of the host.
 public var kCFNetworkProxiesSOCKSProxy: CFString { "SOCKSProxy" }
 /// A number.
 public var kCFNetworkProxiesSOCKSPort: CFString { "SOCKSPort" }
-/// `kCFNetworkProxiesHTTPProxy`, by the name that streams have for it.
+/// The name that streams have for `kCFNetworkProxiesHTTPProxy`.
 public var kCFStreamPropertyHTTPProxyHost: CFString { "HTTPProxy" }
-/// `kCFNetworkProxiesHTTPPort`, by the name that streams have for it.
+/// The name that streams have for `kCFNetworkProxiesHTTPPort`.
 public var kCFStreamPropertyHTTPProxyPort: CFString { "HTTPPort" }
-/// `kCFNetworkProxiesHTTPSProxy`, by the name that streams have for it.
+/// The name that streams have for `kCFNetworkProxiesHTTPSProxy`.
 public var kCFStreamPropertyHTTPSProxyHost: CFString { "HTTPSProxy" }
-/// `kCFNetworkProxiesHTTPSPort`, by the name that streams have for it.
+/// The name that streams have for `kCFNetworkProxiesHTTPSPort`.
 public var kCFStreamPropertyHTTPSProxyPort: CFString { "HTTPSPort" }
 
-// MARK: - Kinds of traffic, which streams here do not tell apart: setting one gives false
+// MARK: - Kinds of traffic. Streams here do not distinguish them: setting one returns false
 
 /// `Stream.PropertyKey.networkServiceType`.
 public var kCFStreamNetworkServiceType: CFString {

@@ -20,8 +20,8 @@ public func CFRunLoopObserverCreate(
     return observer
 }
 
-/// Copies the context that `observer` was made with, `info` not retained; nothing where it was made otherwise,
-/// or is invalid.
+/// Copies the context with which `observer` was made, without retaining `info`; does nothing if it was made
+/// without one, or is invalid.
 public func CFRunLoopObserverGetContext(
     _ observer: CFRunLoopObserver?, _ context: UnsafeMutablePointer<CFRunLoopObserverContext>?
 ) {

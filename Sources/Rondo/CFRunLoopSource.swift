@@ -1,11 +1,11 @@
 // Core Foundation's run loop sources: thin, no logic.
 
-/// The callbacks of a source of version 0, one that is signalled by hand, and their `info`.
+/// The callbacks of a source of version 0, which is signalled by hand, and their `info`.
 ///
-/// `equal` and `hash` are not asked: two sources are the same if they are one object (rule SRC-13).
+/// `equal` and `hash` are never called: two sources are equal if they are the same object (rule SRC-13).
 public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at
-    // here.
+    // `@unchecked`: `info` is the program's own pointer. It is passed back to the program's callbacks and
+    // never dereferenced here.
 
     public typealias EqualCallBack = @Sendable (UnsafeRawPointer?, UnsafeRawPointer?) -> Bool
     public typealias HashCallBack = @Sendable (UnsafeRawPointer?) -> UInt
@@ -41,13 +41,13 @@ public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
     }
 }
 
-/// The callbacks of a source of version 1, one that the kernel signals, and their `info`.
+/// The callbacks of a source of version 1, which the kernel signals, and their `info`.
 ///
 /// Linux has no Mach ports: `getPort` returns a file descriptor, and the source is served when that can be
-/// read. `perform` gets `info` alone, since there is no message.
+/// read. `perform` gets only `info`, since there is no message.
 public struct CFRunLoopSourceContext1: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at
-    // here.
+    // `@unchecked`: `info` is the program's own pointer. It is passed back to the program's callbacks and
+    // never dereferenced here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?
@@ -106,8 +106,8 @@ public func CFRunLoopSourceCreate(
     return source
 }
 
-/// Copies the context that `source` was made with, `info` not retained; nothing where it was made otherwise,
-/// with a context of the other version, or is invalid.
+/// Copies the context with which `source` was made, without retaining `info`; does nothing if it was made
+/// without a context or with one of the other version, or is invalid.
 public func CFRunLoopSourceGetContext(
     _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext>?
 ) {
@@ -116,7 +116,7 @@ public func CFRunLoopSourceGetContext(
     }
 }
 
-/// As for a context of version 0.
+/// The same for a context of version 1.
 public func CFRunLoopSourceGetContext(
     _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext1>?
 ) {
@@ -131,7 +131,7 @@ public func CFRunLoopSourceInvalidate(_ source: CFRunLoopSource?) { source?.inva
 
 public func CFRunLoopSourceIsValid(_ source: CFRunLoopSource?) -> Bool { source?.isValid ?? false }
 
-/// The order that `source` was made with; one of version 1 ignores it (rule SRC-14).
+/// The order with which `source` was made; a source of version 1 ignores it (rule SRC-14).
 public func CFRunLoopSourceGetOrder(_ source: CFRunLoopSource?) -> CFIndex {
     (source?.attachment as? HeldContext<CFRunLoopSourceContext1>)?.order ?? source?.order ?? 0
 }

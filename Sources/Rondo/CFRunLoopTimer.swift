@@ -21,8 +21,8 @@ public func CFRunLoopTimerCreate(
     return timer
 }
 
-/// Copies the context that `timer` was made with, `info` not retained; nothing where it was made otherwise,
-/// or is invalid.
+/// Copies the context with which `timer` was made, without retaining `info`; does nothing if it was made
+/// without one, or is invalid.
 public func CFRunLoopTimerGetContext(
     _ timer: CFRunLoopTimer?, _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
 ) {
@@ -53,7 +53,7 @@ public func CFRunLoopTimerGetInterval(_ timer: CFRunLoopTimer?) -> CFTimeInterva
 
 public func CFRunLoopTimerDoesRepeat(_ timer: CFRunLoopTimer?) -> Bool { (timer?.timeInterval ?? 0) > 0 }
 
-/// The order that `timer` was made with, which has no effect.
+/// The order with which `timer` was made, which has no effect.
 public func CFRunLoopTimerGetOrder(_ timer: CFRunLoopTimer?) -> CFIndex {
     (timer?.attachment as? HeldContext<CFRunLoopTimerContext>)?.order ?? 0
 }

@@ -1,12 +1,13 @@
-// Core Foundation's functions of sockets: thin, no logic. `CFSocket` itself is in RondoStreams.
+// Core Foundation's functions for sockets: thin, no logic. `CFSocket` itself is in RondoStreams.
 
 public import Glibc
 
-/// The context that is handed to a socket's callback.
+/// The context that a socket's callback gets.
 public typealias CFSocketContext = CFCallBackContext
 
-/// Gets the socket, the type of the callback, an address (of the connection that was accepted, or of the sender), what
-/// `CFSocketCallBackType` says of the data, and the context's `info`. On the thread of a loop that holds the source.
+/// Gets the socket, the type of the callback, an address (of the accepted connection, or of the sender), the
+/// data described at `CFSocketCallBackType`, and the context's `info`. Called on the thread of a loop that
+/// holds the source.
 public typealias CFSocketCallBack =
     @Sendable (CFSocket?, CFSocketCallBackType, CFData?, UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
 
@@ -27,7 +28,7 @@ public struct CFSocketSignature {
         self.address = address
     }
 
-    /// With `SOCK_STREAM` and its kin as glibc has them.
+    /// Takes `SOCK_STREAM` and its kin in the type that glibc gives them.
     public init(
         protocolFamily: Int32, socketType: __socket_type, protocol: some BinaryInteger,
         address: Unmanaged<CFData>!
@@ -38,7 +39,7 @@ public struct CFSocketSignature {
     }
 }
 
-/// The callbacks that are enabled anew by themselves (rule CS-7), for `CFSocketSetSocketFlags`.
+/// The callbacks that are enabled again automatically (rule CS-7), for `CFSocketSetSocketFlags`.
 public let kCFSocketAutomaticallyReenableReadCallBack: CFOptionFlags = 1
 public let kCFSocketAutomaticallyReenableAcceptCallBack: CFOptionFlags = 2
 public let kCFSocketAutomaticallyReenableDataCallBack: CFOptionFlags = 3
@@ -52,11 +53,11 @@ public func CFSocketGetTypeID() -> CFTypeID { CFTypeID(bitPattern: ObjectIdentif
 
 // MARK: - Making
 
-/// A new socket; a family, type or protocol of 0 or less is that of TCP over IPv4.
+/// A new socket; 0 or less for the family, type or protocol means TCP over IPv4.
 ///
 /// It lives until it is invalidated (rule CS-12).
 /// - Parameter callBackTypes: Raw values of `CFSocketCallBackType`.
-/// - Returns: Nil: the system has none.
+/// - Returns: Nil if the system refuses a socket.
 public func CFSocketCreate(
     _ allocator: CFAllocator?, _ protocolFamily: Int32, _ socketType: Int32, _ protocol: some BinaryInteger,
     _ callBackTypes: CFOptionFlags, _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
@@ -65,7 +66,8 @@ public func CFSocketCreate(
     return CFSocketCreateWithNative(allocator, native, callBackTypes, callout, context)
 }
 
-/// The same with `SOCK_STREAM` and its kin as glibc has them; on Apple's systems they are numbers.
+/// The same with `SOCK_STREAM` and its kin in the type that glibc gives them; on Apple's systems they are
+/// numbers.
 public func CFSocketCreate(
     _ allocator: CFAllocator?, _ protocolFamily: Int32, _ socketType: __socket_type,
     _ protocol: some BinaryInteger, _ callBackTypes: CFOptionFlags, _ callout: CFSocketCallBack?,
@@ -75,10 +77,10 @@ public func CFSocketCreate(
         allocator, protocolFamily, Int32(socketType.rawValue), `protocol`, callBackTypes, callout, context)
 }
 
-/// The socket for a handle, which it closes when it is invalidated, or the valid one that the handle has already (rule
-/// CS-11): that keeps its own types, callback and context.
+/// A socket for a handle, which it closes when it is invalidated. If the handle already has a valid socket,
+/// that one is returned (rule CS-11); it keeps its own types, callback and context.
 ///
-/// - Returns: Nil: there is no such descriptor.
+/// - Returns: Nil if there is no such descriptor.
 public func CFSocketCreateWithNative(
     _ allocator: CFAllocator?, _ sock: CFSocketNativeHandle, _ callBackTypes: CFOptionFlags,
     _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
@@ -91,7 +93,8 @@ public func CFSocketCreateWithNative(
         sock, CFSocketCallBackType(rawValue: callBackTypes), label: held.label, attachment: held, callBack)
 }
 
-/// A new socket that is bound to the signature's address, and listens if it is a stream socket; nil: it cannot be.
+/// A new socket that is bound to the signature's address, and listens if it is a stream socket; nil if that
+/// fails.
 public func CFSocketCreateWithSocketSignature(
     _ allocator: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>, _ callBackTypes: CFOptionFlags,
     _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
@@ -101,7 +104,8 @@ public func CFSocketCreateWithSocketSignature(
     }
 }
 
-/// A new socket that is connected to the signature's address, as `CFSocketConnectToAddress` does it; nil: it cannot be.
+/// A new socket that is connected to the signature's address by `CFSocketConnectToAddress`; nil if that
+/// fails.
 public func CFSocketCreateConnectedToSocketSignature(
     _ allocator: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>, _ callBackTypes: CFOptionFlags,
     _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?, _ timeout: CFTimeInterval
@@ -111,7 +115,8 @@ public func CFSocketCreateConnectedToSocketSignature(
     }
 }
 
-/// A socket of the signature's kind, by which `prepare` succeeds with the signature's address; else it is invalidated.
+/// A socket of the signature's kind, for which `prepare` has succeeded with the signature's address;
+/// otherwise nil, and the socket is invalidated.
 private func CFSocketCreate(
     _ allocator: CFAllocator?, _ signature: CFSocketSignature, _ callBackTypes: CFOptionFlags,
     _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?,
@@ -128,19 +133,19 @@ private func CFSocketCreate(
 
 // MARK: - Callbacks
 
-/// The one source of the socket, to be added to run loops; the order is ignored (rule CS-2).
+/// The socket's only source, to be added to run loops; the order is ignored (rule CS-2).
 public func CFSocketCreateRunLoopSource(
     _ allocator: CFAllocator?, _ s: CFSocket!, _ order: CFIndex
 ) -> CFRunLoopSource! {
     s?.source()
 }
 
-/// Enables callbacks once, without a change of the flags (rule CS-7).
+/// Enables callbacks once, without changing the flags (rule CS-7).
 public func CFSocketEnableCallBacks(_ s: CFSocket!, _ callBackTypes: CFOptionFlags) {
     s?.enable(CFSocketCallBackType(rawValue: callBackTypes))
 }
 
-/// Takes callbacks back until they are enabled, without a change of the flags.
+/// Disables callbacks until they are enabled again, without changing the flags.
 public func CFSocketDisableCallBacks(_ s: CFSocket!, _ callBackTypes: CFOptionFlags) {
     s?.disable(CFSocketCallBackType(rawValue: callBackTypes))
 }
@@ -151,15 +156,15 @@ public func CFSocketSetSocketFlags(_ s: CFSocket!, _ flags: CFOptionFlags) { s?.
 
 // MARK: - Addresses and bytes
 
-/// Binds, and listens if it is a stream socket (rule CS-15).
+/// Binds the socket, and listens if it is a stream socket (rule CS-15).
 @discardableResult
 public func CFSocketSetAddress(_ s: CFSocket!, _ address: CFData!) -> CFSocketError {
     guard let s, let address else { return .error }
     return s.setAddress(Data(copying: address))
 }
 
-/// Connects: in the background where `timeout` is negative, and else blocks so many seconds at most, or, of 0, as long as
-/// the kernel tries (rule CS-9).
+/// Connects the socket: in the background if `timeout` is negative. Otherwise it blocks for at most `timeout`
+/// seconds, or, if that is 0, as long as the kernel tries (rule CS-9).
 @discardableResult
 public func CFSocketConnectToAddress(
     _ s: CFSocket!, _ address: CFData!, _ timeout: CFTimeInterval
@@ -168,9 +173,10 @@ public func CFSocketConnectToAddress(
     return s.connect(to: Data(copying: address), timeout: timeout)
 }
 
-/// Sends all of `data` or fails (rule CS-10). `address` is for datagrams; nil: where the socket is connected.
+/// Sends all of `data` or fails (rule CS-10). `address` is for datagrams; nil: the address to which the
+/// socket is connected.
 ///
-/// - Parameter timeout: Seconds that the thread may be blocked; 0 and less: no limit.
+/// - Parameter timeout: Seconds for which the thread may be blocked; 0 or less: no limit.
 @discardableResult
 public func CFSocketSendData(
     _ s: CFSocket!, _ address: CFData!, _ data: CFData!, _ timeout: CFTimeInterval
@@ -182,20 +188,21 @@ public func CFSocketSendData(
 
 public func CFSocketCopyAddress(_ s: CFSocket!) -> CFData! { s?.address.map { NSData(data: $0) } }
 
-/// Nil: it is not connected.
+/// Returns nil if the socket is not connected.
 public func CFSocketCopyPeerAddress(_ s: CFSocket!) -> CFData! { s?.peerAddress.map { NSData(data: $0) } }
 
 // MARK: - State
 
-/// Copies the context that `s` was made with, `info` not retained; nothing where it is invalid.
+/// Copies the context with which `s` was made, without retaining `info`; does nothing if `s` is invalid.
 public func CFSocketGetContext(_ s: CFSocket!, _ context: UnsafeMutablePointer<CFSocketContext>!) {
     if let held = s?.attachment as? HeldContext<CFSocketContext> { context?.pointee = held.context }
 }
 
-/// -1 once it is invalid.
+/// Returns -1 once `s` is invalid.
 public func CFSocketGetNative(_ s: CFSocket!) -> CFSocketNativeHandle { s?.native ?? -1 }
 
-/// Removes the source everywhere, calls nothing more, and closes the handle unless the flags say otherwise (rule CS-12).
+/// Removes the source everywhere, ends all callbacks, and closes the handle unless the flags prevent it (rule
+/// CS-12).
 public func CFSocketInvalidate(_ s: CFSocket!) { s?.invalidate() }
 
 public func CFSocketIsValid(_ s: CFSocket!) -> Bool { s?.isValid ?? false }

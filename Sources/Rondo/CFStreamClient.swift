@@ -1,6 +1,6 @@
-// Core Foundation's clients of streams: callbacks with a context, in place of a delegate.
+// Core Foundation's clients of streams: callbacks with a context, instead of a delegate.
 
-/// What a stream tells its client; `canAcceptBytes` is Core Foundation's word for `hasSpaceAvailable`.
+/// The events of a stream; Core Foundation's name for `hasSpaceAvailable` is `canAcceptBytes`.
 public typealias CFStreamEventType = Stream.Event
 public typealias CFStreamStatus = Stream.Status
 
@@ -8,13 +8,13 @@ extension Stream.Event {
     public static var canAcceptBytes: Stream.Event { .hasSpaceAvailable }
 }
 
-/// What a client's callback is handed, and how that is kept.
+/// The `info` that a client's callback gets, and the functions that retain and release it.
 public struct CFStreamClientContext {
     /// Returns `info` retained; called once, by `CFReadStreamSetClient` or `CFWriteStreamSetClient`.
     public typealias RetainCallBack = @Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
-    /// Balances the retain: the stream has got another client, or is gone.
+    /// Balances the retain. Called when the stream has another client, or has been freed.
     public typealias ReleaseCallBack = @Sendable (UnsafeMutableRawPointer?) -> Void
-    /// Not asked.
+    /// Never called.
     public typealias CopyDescriptionCallBack = @Sendable (UnsafeMutableRawPointer?) -> String?
 
     public var version: CFIndex
@@ -35,33 +35,34 @@ public struct CFStreamClientContext {
     }
 }
 
-/// A closure that could be a C function, as it is there.
+/// A closure; in Core Foundation it is a C function.
 public typealias CFReadStreamClientCallBack =
     @Sendable (CFReadStream?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
-/// The same of a stream that is written.
+/// The same for an output stream.
 public typealias CFWriteStreamClientCallBack =
     @Sendable (CFWriteStream?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 
-/// Has `clientCB` called for those events of `stream` that `streamEvents` names, where and when a delegate
-/// would be: on the run loops and modes, or the queue, of the stream.
+/// Makes `stream` call `clientCB` for the events in `streamEvents`, where and when it would call a delegate:
+/// on its run loops and modes, or on its queue.
 ///
-/// A stream has one client, and that or a delegate: setting either replaces the other. What the context says
-/// is copied; its `info` is retained, if it says how, for as long as it is the stream's.
+/// A stream has either one client or a delegate: setting one replaces the other. The context is copied; its
+/// `info` is retained, if the context has a retain function, until the stream no longer uses it.
 /// - Parameters:
-///   - streamEvents: Raw values of events; 0 takes the client away, as nil for either of the next two does.
-/// - Returns: True: all streams can tell.
+///   - streamEvents: Raw values of events; 0 removes the client, as nil for either of the next two arguments
+///     does.
+/// - Returns: True, since every stream can have a client.
 @discardableResult
 public func CFReadStreamSetClient(
     _ stream: CFReadStream!, _ streamEvents: CFOptionFlags, _ clientCB: CFReadStreamClientCallBack!,
     _ clientContext: UnsafeMutablePointer<CFStreamClientContext>!
 ) -> Bool {
-    // Held weakly there, and by itself.
+    // The stream holds the client weakly; the client retains itself.
     let client = StreamClient<CFReadStream>(streamEvents, clientCB, clientContext?.pointee)
     stream.delegate = client
     return true
 }
 
-/// The same for a stream that is written; see `CFReadStreamSetClient`.
+/// The same for an output stream; see `CFReadStreamSetClient`.
 @discardableResult
 public func CFWriteStreamSetClient(
     _ stream: CFWriteStream!, _ streamEvents: CFOptionFlags, _ clientCB: CFWriteStreamClientCallBack!,
@@ -72,7 +73,7 @@ public func CFWriteStreamSetClient(
     return true
 }
 
-/// A callback as a delegate. It keeps itself alive until it is replaced or its stream goes.
+/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed.
 private final class StreamClient<Client: Stream>: LastingDelegate {
     typealias CallBack = @Sendable (Client?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 
@@ -82,7 +83,7 @@ private final class StreamClient<Client: Stream>: LastingDelegate {
     private var release: CFStreamClientContext.ReleaseCallBack?
     private var itself: StreamClient?
 
-    /// Nil: none.
+    /// Returns nil if the arguments mean no client.
     init?(_ events: CFOptionFlags, _ callBack: CallBack?, _ context: CFStreamClientContext?) {
         guard events != 0, let callBack, let context else { return nil }
         self.events = Stream.Event(rawValue: events)

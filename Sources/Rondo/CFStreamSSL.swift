@@ -1,4 +1,4 @@
-// Core Foundation's names for how a socket stream is secured: thin, no logic.
+// Core Foundation's names for securing a socket stream: thin, no logic.
 //
 //     input.setProperty(
 //         [kCFStreamSSLPeerName: "example.com"] as CFDictionary,
@@ -44,7 +44,7 @@ public var kCFStreamSocketSecurityLevelSSLv2: CFString {
 public var kCFStreamSocketSecurityLevelSSLv3: CFString {
     StreamSocketSecurityLevel.ssLv3.rawValue as NSString
 }
-/// TLS of any version, the old ones too.
+/// TLS of any version, including the old ones.
 public var kCFStreamSocketSecurityLevelTLSv1: CFString {
     StreamSocketSecurityLevel.tlSv1.rawValue as NSString
 }

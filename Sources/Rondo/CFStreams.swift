@@ -1,23 +1,23 @@
-// Core Foundation's functions of streams: thin, no logic. The streams of a pair are handed over retained, as
-// there: take them by `takeRetainedValue()`. What tells a client of events is in CFStreamClient.swift.
+// Core Foundation's functions for streams: thin, no logic. As in Core Foundation, the streams of a pair are
+// returned retained: take them by `takeRetainedValue()`. Clients, which get a stream's events, are in
+// CFStreamClient.swift.
 
 // MARK: - Making
 
-/// `InputStream(url:)`; nil for what names no file.
+/// `InputStream(url:)`; nil if the URL does not name a file.
 public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -> CFReadStream! {
     CFReadStream(url: fileURL)
 }
 
-/// `InputStream(data:)` of bytes that need not be copied: they must stay as they are until the stream is
-/// gone.
+/// `InputStream(data:)` without a copy of the bytes: they must not change or be freed before the stream.
 ///
-/// - Parameter bytesDeallocator: `kCFAllocatorNull` where the caller frees them; otherwise they are freed,
-///   by `free`, with the stream.
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` if the caller frees the bytes; otherwise they are freed,
+///   by `free`, together with the stream.
 public func CFReadStreamCreateWithBytesNoCopy(
     _ alloc: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex, _ bytesDeallocator: CFAllocator!
 ) -> CFReadStream! {
     guard let bytes, length >= 0 else { return nil }
-    // Mutable in type alone: nothing writes to them.
+    // Only the type is mutable: the stream does not write to the bytes.
     let start = UnsafeMutableRawPointer(mutating: bytes)
     let isKept = bytesDeallocator === kCFAllocatorNull
     return CFReadStream(data: Data(bytesNoCopy: start, count: length, deallocator: isKept ? .none : .free))
@@ -35,7 +35,7 @@ public func CFWriteStreamCreateWithBuffer(
     CFWriteStream(toBuffer: buffer, capacity: bufferCapacity)
 }
 
-/// `OutputStream(toMemory:)`; `kCFStreamPropertyDataWritten` has what was written.
+/// `OutputStream(toMemory:)`; `kCFStreamPropertyDataWritten` is the data written so far.
 public func CFWriteStreamCreateWithAllocatedBuffers(
     _ alloc: CFAllocator?, _ bufferAllocator: CFAllocator?
 ) -> CFWriteStream! {
@@ -86,7 +86,7 @@ public func CFStreamCreatePairWithSocket(
     }
 }
 
-/// Both streams of a pair, retained; the one that is not asked for goes.
+/// Stores both streams of a pair, retained; a stream whose pointer is nil is released.
 private func handOver(
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
     _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?,
@@ -101,12 +101,12 @@ private func handOver(
 
 // MARK: - Dispatch queues
 
-/// `InputStream.dispatchQueue` (rule ST-21); nil takes the stream off its queue.
+/// `InputStream.dispatchQueue` (rule ST-21); nil removes the stream from its queue.
 public func CFReadStreamSetDispatchQueue(_ stream: CFReadStream!, _ q: DispatchQueue!) {
     stream.dispatchQueue = q
 }
 
-/// `OutputStream.dispatchQueue` (rule ST-21); nil takes the stream off its queue.
+/// `OutputStream.dispatchQueue` (rule ST-21); nil removes the stream from its queue.
 public func CFWriteStreamSetDispatchQueue(_ stream: CFWriteStream!, _ q: DispatchQueue!) {
     stream.dispatchQueue = q
 }
@@ -145,7 +145,7 @@ public func CFWriteStreamUnscheduleFromRunLoop(
 
 // MARK: - Polling
 
-/// Opens the stream; false if it was open, or has failed at once.
+/// Opens the stream; false if it was already open, or has failed at once.
 @discardableResult
 public func CFReadStreamOpen(_ stream: CFReadStream!) -> Bool {
     guard stream.streamStatus == .notOpen else { return false }
@@ -166,11 +166,12 @@ public func CFReadStreamRead(
     stream.read(buffer, maxLength: bufferLength)
 }
 
-/// The bytes that are at hand, where they lie: at most `maxBytesToRead`, or all if that is not positive. They
-/// count as read, and are valid until the next operation on the stream (rule ST-27). It never waits.
+/// The bytes in the stream's own memory, without a copy: at most `maxBytesToRead`, or all if that is not
+/// positive. They count as read, and are valid until the next operation on the stream (rule ST-27). This
+/// never waits.
 ///
-/// - Parameter numBytesRead: How many; -1 if the stream is not open or has failed; 0 with nil: there are none
-///   in memory, so read them.
+/// - Parameter numBytesRead: Set to the number of bytes; -1 if the stream is not open or has failed; 0 with a
+///   nil result: the stream has no bytes in memory, so read them.
 public func CFReadStreamGetBuffer(
     _ stream: CFReadStream!, _ maxBytesToRead: CFIndex, _ numBytesRead: UnsafeMutablePointer<CFIndex>!
 ) -> UnsafePointer<UInt8>! {
@@ -180,10 +181,10 @@ public func CFReadStreamGetBuffer(
     return found.flatMap { $0.baseAddress.map { UnsafePointer($0) } }
 }
 
-/// Why the stream has failed; nil if it has not.
+/// The reason why the stream has failed; nil if it has not.
 public func CFReadStreamCopyError(_ stream: CFReadStream!) -> (any Error)? { stream.streamError }
 
-/// Opens the stream; false if it was open, or has failed at once.
+/// Opens the stream; false if it was already open, or has failed at once.
 @discardableResult
 public func CFWriteStreamOpen(_ stream: CFWriteStream!) -> Bool {
     guard stream.streamStatus == .notOpen else { return false }
@@ -204,7 +205,7 @@ public func CFWriteStreamWrite(
     stream.write(buffer, maxLength: bufferLength)
 }
 
-/// Why the stream has failed; nil if it has not.
+/// The reason why the stream has failed; nil if it has not.
 public func CFWriteStreamCopyError(_ stream: CFWriteStream!) -> (any Error)? { stream.streamError }
 
 // MARK: - Properties
@@ -215,7 +216,7 @@ public func CFReadStreamCopyProperty(
     stream.property(forKey: propertyName)
 }
 
-/// By the name of the property, `kCFStreamPropertySocketRemoteHostName` for instance.
+/// Takes the name of the property, for example `kCFStreamPropertySocketRemoteHostName`.
 public func CFReadStreamCopyProperty(_ stream: CFReadStream!, _ propertyName: CFString!) -> CFTypeRef? {
     stream.property(forKey: CFStreamPropertyKey(propertyName))
 }
@@ -227,7 +228,7 @@ public func CFReadStreamSetProperty(
     stream.setProperty(propertyValue, forKey: propertyName)
 }
 
-/// By the name of the property, `kCFStreamPropertySSLSettings` for instance.
+/// Takes the name of the property, for example `kCFStreamPropertySSLSettings`.
 @discardableResult
 public func CFReadStreamSetProperty(
     _ stream: CFReadStream!, _ propertyName: CFString!, _ propertyValue: CFTypeRef!
@@ -241,7 +242,7 @@ public func CFWriteStreamCopyProperty(
     stream.property(forKey: propertyName)
 }
 
-/// By the name of the property, `kCFStreamPropertySocketRemoteHostName` for instance.
+/// Takes the name of the property, for example `kCFStreamPropertySocketRemoteHostName`.
 public func CFWriteStreamCopyProperty(_ stream: CFWriteStream!, _ propertyName: CFString!) -> CFTypeRef? {
     stream.property(forKey: CFStreamPropertyKey(propertyName))
 }
@@ -253,7 +254,7 @@ public func CFWriteStreamSetProperty(
     stream.setProperty(propertyValue, forKey: propertyName)
 }
 
-/// By the name of the property, `kCFStreamPropertySSLSettings` for instance.
+/// Takes the name of the property, for example `kCFStreamPropertySSLSettings`.
 @discardableResult
 public func CFWriteStreamSetProperty(
     _ stream: CFWriteStream!, _ propertyName: CFString!, _ propertyValue: CFTypeRef!

@@ -1,5 +1,6 @@
-// Core Foundation's types, and the constants that stand beside them. On Apple's systems each is bridged to a class of
-// Foundation without a cost; here each is that class, so `"example.com" as CFString` and `text as String` convert.
+// Core Foundation's types, and the constants that belong to them. On Apple's systems each is bridged to a
+// Foundation class at no cost; here each is that class, so `"example.com" as CFString` and `text as String`
+// convert.
 
 public typealias CFTypeRef = AnyObject
 public typealias CFString = NSString
@@ -16,11 +17,11 @@ public let kCFBooleanTrue: CFBoolean! = NSNumber(value: true)
 public let kCFBooleanFalse: CFBoolean! = NSNumber(value: false)
 public let kCFNull: CFNull! = NSNull()
 
-/// The name of a property of a stream: Foundation's own type, whose `rawValue` is a String.
+/// The name of a stream's property: Foundation's own type, whose `rawValue` is a String.
 public typealias CFStreamPropertyKey = Foundation.Stream.PropertyKey
 
 extension Foundation.Stream.PropertyKey {
-    /// The key of this name, as `CFStreamPropertyKey(rawValue: kCFStreamPropertySSLSettings)` says it.
+    /// The key of this name, for `CFStreamPropertyKey(rawValue: kCFStreamPropertySSLSettings)`.
     public init(rawValue: CFString) { self.init(rawValue: rawValue as String) }
 
     /// The key of this name.
@@ -28,15 +29,15 @@ extension Foundation.Stream.PropertyKey {
 }
 
 extension Foundation.RunLoop.Mode {
-    /// The mode of this name, as `CFRunLoopMode(rawValue: name as CFString)` says it.
+    /// The mode of this name, for `CFRunLoopMode(rawValue: name as CFString)`.
     public init(rawValue: CFString) { self.init(rawValue: rawValue as String) }
 
     /// The mode of this name.
     public init(_ rawValue: CFString) { self.init(rawValue: rawValue as String) }
 }
 
-// `kCFStreamPropertySSLSettings as Stream.PropertyKey` is a conversion that the compiler makes where a type is bridged to
-// a class. Foundation declares none for its keys on Linux.
+// Makes `kCFStreamPropertySSLSettings as Stream.PropertyKey` compile: the compiler makes this conversion for
+// a type that is bridged to a class, and Foundation declares no bridge for its keys on Linux.
 extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {
     public func _bridgeToObjectiveC() -> CFString { rawValue as NSString }
 

@@ -1,4 +1,4 @@
-// The one import: Foundation, FoundationNetworking, and the layers of Rondo.
+// The single import for programs: Foundation, FoundationNetworking, and the layers of Rondo.
 @_exported public import RondoConnections
 @_exported public import RondoCore
 @_exported public import RondoSessions

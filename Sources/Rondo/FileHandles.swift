@@ -1,6 +1,6 @@
-// What hides Foundation's methods of the same names in a file that imports Rondo alone: an extension method hides
-// another module's of the same type only from the module that the file imports by itself. In a file that imports
-// Foundation as well the eight are ambiguous, which the compiler says.
+// Methods that hide Foundation's of the same names in a file that imports only Rondo. An extension method
+// hides a method of the same type from another module only if the file imports the method's own module. In a
+// file that also imports Foundation the eight methods are ambiguous, and the compiler reports that.
 
 extension FileHandle {
     /// `readInBackground(on:forModes:)` on the calling thread's loop, in the default mode.
@@ -58,15 +58,15 @@ extension FileHandle {
     }
 }
 
-// Disfavoured: in a file that imports Foundation as well they are Foundation's, without a question of the
-// compiler's. A close is noticed then when something comes for the handle.
+// Disfavoured: in a file that also imports Foundation these names mean Foundation's, and the compiler does
+// not complain. A close is then noticed only when an event arrives for the handle.
 extension FileHandle {
-    /// Closes the handle. A call in the background that is under way ends without a notification (rule FH-11), and
-    /// an open `InputStream` of the handle with EBADF (rule FH-15).
+    /// Closes the handle. A background call in progress ends without a notification (rule FH-11), and an open
+    /// `InputStream` of the handle ends with EBADF (rule FH-15).
     @_disfavoredOverload
     public func close() throws { try closeAfterBackground() }
 
-    /// Closes the handle, and traps where that fails, as Foundation's does.
+    /// Closes the handle, and traps if that fails, like Foundation's.
     @_disfavoredOverload
     public func closeFile() {
         do {
@@ -76,16 +76,16 @@ extension FileHandle {
         }
     }
 
-    /// Called when there is something to read, or the end: on a queue, or on the loop that the handle was
-    /// scheduled on by `schedule(in:forMode:)`.
+    /// Called when there are bytes to read, or the end of the file: on a queue, or on the loop on which
+    /// `schedule(in:forMode:)` has scheduled the handle.
     @_disfavoredOverload
     public var readabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { scheduledReadabilityHandler }
         set { scheduledReadabilityHandler = newValue }
     }
 
-    /// Called when something can be written: on a queue, or on the loop that the handle was scheduled on by
-    /// `schedule(in:forMode:)`.
+    /// Called when bytes can be written: on a queue, or on the loop on which `schedule(in:forMode:)` has
+    /// scheduled the handle.
     @_disfavoredOverload
     public var writeabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { scheduledWriteabilityHandler }

@@ -1,5 +1,5 @@
-// Declared here and not only re-exported, so that `Rondo.RunLoop`, `Rondo::RunLoop` and
-// `import class Rondo.RunLoop` all resolve. The documentation shows the classes themselves.
+// Declared here, not only re-exported, so that `Rondo.RunLoop`, `Rondo::RunLoop` and `import class
+// Rondo.RunLoop` all resolve. The documentation shows the classes themselves.
 
 @_documentation(visibility: internal) public typealias RunLoop = RondoCore.RunLoop
 @_documentation(visibility: internal) public typealias Timer = RondoCore.Timer

@@ -1,5 +1,6 @@
-// Names that code for Apple's streams and sessions uses and that Linux has no counterpart of: the compiler then says what
-// takes their place, instead of not knowing them. Only such as no other package is likely to have.
+// Names that code for Apple's streams and sessions uses and that have no counterpart on Linux. The compiler
+// then names the replacement instead of reporting an unknown name. Only names that no other package is likely
+// to declare.
 
 /// See `TLSTrust`.
 @available(

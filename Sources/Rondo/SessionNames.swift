@@ -1,5 +1,5 @@
-// Declared here, so that these names mean Rondo's types and not FoundationNetworking's, which come along with the import
-// (rule US-1). The documentation shows the types themselves.
+// Declared here so that these names mean Rondo's types and not those of FoundationNetworking, which the
+// import of Rondo brings along (rule US-1). The documentation shows the types themselves.
 
 @_documentation(visibility: internal) public typealias URLSession = RondoSessions.URLSession
 @_documentation(visibility: internal)

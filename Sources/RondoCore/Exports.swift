@@ -1,2 +1,2 @@
-// `import Rondo` stands in for `import Foundation`.
+// `import Rondo` replaces `import Foundation`.
 @_exported public import Foundation

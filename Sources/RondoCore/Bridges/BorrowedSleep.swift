@@ -1,23 +1,25 @@
 internal import CRondoEv
 
-/// Bridge B: where the main loop would sleep in the default mode, Foundation's main loop runs in that mode, until an event of
-/// this loop ends the run.
+/// Bridge B: where the main loop would sleep in the default mode, Foundation's main loop runs in that mode
+/// instead, until an event of this loop ends the run.
 ///
-/// Foundation's run ends by its time limit, which is this loop's next deadline, and by a source of its own that it has served,
-/// as which it counts a drain of the main queue. So a descriptor of this loop ends it by a block of the main queue
-/// (`SleepGate`). Which other blocks were drained together with that one cannot be known, so that end counts as a drain.
+/// Foundation's run ends at its time limit, which is this loop's next deadline, or after it has served one of
+/// its own sources; it counts a drain of the main queue as such a source. So a ready descriptor of this loop
+/// ends the run through a block on the main queue (`SleepGate`). Whether other blocks were drained together
+/// with that one cannot be known, so a run that ends this way counts as a drain.
 ///
-/// `@unchecked Sendable`: only the main thread touches it, where the main queue's blocks and Foundation's main loop run.
+/// `@unchecked Sendable`: only the main thread touches this object, because the main queue's blocks and
+/// Foundation's main loop run there.
 final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
-    /// A sleep that is under way.
+    /// A sleep in progress.
     private struct Sleep {
         let number: UInt64
         let descriptor: Int32
     }
 
-    /// Foundation's loop is served after so many seconds even if this one has not slept.
+    /// Seconds after which Foundation's loop is served even if this loop has not slept.
     private static let longestBusyTime = 0.02
-    /// So many seconds Foundation's loop runs at a time if nothing can end its run.
+    /// Seconds that Foundation's loop runs at a time if nothing can end its run.
     private static let slice = 0.01
 
     private unowned let loop: RunLoop
@@ -26,12 +28,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     private var sleeps: [Sleep] = []
     private var lastNumber: UInt64 = 0
     private var lastServed = LoopClock.machineNow
-    /// Has Foundation's loop look at the limit of its run in time. By itself it has Dispatch wake it, whose thread may come
-    /// late.
+    /// A timer that wakes Foundation's loop when its run reaches the limit. Without this timer Foundation
+    /// relies on Dispatch to wake its loop, and Dispatch's thread may come late.
     private let alarm = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { _ in }
 
-    /// Has the gate opened again for the sleep of `numberToHold`. One for all, as above: Foundation on Linux never frees a
-    /// timer.
+    /// The timer that puts the descriptor of the sleep `numberToHold` back into the gate. One timer serves
+    /// all sleeps, because Foundation on Linux never frees a timer.
     private var reopening: Foundation.Timer?
     private var numberToHold: UInt64 = 0
 
@@ -60,7 +62,8 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         use.begin()
         let hasRun = runFoundation(until: instant)
         gate.letGo(of: sleeps.removeLast().descriptor)
-        // The sleep further out, in a callback of which this one was, holds it too.
+        // If this sleep was nested in a callback of an outer sleep, that one's descriptor must be in the gate
+        // again.
         if let outer = sleeps.last { _ = gate.hold(outer.descriptor) }
         let now = LoopClock.machineNow
         if hasRun, use.isSeen || now < instant { modeLoop.oweDrain() }
@@ -70,7 +73,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         return true
     }
 
-    /// - Returns: Whether it has run.
+    /// - Returns: Whether Foundation's loop has run.
     private func runFoundation(until instant: LoopInstant) -> Bool {
         let owner = loop.owner
         owner.knownNow = nil
@@ -82,7 +85,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard instant != .never else {
             return Foundation.RunLoop.main.run(mode: .default, before: .distantFuture)
         }
-        // A microsecond more, or the run would end before the deadline by rounding, and begin again.
+        // One microsecond more: by rounding, the run could otherwise end before the deadline and start over.
         let limit = Date(timeIntervalSinceNow: instant.seconds(since: LoopClock.machineNow) + 1e-6)
         alarm.fireDate = limit.addingTimeInterval(5e-6)
         return Foundation.RunLoop.main.run(mode: .default, before: limit)
@@ -90,30 +93,31 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     private func equip() -> (SleepGate, MainQueueUse)? {
         if mainQueueUse == nil { mainQueueUse = MainQueueUse() }
-        // Without a descriptor the next sleep tries again, and this one is made in slices.
+        // If descriptors have run out, this sleep is made in slices, and the next one tries again.
         if gate == nil { gate = try? SleepGate { [weak self] in self?.gateHasOpened() } }
         guard let gate, let mainQueueUse else { return nil }
         return (gate, mainQueueUse)
     }
 
-    /// Without descriptors nothing can end Foundation's run, so it is a short one.
+    /// Sleeps in short runs of Foundation's loop, because nothing can end such a run without descriptors.
     private func sleepInSlices(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
         let end = min(instant, LoopClock.machineNow.advanced(bySeconds: Self.slice))
         let began = LoopClock.machineNow
         let hasRun = runFoundation(until: end)
         if hasRun, LoopClock.machineNow < end { modeLoop.oweDrain() }
-        // Foundation's loop cannot run either.
+        // If Foundation's loop cannot run either, rest instead of spinning.
         if !hasRun, LoopClock.machineNow.seconds(since: began) < Self.slice { SystemFailure.rest() }
         modeLoop.poll(mayBlock: false)
         return true
     }
 
-    /// In a block of the main queue.
+    /// Called in a block of the main queue.
     private func gateHasOpened() {
         guard let sleep = sleeps.last else { return }
         gate?.letGo(of: sleep.descriptor)
-        // The run that ends by this block may be another one, which a callback of Foundation's has begun: then the sleep goes
-        // on, and the gate has to open again. The second of these blocks runs when the next pass of Foundation's begins.
+        // This block may end another run than the sleep's, one that a callback of Foundation's has started.
+        // Then the sleep goes on, and its descriptor must return to the gate. The inner of the two blocks
+        // below runs at the start of Foundation's next pass.
         let openAgain: @Sendable () -> Void = { [weak self] in self?.openAgain(unlessEnded: sleep.number) }
         Foundation.RunLoop.main.perform(inModes: [.default]) {
             Foundation.RunLoop.main.perform(inModes: [.default], block: openAgain)
@@ -122,13 +126,13 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     private func openAgain(unlessEnded number: UInt64) {
         guard sleeps.last?.number == number else { return }
-        // Not at once: the callback may begin one run after another, which would all end by this.
+        // Not at once: if the callback starts several runs in a row, this would end each of them.
         numberToHold = number
         madeReopening.fireDate = Date(timeIntervalSinceNow: Self.slice)
     }
 
     private var madeReopening: Foundation.Timer {
-        // The bridge may have been ended in a callback of the sleep, which goes on until it is woken.
+        // The bridge may have been ended in a callback of this sleep, which continues until it is woken.
         if let reopening, reopening.isValid { return reopening }
         let timer = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
             guard let self, let sleep = sleeps.last, sleep.number == numberToHold else { return }
@@ -150,7 +154,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     func end() {
         alarm.invalidate()
         reopening?.invalidate()
-        // A sleep that is under way ends.
+        // End the sleep in progress.
         if !sleeps.isEmpty { loop.owner.kernel.wakeUp?.wake() }
     }
 }

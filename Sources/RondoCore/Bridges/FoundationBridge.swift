@@ -1,30 +1,33 @@
-/// How Foundation's run loop of a thread is served beside this one: one of the three bridges.
+/// One of three ways to serve the thread's Foundation run loop beside this loop.
 ///
-/// The passes of a loop ask it where they would sleep; a loop without a bridge pays a comparison there. It belongs to the
-/// loop's thread. The loop knows this protocol alone, and none of the three.
+/// A pass calls its loop's bridge where the pass would sleep; in a loop without a bridge that is one
+/// comparison. The bridge belongs to the loop's thread. The loop knows only this protocol, not the three
+/// types that conform to it.
 protocol FoundationBridge: AnyObject {
-    /// For `RunLoop.debugDescription`.
+    /// The line about the bridge in `RunLoop.debugDescription`.
     var summary: String { get }
 
-    /// Tells of work of the main queue that Foundation's loop has done; nil: none of it is done while this loop sleeps.
+    /// Detects work of the main queue that Foundation's loop has done; nil if it does none while this loop
+    /// sleeps.
     var mainQueueUse: MainQueueUse? { get }
 
-    /// Whether this loop, about to sleep in its current mode, lets Foundation's loop run instead.
+    /// Whether Foundation's loop is to run in place of this loop's sleep in the current mode.
     var borrowsSleep: Bool { get }
 
     /// Waits for an event of `modeLoop`, and serves Foundation's loop meanwhile.
     ///
     /// - Parameter instant: When the wait ends at the latest.
-    /// - Returns: False where the loop is to sleep by itself.
+    /// - Returns: False if the loop has to sleep by itself.
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool
 
-    /// To be called in each look at the kernel: serves Foundation's loop if that is due although this loop has not slept.
+    /// Serves Foundation's loop if that is overdue because this loop has not slept. Called in each look at
+    /// the kernel.
     func serveIfOverdue()
 
-    /// A run of this loop has ended.
+    /// Called when a run of this loop has ended.
     func activationEnded()
 
-    /// The loop has let go of this bridge.
+    /// Called when the loop no longer uses this bridge.
     func end()
 }
 

@@ -1,14 +1,16 @@
 extension RunLoop {
-    /// Makes `mode` of the main loop a guest of Foundation's main loop, which a framework or a test runs: while Foundation's
-    /// runs in a common mode, the members of `mode` are served by turns (rules BR-1 to BR-4).
+    /// Makes `mode` of the main loop a guest of Foundation's main loop, which a framework or a test runs:
+    /// while Foundation's loop runs in a common mode, it also serves the members of `mode` (rules BR-1 to
+    /// BR-4).
     ///
-    /// Nothing is polled, and an idle program sleeps. An event takes a hop over a thread of Dispatch's and a block of the main
-    /// queue: see "From Foundation's run loop" for figures. Callbacks come inside a block of the main queue, so that a run of
-    /// either loop in one of them serves no other block (rule RL-59). Where this loop runs by itself, Foundation's does not.
+    /// Nothing is polled, and an idle program sleeps. Each event costs a hop over one of Dispatch's threads
+    /// and a block of the main queue: see "From Foundation's run loop" for figures. Callbacks are made inside
+    /// a block of the main queue, so a run of either loop in a callback serves no other block (rule RL-59).
+    /// While this loop runs by itself, Foundation's loop is not served.
     ///
     /// A second call for the same mode does nothing; see also `endFoundationBridge()`.
-    /// - Note: On the main thread, of the main loop. Where descriptors have run out the loop logs it, and begins as soon as
-    ///   there are some.
+    /// - Note: On the main thread, of the main loop. If descriptors have run out, the loop logs that and
+    ///   starts as soon as some are free.
     public func hostInFoundation(mode: Mode) {
         requireMainLoop("hostInFoundation(mode:)")
         if mode == .common { fatalError("The common name is not a mode: host one of the common modes.") }
@@ -23,15 +25,18 @@ extension RunLoop {
         guest.start()
     }
 
-    /// Whether the main loop, where it would sleep in the default mode, lets Foundation's main loop run there: with its timers,
-    /// sources, observers, and wake-ups from other threads, all on time (rules BR-5 to BR-10). False at first.
+    /// Whether Foundation's main loop runs while the main loop would sleep in the default mode: with its
+    /// timers, sources, observers, and wake-ups from other threads, all on time (rules BR-5 to BR-10). False
+    /// at first.
     ///
-    /// What becomes ready in this loop ends that sleep at once. It costs a hop over a thread of Dispatch's for each such event,
-    /// and a timer of Dispatch's for each sleep with a deadline: see "From Foundation's run loop" for figures.
+    /// A member of this loop that becomes ready ends the sleep at once. Each such event costs a hop over one
+    /// of Dispatch's threads, and each sleep with a deadline a timer of Dispatch's: see "From Foundation's
+    /// run loop" for figures.
     ///
-    /// Foundation's loop stands still in other modes, and in runs inside a block of the main queue. A sleep that Foundation's
-    /// loop has ended by a source of its own, or another thread by a request, counts as a drain of the main queue, a handled
-    /// source: whether blocks of the main queue ran meanwhile cannot be known, and a caller that waits for one has to look.
+    /// Foundation's loop is not served in other modes, nor in runs inside a block of the main queue. A sleep
+    /// that is ended by a source of Foundation's loop, or by a request of another thread, counts as a drain
+    /// of the main queue, that is, as a handled source: whether blocks of the main queue ran meanwhile cannot
+    /// be known, so a caller that waits for such a block has to check.
     /// - Note: On the main thread, of the main loop.
     public var servesFoundation: Bool {
         get { isCurrent && owner.bridge is BorrowedSleep }
@@ -46,13 +51,14 @@ extension RunLoop {
     /// Polls Foundation's run loop of the same thread while this one runs in one of `modes`, each time in Foundation's mode of
     /// that name: before each sleep, when Foundation's next timer is due, and every `interval` (rules BR-11 to BR-15).
     ///
-    /// What Foundation's objects get from this thread itself is on time; what other threads hand them (a stream event, a
-    /// performed block, a timer moved nearer) is at most `interval` late. An idle thread wakes `1 / interval` times a second.
-    /// The loop of a thread other than the main one has to have a source or a timer of Foundation's in the mode, or nothing is
-    /// posted there by Foundation's notification queues.
+    /// Events that this thread itself causes for Foundation's objects are on time; those that other threads
+    /// cause (a stream event, a performed block, a timer moved nearer) are at most `interval` late. An idle
+    /// thread wakes `1 / interval` times a second. On a thread other than the main one, Foundation's loop
+    /// needs a source or a timer in the mode; without one, Foundation's notification queues post nothing
+    /// there.
     ///
     /// - Parameters:
-    ///   - modes: `.common` stands for every common mode of this loop. None ends the polling.
+    ///   - modes: `.common` stands for every common mode of this loop. An empty array ends the polling.
     ///   - interval: Seconds, by default 20 ms; less than a millisecond counts as one.
     /// - Note: On the loop's own thread.
     public func servesFoundation(in modes: [Mode], atLeastEvery interval: TimeInterval = 0.02) {
@@ -64,7 +70,7 @@ extension RunLoop {
             function: "servesFoundation(in:atLeastEvery:)")
     }
 
-    /// Ends the bridge to Foundation's run loop, whichever this loop has.
+    /// Ends the bridge to Foundation's run loop, of whichever kind; does nothing if the loop has none.
     /// - Note: On the loop's own thread.
     public func endFoundationBridge() {
         requireOwnThread("endFoundationBridge()")
@@ -74,17 +80,17 @@ extension RunLoop {
         bridge.end()
     }
 
-    /// Makes `bridge` that of this loop.
+    /// Makes `bridge` this loop's bridge; traps if the loop has one already.
     private func setBridge(_ bridge: any FoundationBridge, function: String) {
         if let other = owner.bridge {
-            // Not a precondition, which loses its message in release.
+            // Not a precondition: in release builds its message would be lost.
             fatalError(
                 "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(other.summary)). A thread has "
                     + "one at a time: call endFoundationBridge() first.")
         }
         owner.bridge = bridge
         state.withLock { $0.bridge = bridge.summary }
-        // Where a callback of Foundation's has made it, this loop may be asleep.
+        // The loop may be asleep, if this call comes from a callback of Foundation's.
         wakeIfForeign()
     }
 
@@ -99,7 +105,7 @@ extension RunLoop {
 }
 
 extension RunLoop {
-    /// Which bridge to Foundation's run loop a loop has.
+    /// The kind of bridge to Foundation's run loop that a loop has.
     package enum BridgeInUse: Equatable {
         case none
         case guest(Mode)

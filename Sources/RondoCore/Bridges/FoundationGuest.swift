@@ -1,18 +1,20 @@
 internal import CRondoEv
 
-/// Bridge A: a mode of the main loop is a guest of Foundation's main loop, which drains the main queue, where a Dispatch source
-/// watches an `Embedding` and turns it.
+/// Bridge A: a mode of the main loop is a guest of Foundation's main loop. A Dispatch source on the main
+/// queue, which Foundation's loop drains, watches an `Embedding` and turns it.
 ///
-/// `@unchecked Sendable`: only the main thread touches it, where the main queue's blocks run.
+/// `@unchecked Sendable`: only the main thread touches this object, because the main queue's blocks run
+/// there.
 final class FoundationGuest: FoundationBridge, @unchecked Sendable {
-    /// How many turns one block of the main queue makes at most, so that Foundation's loop is served between.
+    /// The most turns in one block of the main queue, so that Foundation's loop is served in between.
     private static let turnsTogether = 16
 
     private unowned let loop: RunLoop
     let mode: RunLoop.Mode
     private var embedding: RunLoop.Embedding?
     private var source: (any DispatchSourceRead)?
-    /// This loop runs by itself: until it has ended, Foundation's does not turn it.
+    /// True while this loop runs by itself: Foundation's loop does not turn the embedding until that run has
+    /// ended.
     private var isSuspended = false
     private var hasEnded = false
 
@@ -26,13 +28,14 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
     func start() {
         guard !hasEnded, embedding == nil else { return }
         do {
-            // libdispatch ends the program where it finds no descriptor for itself.
+            // libdispatch ends the program if it gets no descriptor for itself, so make sure that one is
+            // free.
             close(try systemCall("eventfd") { rondo_eventfd() })
             guard MainQueue.descriptor != nil else { throw SystemError("eventfd", code: EMFILE) }
             let embedding = try RunLoop.Embedding(loop, mode, mirrorsMainQueue: false)
             let source = DispatchSource.makeReadSource(fileDescriptor: embedding.fileDescriptor, queue: .main)
             source.setEventHandler { [weak self] in self?.turn() }
-            // The descriptor is closed after the source has let go of it.
+            // The descriptor must stay open until the cancelled source no longer uses it.
             nonisolated(unsafe) let kept = embedding  // Released on the main queue, where it belongs.
             source.setCancelHandler { withExtendedLifetime(kept) {} }
             source.activate()
@@ -45,7 +48,8 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         }
     }
 
-    /// By a timer of the loader's loop, which runs without descriptors too; Dispatch's timers need one.
+    /// Tries again by a timer of the loader's loop, which also runs without descriptors; Dispatch's timers
+    /// need one.
     private func startLater() {
         let timer = Timer(timeInterval: 0.1, repeats: true) { [weak self] timer in
             guard self != nil else { return timer.invalidate() }
@@ -61,10 +65,10 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         }
     }
 
-    /// In a block of the main queue.
+    /// Called in a block of the main queue.
     private func turn() {
         guard !hasEnded, let embedding else { return }
-        // It runs by itself, or is about to.
+        // The loop runs by itself, or is about to.
         guard loop.state.withLock({ $0.activations.isEmpty }), !loop.owner.isDrainingMainQueue else {
             isSuspended = true
             source?.suspend()
@@ -89,7 +93,7 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         embedding?.invalidate()
         embedding = nil
         source?.cancel()
-        // A suspended source would not let go.
+        // A suspended source never calls its cancel handler.
         if isSuspended { source?.resume() }
         source = nil
     }

@@ -1,15 +1,15 @@
-/// Serves timers, blocks and sources that are due on Foundation's run loop of the calling thread, in the mode of the same
-/// name, without waiting.
+/// Serves the due timers, blocks and sources of the calling thread's Foundation run loop, in the mode of the
+/// same name, without waiting.
 struct FoundationPoll {
-    /// One poll runs blocks, one signalled source, and then one of: due timers, the main queue, one ready source. After three
-    /// all kinds have had a turn (rule BR-13).
+    /// One poll runs blocks, one signalled source, and then one of: due timers, the main queue, one ready
+    /// source. Three polls reach all kinds (rule BR-13).
     private static let pollsTogether = 3
 
     private let loop: RunLoop
     private let mode: RunLoop.Mode
     private let use: MainQueueUse?
 
-    /// - Parameter use: Of the main thread: what sees whether the main queue was drained.
+    /// - Parameter use: Detects whether the main queue was drained; nil except on the main thread.
     init(_ loop: RunLoop, _ mode: RunLoop.Mode, use: MainQueueUse?) {
         (self.loop, self.mode, self.use) = (loop, mode, use)
     }

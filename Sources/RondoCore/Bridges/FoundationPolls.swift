@@ -1,6 +1,6 @@
 internal import struct Synchronization.Atomic
 
-/// Bridge C: Foundation's run loop of the same thread is polled in passes of this one.
+/// Bridge C: passes of this loop poll Foundation's run loop of the same thread.
 ///
 /// Loop's thread only.
 final class FoundationPolls: FoundationBridge {
@@ -10,7 +10,7 @@ final class FoundationPolls: FoundationBridge {
     private(set) lazy var mainQueueUse: MainQueueUse? = loop.isMain ? MainQueueUse() : nil
     private var isPolling = false
     private var lastPoll = LoopInstant(nanoseconds: 0)
-    /// When Foundation's next timer is due.
+    /// The instant at which Foundation's next timer is due.
     private var nextTimer = LoopInstant.never
 
     private static let hasTold = Atomic(false)
@@ -49,7 +49,7 @@ final class FoundationPolls: FoundationBridge {
         nextTimer = next ?? .never
     }
 
-    /// When the next poll is due.
+    /// The instant at which the next poll is due.
     private var nextPoll: LoopInstant { min(nextTimer, lastPoll.advanced(bySeconds: interval)) }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
@@ -59,7 +59,7 @@ final class FoundationPolls: FoundationBridge {
             loop.owner.wasServedAsleep = false
             modeLoop.oweDrain()
         }
-        // A clock that a test holds does not advance by itself.
+        // A test's clock does not advance by itself, so there is no next poll to wait for.
         if loop.owner.timeSource != nil {
             guard loop.attention.wasAsked || modeLoop.mainQueue.owesDrain else { return false }
             modeLoop.poll(mayBlock: false)

@@ -1,14 +1,14 @@
 internal import CRondoEv
 
-/// Sees whether the descriptor of the main queue was written or read: Foundation's loop reads it when it drains the queue, and
-/// has no call that says so.
+/// Detects whether the main queue's descriptor was written or read. Foundation's loop reads it to drain the
+/// queue, and has no function that reports this.
 ///
 /// Main thread only.
 final class MainQueueUse {
     private let set: Int32
     private var wasSeen = false
 
-    /// Nil: descriptors have run out.
+    /// Returns nil if descriptors have run out.
     init?() {
         guard let descriptor = MainQueue.descriptor,
             let set = try? systemCall("epoll_create1", { rondo_epoll() })
@@ -23,13 +23,13 @@ final class MainQueueUse {
 
     deinit { close(set) }
 
-    /// Whether it was used since `begin(asSeen:)`.
+    /// Whether the descriptor was used since `begin(asSeen:)`.
     var isSeen: Bool {
         if !wasSeen { wasSeen = rondo_epoll_has_events(set) != 0 }
         return wasSeen
     }
 
-    /// What happened until now does not count.
+    /// Starts over: forgets what happened until now.
     func begin(asSeen wasSeen: Bool = false) {
         _ = rondo_epoll_has_events(set)
         self.wasSeen = wasSeen

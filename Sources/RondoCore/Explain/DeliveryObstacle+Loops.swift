@@ -1,5 +1,5 @@
 extension RunLoop {
-    /// What keeps a member of `mode` from its callback, as far as this loop is concerned.
+    /// The reason why this loop does not call a member of `mode` back.
     package func obstacle(inMode mode: Mode) -> DeliveryObstacle { .found(inMode: mode, of: self) }
 }
 
@@ -46,7 +46,7 @@ extension DeliveryObstacle {
             description: "\(place); \(thread) waits in \(running.shortName): nothing to deliver yet")
     }
 
-    /// The obstacle of a member of several modes: that of the mode nearest to a delivery.
+    /// The obstacle of a member of several modes: that of the mode closest to delivering.
     package init(places: [(loop: RunLoop, mode: RunLoop.Mode)]) {
         let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
         self =

@@ -1,8 +1,8 @@
 extension RunLoop.Source {
-    /// Why the source has not been served, or has not been served again.
+    /// Why the source is not being served.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
-            // The common name stands for the modes that it has brought.
+            // The common name stands for the modes that the source entered through it.
             let common = (state.details?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
             let others = state.places.all.filter { !state.isCommon(in: $0.loop) }
             return (
@@ -34,7 +34,7 @@ extension Timer {
     /// Why the timer has not fired.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
-            // Under both locks: without, the timer might be in another loop by now.
+            // Under both locks: otherwise the timer might have moved to another loop.
             let places = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
                 if state.isCommon { return [(loop: loop, mode: .common)] }
                 return loop.state.withLock { loopState in

@@ -1,4 +1,4 @@
-/// Why something that is scheduled on run loops does not call back just now.
+/// The reason why an object that is scheduled on run loops does not call back.
 public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
     /// The reason. Later versions may know more reasons: a `switch` needs a `default`.
     public struct Reason: Sendable, Hashable, CustomStringConvertible {
@@ -13,38 +13,38 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
 
         public var description: String { runningMode.map { "\(name)(\($0.shortName))" } ?? name }
 
-        /// It was invalidated, has ended or was cancelled.
+        /// The object was invalidated, has ended or was cancelled.
         public static let invalid = Reason("invalid")
-        /// It is in no mode of any loop.
+        /// The object is in no mode of any loop.
         public static let notScheduled = Reason("notScheduled")
-        /// The loop has never been run since it was scheduled there, or at all.
+        /// The loop has never been run.
         public static let loopNeverRan = Reason("loopNeverRan")
         /// The loop is not running now.
         public static let loopNotRunning = Reason("loopNotRunning")
-        /// The loop runs, in a mode that it is not scheduled in.
+        /// The loop runs in a mode in which the object is not scheduled.
         public static func runsInAnotherMode(_ mode: RunLoop.Mode) -> Reason {
             Reason("runsInAnotherMode", runningMode: mode)
         }
-        /// The loop runs in a scheduled mode, but is inside a callback that has not returned.
+        /// The loop runs in a mode of the object's, but is inside a callback that has not returned.
         public static let busy = Reason("busy")
-        /// The thread that it was performed on has not asked for its loop yet.
+        /// The closure was performed on a thread that has not asked for its loop yet.
         public static let noLoopYet = Reason("noLoopYet")
         /// The thread of the loop has ended.
         public static let threadEnded = Reason("threadEnded")
-        /// It was suspended, or never resumed.
+        /// The object was suspended, or never resumed.
         public static let suspended = Reason("suspended")
-        /// A delegate owes it an answer, or it waits for a connection or a network.
+        /// A delegate owes the object an answer, or the object waits for a connection or a network.
         public static let waits = Reason("waits")
-        /// It was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
+        /// The source was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
         public static let loopNotWoken = Reason("loopNotWoken")
-        /// It is in a mode and valid, but waits for nothing: its interest is empty.
+        /// The object is in a mode and valid, but waits for nothing: its interest is empty.
         public static let waitsForNothing = Reason("waitsForNothing")
-        /// Nothing stands in the way: there is nothing to deliver yet.
+        /// There is no obstacle: there is nothing to deliver yet.
         public static let nothingToDeliver = Reason("nothingToDeliver")
     }
 
     public let reason: Reason
-    /// The same in a sentence for people.
+    /// The reason in a sentence for people.
     public let description: String
 
     package init(reason: Reason, description: String) {

@@ -1,26 +1,26 @@
 internal import CRondoEv
 
-/// An event that is ready and that its loop cannot serve just now, because it runs in another mode or not at all: a
-/// program waits for a callback that cannot come.
+/// An event that is ready and that its loop cannot serve now, because the loop runs in another mode or not at
+/// all: the program waits for a callback that cannot come.
 ///
-/// A recorder asks for them now and then; the pass knows nothing of it.
+/// A recorder looks for such events now and then; a pass does no work for them.
 package struct HeldBack: Sendable {
     package let subject: ObjectIdentifier
     /// The call-out that would be made.
     package let kind: RunLoopEvent.CallOut
     package let label: String?
-    /// A mode that it is in; none of its modes runs.
+    /// A mode of the member; none of its modes is running.
     package let mode: RunLoop.Mode
-    /// Since when, on the monotonic clock in nanoseconds, where that is known: of timers it is.
+    /// The instant at which the event became ready, on the monotonic clock in nanoseconds; nil if not known.
+    /// It is known for timers.
     package let since: Int64?
 
-    /// How many descriptors one call asks the kernel about; sources beyond that count as idle.
+    /// The most descriptors that one call asks the kernel about; sources beyond that count as idle.
     package static let maximumDescriptors = 256
 
     /// The events that `loop` would serve if it ran in other modes. Any thread.
     ///
-    /// Events of the running mode are never among them, though their callbacks may have to wait for another
-    /// one.
+    /// Events of the running mode are never included, even if their callbacks have to wait for another one.
     package static func all(of loop: RunLoop) -> [HeldBack] {
         let now = LoopClock.now
         let waiting = loop.state.withLock { [loop] state in
@@ -39,7 +39,7 @@ package struct HeldBack: Sendable {
                 subject: ObjectIdentifier(loop), kind: .notification("several"), label: nil, mode: $0,
                 since: nil)
         }
-        // The locks of members come before that of the loop, which is free again.
+        // The locks of members are taken before the loop's, which has been released.
         found += waiting.timers.map { date, mode in
             HeldBack(
                 subject: ObjectIdentifier(date.timer), kind: .timer, label: date.timer.label, mode: mode,
@@ -71,8 +71,8 @@ package struct HeldBack: Sendable {
         guard !asked.isEmpty else { return [] }
         var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
         let isMember = loop.state.withLock { state -> [Bool] in
-            // Before a descriptor is closed its source is removed, which needs this lock: so no descriptor of
-            // a member can stand for another file by now.
+            // A source is removed before its descriptor is closed, and removal needs this lock: so the
+            // descriptor of a member cannot stand for another file while the lock is held.
             let isMember = asked.map { entry in
                 state.existingIndex(of: entry.mode).map { state.modes[$0].holds(entry.source) }
                     ?? false
@@ -99,12 +99,12 @@ package struct HeldBack: Sendable {
 }
 
 extension LoopState {
-    /// Members of modes that do not run, and of none that does.
+    /// Members of other modes that are not in the running mode.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
-        /// Those of actors, whose jobs run inside a block.
+        /// The executors of actors; their jobs run inside a block.
         var executors: [RunLoop.ModeExecutor] = []
-        /// The modes of notifications that are to be posted as soon as possible.
+        /// The modes with notifications to be posted as soon as possible.
         var notifications: [RunLoop.Mode] = []
         var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
         var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
@@ -126,7 +126,7 @@ extension LoopState {
             (notifications?.count(.asap, named: $0.rawValue) ?? 0) > 0 && $0 != running?.name
                 && !($0 == .common && isCommon)
         }
-        // Each is listed once, under the first of its modes.
+        // Each member is listed once, under the first of its modes.
         var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
         for (index, mode) in modes.enumerated() where index != activations.last?.mode {
             if !mode.blocks.isEmpty { found.blocks.append(mode.name) }

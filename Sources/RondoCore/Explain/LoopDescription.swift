@@ -1,13 +1,13 @@
 /// The text of `RunLoop.debugDescription`: a loop, its modes, and a line for each member.
 struct LoopDescription {
-    /// A mode, with what it holds.
+    /// A mode and its members.
     struct Mode {
         let name: String
         let isCommon: Bool
         /// A line for each source, timer and observer.
         let members: [String]
         let hasBlocks: Bool
-        /// How many notifications wait, if any do.
+        /// The number of waiting notifications, as text; nil if there are none.
         var notifications: String?
     }
 
@@ -16,7 +16,7 @@ struct LoopDescription {
     let runningModes: [String]
     let isWaiting: Bool
     let modes: [Mode]
-    /// How Foundation's loop of the thread is served too, if it is.
+    /// The bridge to Foundation's loop of the thread; nil if there is none.
     var bridge: String?
 
     var text: String {

@@ -1,16 +1,17 @@
-/// What loops hold, and why nothing of it is delivered: for a test that waits in vain.
+/// Lists the members of loops and why each has not been called back: for a test that waits in vain.
 package enum LoopReport {
     /// A source or a timer in a mode of a loop.
     package struct Member: Sendable {
         package let id: ObjectIdentifier
-        /// "timer “poll”, due in 3.000 s", with its mode and why it has not called back.
+        /// The member, its mode, and why it has not called back, for example: "timer “poll”, due in 3.000 s".
         package let text: String
     }
 
     /// The sources and timers of `loop`, and a line for the blocks of each mode. Any thread.
     package static func members(of loop: RunLoop) -> [Member] {
         let now = LoopClock.now
-        // Members have locks of their own: they are copied first, and asked without the loop's lock.
+        // Members have locks of their own, so they are copied here and asked after the loop's lock is
+        // released.
         let (modes, commonBlocks) = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
             return (
@@ -43,7 +44,7 @@ package enum LoopReport {
         return members
     }
 
-    /// Every loop of the process that holds something, and why nothing of it is delivered. Any thread.
+    /// Every loop of the process that has members, and why each member has not been called back. Any thread.
     package static var ofAllLoops: String {
         var loops = ThreadLoops.all
         if !loops.contains(where: { $0 === RunLoop.main }) { loops.append(.main) }

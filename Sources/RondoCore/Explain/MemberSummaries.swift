@@ -1,11 +1,11 @@
-// How a loop and its members describe themselves for `RunLoop.debugDescription`.
+// The descriptions of a loop and its members for `RunLoop.debugDescription`.
 
 extension LoopDescription {
-    /// What `loop` holds at this moment. Any thread.
+    /// Describes the present members of `loop`. Any thread.
     init(of loop: RunLoop) {
         let now = LoopClock.now
-        // Labels and dates have locks of their own: the members are copied first, and asked without the
-        // loop's lock.
+        // Labels and dates have locks of their own, so the members are copied here and asked after the loop's
+        // lock is released.
         let (running, bridge, modes) = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
             return (

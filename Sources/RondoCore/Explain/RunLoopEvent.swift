@@ -1,6 +1,6 @@
-/// What a run loop did, as it is handed to a `RunLoop.Instrument`.
+/// An action of a run loop, as a `RunLoop.Instrument` receives it.
 ///
-/// Which of its values are not nil depends on its kind; the kinds say so.
+/// The kind of an event determines which of its values are not nil; see the kinds.
 public struct RunLoopEvent: Sendable {
     /// The kind of an event. Later versions may report more kinds: a `switch` needs a `default`.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
@@ -10,34 +10,35 @@ public struct RunLoopEvent: Sendable {
 
         /// An activation begins.
         public static let entry = Kind("entry")
-        /// An activation ends: `result`.
+        /// An activation ends. Has `result`.
         public static let exit = Kind("exit")
-        /// The loop has waited: `nanoseconds`; see `RunLoop.spinDuration`, without which it sleeps.
+        /// The loop has waited. Has `nanoseconds`. Without `RunLoop.spinDuration` to wait is to sleep.
         public static let wait = Kind("wait")
-        /// A pass has ended: `activities`, and `nanoseconds` with its wait.
+        /// A pass has ended. Has `activities`, and `nanoseconds`, which include its wait.
         public static let pass = Kind("pass")
 
-        /// Work was done that loads, streams and connections had deferred until now: `count` pieces,
-        /// `nanoseconds`.
+        /// Work was done that loads, streams and connections had deferred. Has `count`, the number of pieces,
+        /// and `nanoseconds`.
         public static let deferredWork = Kind("deferredWork")
 
-        // Call-outs: `nanoseconds`, and `label` where the object has one.
+        // Call-outs. They have `nanoseconds`, and `label` if the object has one.
 
-        /// An observer: `activities`.
+        /// An observer was called. Has `activities`.
         public static let observer = Kind("observer")
         public static let block = Kind("block")
         public static let signalledSource = Kind("signalledSource")
-        /// A descriptor's source: `interest`.
+        /// A descriptor source was called. Has `interest`.
         public static let descriptorSource = Kind("descriptorSource")
         public static let timer = Kind("timer")
-        /// A notification of a `NotificationQueue`: `method` is its name, `label` that of the queue.
+        /// A notification of a `NotificationQueue` was posted. `method` is its name, `label` that of the
+        /// queue.
         public static let notification = Kind("notification")
         public static let mainQueue = Kind("mainQueue")
-        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's,
-        /// where a delegate queue makes the call.
+        /// A delegate was called. Has `method`. Only this call-out may be made on another thread than the
+        /// loop's, if a delegate queue makes the call.
         public static let delegate = Kind("delegate")
 
-        // Requests, made on any thread: `label` is that of the object concerned.
+        // Requests, made on any thread. `label` is that of the object concerned.
 
         public static let stop = Kind("stop")
         public static let wakeUp = Kind("wakeUp")
@@ -52,14 +53,14 @@ public struct RunLoopEvent: Sendable {
     }
 
     package let detail: Detail
-    /// When it began, on the monotonic clock, in nanoseconds.
+    /// The instant at which it began, on the monotonic clock, in nanoseconds.
     public let began: Int64
-    /// The mode that ran, or that a request named; nil where there was none.
+    /// The running mode, or the mode that a request named; nil if there is none.
     public let mode: RunLoop.Mode?
     /// 1 in the outermost activation, one more in each nested one; 0 while the loop does not run.
     public let depth: Int
-    /// The timer, source, observer or connection concerned, to tell two with the same label apart. It says
-    /// nothing once that object is gone: another may have its address.
+    /// The timer, source, observer or connection concerned, to distinguish two with the same label.
+    /// Meaningless once that object has been freed: another may have its address.
     public let subject: ObjectIdentifier?
 }
 
@@ -82,7 +83,7 @@ extension RunLoopEvent: CustomStringConvertible {
     /// Whether the event is a request.
     public var isRequest: Bool { if case .request = detail { true } else { false } }
 
-    /// How long it took.
+    /// The duration of a wait, pass or call-out, or of deferred work.
     public var nanoseconds: Int64? {
         switch detail {
         case .wait(let nanoseconds), .callOut(_, _, let nanoseconds), .pass(_, let nanoseconds),
@@ -103,7 +104,8 @@ extension RunLoopEvent: CustomStringConvertible {
     /// Why an activation has ended.
     public var result: RunLoop.RunResult? { if case .exit(let result) = detail { result } else { nil } }
 
-    /// The activities that a pass went through, observed or not, or the one that an observer was called for.
+    /// The activities that a pass went through, observed or not, or the activity for which an observer was
+    /// called.
     public var activities: RunLoop.Activity? {
         switch detail {
         case .pass(let activities, _), .callOut(.observer(let activities), _, _): activities
@@ -111,7 +113,7 @@ extension RunLoopEvent: CustomStringConvertible {
         }
     }
 
-    /// How many pieces of deferred work were done.
+    /// The number of pieces of deferred work that were done.
     public var count: Int? { if case .deferredWork(let count, _) = detail { count } else { nil } }
 
     /// The readiness of the descriptor.
@@ -142,7 +144,7 @@ extension RunLoopEvent: CustomStringConvertible {
 // MARK: - For the package
 
 extension RunLoopEvent {
-    /// The event with its values. Switches over it are complete, which those of programs cannot be.
+    /// The event with its values. The package can switch over all cases; programs cannot.
     package enum Detail: Sendable, Equatable {
         case entry
         case exit(RunLoop.RunResult)
@@ -162,7 +164,7 @@ extension RunLoopEvent {
         case timer
         case mainQueue
         case delegate(String)
-        /// By the name of the notification.
+        /// With the name of the notification.
         case notification(String)
 
         fileprivate var kind: Kind {

@@ -3,18 +3,18 @@ internal import RondoMutex
 internal import struct Synchronization.Atomic
 
 extension RunLoop {
-    /// Receives an event for everything that the run loops of the process do: for recorders, profilers and
+    /// Receives an event for every action of the run loops of the process: for recorders, profilers and
     /// tests.
     ///
-    /// Called on the loop's thread, in the middle of a pass, with no lock held; of requests, on the thread
-    /// that makes them. It must not run a loop nor ask anything of one, and the loop stands still while it is
-    /// called.
+    /// Called on the loop's thread, in the middle of a pass, with no lock held; for a request, on the thread
+    /// that makes it. The instrument must not run a loop nor call a function of one, and the loop waits until
+    /// it returns.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }
 
-    /// The instrument that receives the events of all run loops; nil, as at first: events are not made. Any
-    /// thread may set it.
+    /// The instrument that receives the events of all run loops; nil, the initial value, means that no events
+    /// are made. Any thread may set it.
     public static var instrument: (any Instrument)? {
         get { Trace.instrument.withLock { $0 } }
         set {
@@ -24,12 +24,12 @@ extension RunLoop {
     }
 }
 
-/// The calls that make events for the instrument: one branch each while there is none.
+/// The functions that make events for the instrument; each costs one branch while there is no instrument.
 enum Trace {
     static let isListening = Atomic<Bool>(false)
     fileprivate static let instrument = Mutex<(any RunLoop.Instrument)?>(nil)
 
-    /// Makes a call-out, and an event of it.
+    /// Makes a call-out, and an event for it.
     static func callOut<Result>(
         _ loop: RunLoop, _ mode: Int, _ kind: @autoclosure () -> RunLoopEvent.CallOut,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil, _ body: () -> Result
@@ -46,7 +46,7 @@ enum Trace {
         return result
     }
 
-    /// Makes an event of a request. Any thread, with no lock held.
+    /// Makes an event for a request. Any thread, with no lock held.
     static func request(
         _ loop: RunLoop, _ request: RunLoopEvent.Request, mode: RunLoop.Mode? = nil,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil
@@ -67,7 +67,7 @@ enum Trace {
                 detail: detail, began: began.nanoseconds, mode: name, depth: depth, subject: subject))
     }
 
-    /// As above, of an event that need not be in a pass: in `mode`, or where that is nil in the running mode.
+    /// Makes an event that need not belong to a pass: in `mode`, or in the running mode if `mode` is nil.
     static func tell(
         _ loop: RunLoop, _ mode: RunLoop.Mode?, _ detail: RunLoopEvent.Detail,
         began: LoopInstant = LoopClock.now,
@@ -87,7 +87,7 @@ extension RunLoop {
     /// Whether there is an instrument.
     package static var isTraced: Bool { Trace.isListening.load(ordering: .relaxed) }
 
-    /// Makes a call to the delegate of `object`, which `loop` serves, and an event of it. On the thread on
+    /// Calls the delegate of `object`, which `loop` serves, and makes an event for the call. On the thread on
     /// which the delegate is called.
     package static func tracingDelegateCall<Result>(
         _ name: @autoclosure () -> String, of object: AnyObject, label: @autoclosure () -> String?,
@@ -98,7 +98,7 @@ extension RunLoop {
         let label = label()
         let result = body()
         let lasted = LoopClock.now.nanoseconds - began.nanoseconds
-        // In the mode of the loop only if it is the loop that calls.
+        // The event gets the running mode of the loop.
         let detail = RunLoopEvent.Detail.callOut(.delegate(name()), label: label, nanoseconds: lasted)
         Trace.tell(loop, nil, detail, began: began, of: ObjectIdentifier(object))
         return result

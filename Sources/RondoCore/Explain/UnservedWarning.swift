@@ -1,11 +1,11 @@
 internal import Logging
 internal import RondoMutex
 
-// The warning about a loop that holds something and has not been run for a while: see `UnservedWatch`.
+// The warning about a loop that has members and has not been run for a while: see `UnservedWatch`.
 
 extension RunLoop {
-    /// Seconds after which something scheduled on a loop that has not been run since is warned about in the
-    /// log, once a loop; nil: never. Set it before anything is scheduled.
+    /// Seconds after which a warning is logged, once for each loop, about members that were scheduled on a
+    /// loop that has not been run since; nil: never. Set it before anything is scheduled.
     public static var unservedWarningDelay: TimeInterval? {
         get { unservedDelay.withLock { $0 } }
         set { unservedDelay.withLock { $0 = newValue } }
@@ -13,12 +13,13 @@ extension RunLoop {
 
     private static let unservedDelay = Mutex<TimeInterval?>(5)
 
-    /// To be called when something was added: if the loop does not run, it is looked at again after a while.
+    /// To be called when a member was added: if the loop does not run, it will be checked again after a
+    /// while.
     func warnUnlessRun() {
         guard attention.isUnserved else { return }
         let runs = state.withLock { attention.beginWatching() ? $0.runs : nil }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
-        // Without a thread for it the warning is left out; the next addition asks for one again.
+        // If there is no thread for the watch, there is no warning; the next addition tries again.
         if !UnservedWatch.watch(self, sinceRun: runs, delay: delay) { watchWasAbandoned() }
     }
 }
@@ -41,12 +42,12 @@ extension RunLoop: WatchedLoop {
                 }
                 waiting += state.waitingForUnknownModes()
             }
-            // The loop runs or is empty: members added from now on are watched anew.
+            // The loop runs or is empty: members added from now on start a new watch.
             if waiting.isEmpty { attention.endWatching() }
             return (waiting, state.runs != runs)
         }
         guard !waiting.isEmpty else {
-            // The run that was made since may have been the last one.
+            // The run made since then may have been the last one.
             if hasRun { warnUnlessRun() }
             return
         }
@@ -68,7 +69,8 @@ extension ModeState {
         var hasBlocks = false
         var notifications = 0
 
-        /// "default: 2 sources (download), 1 timer". Takes the locks of its members, so not under the loop's.
+        /// For example "default: 2 sources (download), 1 timer". Takes the locks of its members, so it must
+        /// not be called under the loop's lock.
         var summary: String {
             let sources = count(sources.count, "source", labels: sources.compactMap(\.label))
             let timers = count(timers.count, "timer", labels: timers.compactMap(\.label))
@@ -86,7 +88,7 @@ extension ModeState {
 }
 
 extension LoopState {
-    /// Nil if nothing waits here: observers are called by a run and wait for none.
+    /// Returns nil if nothing waits in the mode. Observers do not count: they wait for no event.
     fileprivate func waiting(inMode index: Int) -> ModeState.Waiting? {
         let mode = modes[index]
         let notifications = countNotifications(named: mode.name)
@@ -103,7 +105,7 @@ extension LoopState {
             + notifications.count(.whenIdle, named: mode.rawValue)
     }
 
-    /// Notifications for modes that the loop does not know: nothing else was ever added to them.
+    /// Notifications for modes that the loop does not know, because nothing else was ever added to them.
     fileprivate func waitingForUnknownModes() -> [ModeState.Waiting] {
         let unknown = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
             $0 != .common && existingIndex(of: $0) == nil

@@ -1,25 +1,26 @@
 internal import RondoMutex
 
-/// A loop as the unserved watch knows it.
+/// The part of a loop that `UnservedWatch` uses.
 protocol WatchedLoop: AnyObject, Sendable {
-    /// Warns of what the loop holds, if it has not been run since. Called on the watch's thread.
+    /// Warns about the loop's members, if the loop has not been run since the watch began. Called on the
+    /// watch's thread.
     ///
     /// - Parameters:
-    ///   - runs: How often it had been run when the watch began.
-    ///   - delay: How long ago that was, in seconds.
+    ///   - runs: The number of runs when the watch began.
+    ///   - delay: Seconds since the watch began.
     func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval)
 
-    /// The watch of the loop ends without a look, since the system has no thread for it.
+    /// Called if the watch ends without a check, since the system has no thread for it.
     func watchWasAbandoned()
 }
 
-/// The loops that hold something and do not run, and the thread that looks at each of them after a while. The
+/// The loops that have members and do not run, and the thread that checks each of them after a while. The
 /// thread exists as long as a loop is watched.
 ///
-/// It is a thread of its own and not one of Dispatch's: Dispatch ends the program where no descriptor is left
-/// for its timers, and a machine without descriptors is where a loop that does not run has to be reported.
+/// The thread is not one of Dispatch's: Dispatch ends the program if no descriptor is left for its timers,
+/// and on a machine without descriptors a loop that does not run has to be reported too.
 ///
-/// The list retains its loops, until the look or until `forget(_:)`. With weak references each loop would
+/// The list retains its loops until the check or until `forget(_:)`. With weak references each loop would
 /// have a side table, and every retain and release of it would be slower for the rest of its life.
 enum UnservedWatch {
     private struct Look {
@@ -38,9 +39,9 @@ enum UnservedWatch {
     /// Signalled when `state` has changed, so that the thread looks at it again.
     private static let change = DispatchSemaphore(value: 0)
 
-    /// Has `loop` asked to warn after `delay` seconds.
+    /// Makes the watch's thread call `loop.warnIfUnserved` after `delay` seconds.
     ///
-    /// - Returns: False where the system has no thread for it.
+    /// - Returns: False if the system has no thread for the watch.
     static func watch(_ loop: any WatchedLoop, sinceRun runs: UInt64, delay: TimeInterval) -> Bool {
         let look = Look(
             loop: loop, runs: runs, delay: delay, due: LoopClock.machineNow.advanced(bySeconds: delay))
@@ -57,7 +58,7 @@ enum UnservedWatch {
             try SystemThread.start(name: "rondo.unserved") { lookAtAll() }
             return true
         } catch {
-            // Other loops may have been added to the list since.
+            // Other loops may have been added to the list meanwhile.
             let abandoned = state.withLock { state in
                 defer { state = State() }
                 return state.looks

@@ -1,8 +1,9 @@
 internal import Logging
 
-/// The warning about a closure that another thread is to run, and that the caller has waited for in vain.
+/// The warning about a closure that another thread has to run, and for which the caller has waited in vain.
 enum WaitingCallWarning {
-    /// Warns that `call`, made for `modes`, has not been answered for `seconds`. On the thread that waits.
+    /// Warns that `call`, made for `modes`, has not been answered for `seconds`. Called on the waiting
+    /// thread.
     static func log(_ call: WaitingCalls.Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
         let target = call.target.nameOfItsThreadAndNumber
         let obstacle = DeliveryObstacle(places: modes.map { (call.target, $0) })

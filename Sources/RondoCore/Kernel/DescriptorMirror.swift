@@ -1,7 +1,7 @@
 internal import CRondoEv
 
-/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 does not hand
-/// out its own. Several sources may watch one descriptor, which is in the set once, for the events of all of
+/// An epoll set with the descriptors of one mode, for a foreign loop to wait on: libev 4.33 does not expose
+/// its own set. Several sources may watch one descriptor, which is in the set once, for the events of all of
 /// them.
 ///
 /// Loop's thread only.
@@ -13,7 +13,7 @@ final class DescriptorMirror {
 
     let descriptor: Int32
     private var wanted: [Int32: Wanted] = [:]
-    /// Descriptors that epoll does not take, because they are always ready: regular files.
+    /// Descriptors that epoll refuses because they are always ready: regular files.
     private var alwaysReady: Set<Int32> = []
 
     init() throws(SystemError) {
@@ -25,7 +25,7 @@ final class DescriptorMirror {
     var isAlwaysReady: Bool { !alwaysReady.isEmpty }
 
     /// - Parameter events: `EV_READ | EV_WRITE`.
-    /// - Returns: Why the kernel does not take it: it was not added then.
+    /// - Returns: The kernel's error, if the descriptor could not be added.
     func add(_ other: Int32, events: Int32) -> SystemError? {
         guard let refusal = change(other, events, by: 1) else { return nil }
         remove(other, events: events)
@@ -53,7 +53,7 @@ final class DescriptorMirror {
                 return nil
             }
             alwaysReady.remove(other)
-            // A descriptor that is removed may be closed already, which has removed it.
+            // A descriptor that is removed may already be closed; closing has taken it out of the set.
             return isWanted ? error : nil
         }
     }

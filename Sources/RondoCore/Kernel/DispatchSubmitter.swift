@@ -1,24 +1,26 @@
 internal import RondoMutex
 
-/// Hands work to queues of Dispatch and of Foundation for run loops, by a thread that may be stopped meanwhile.
+/// Hands work for run loops to the queues of Dispatch and of Foundation, on a thread that may block
+/// meanwhile.
 ///
-/// Dispatch makes a thread for a queue where none is idle. Where the system has none left, it stops the thread that has
-/// handed in the work, and tries again each second, for ever: a run loop's timers and timeouts would stand still with it.
+/// If no thread is idle, Dispatch makes one for the queue. If the system has no thread left, Dispatch blocks
+/// the thread that submitted the work, and tries again each second, for ever: on a run loop's thread, timers
+/// and timeouts would not fire.
 package final class DispatchSubmitter: Sendable {
     package static let shared = DispatchSubmitter()
 
-    /// Seconds after which a thread is tried for again where the system had none.
+    /// Seconds between two attempts to start the thread when the system has none left.
     private static let retryInterval = 0.1
 
     private struct State {
         var waiting: [@Sendable () -> Void] = []
         var hasThread = false
-        /// A loop tries again.
+        /// A timer of a run loop will try to start the thread again.
         var isRetrying = false
     }
 
     private let state = Mutex(State())
-    /// Counts what has come.
+    /// Counts the submissions.
     ///
     /// `nonisolated(unsafe)`: it is allocated once and for ever, and may be used by any thread.
     private nonisolated(unsafe) let arrivals: UnsafeMutablePointer<sem_t>
@@ -28,7 +30,7 @@ package final class DispatchSubmitter: Sendable {
         sem_init(arrivals, 0, 0)
     }
 
-    /// Has `body` called soon, in the order of these calls, by a thread that may wait for it.
+    /// Calls `body` soon, on a thread that may block, in the order of the calls.
     package func submit(_ body: @escaping @Sendable () -> Void) {
         let needsThread = state.withLock { state in
             state.waiting.append(body)
@@ -61,14 +63,14 @@ package final class DispatchSubmitter: Sendable {
             }
             if needsThread { startThread() }
         }
-        // The main loop for a thread that does not run its own at the moment.
+        // A thread that is not running its own loop uses the main loop.
         let loop = RunLoop.current.currentMode == nil ? RunLoop.main : RunLoop.current
         loop.add(timer, forMode: .common)
     }
 
     private func work() {
         while true {
-            // A signal may end it early, which does no harm.
+            // A signal may end the wait early, which is harmless.
             sem_wait(arrivals)
             let taken = state.withLock { state in
                 defer { state.waiting = [] }

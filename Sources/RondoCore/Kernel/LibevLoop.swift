@@ -1,12 +1,12 @@
 internal import CRondoEv
 
-/// An `ev_loop` of libev, which is destroyed here alone, and the number of its epoll set.
+/// An `ev_loop` of libev and the number of its epoll set. Only this type destroys the `ev_loop`.
 ///
 /// Loop's thread only.
 final class LibevLoop {
-    /// Nil: the kernel has refused an epoll set so far.
+    /// Nil as long as the kernel has refused an epoll set.
     private(set) var pointer: OpaquePointer?
-    /// The number of the epoll set, which `OwnDescriptors` contains; -1: there is none.
+    /// The number of the epoll set, which `OwnDescriptors` contains; -1 if there is no set.
     private(set) var setDescriptor: Int32 = -1
     /// libev has made a new epoll set in this look, or is about to.
     private(set) var wasRemade = false
@@ -26,7 +26,8 @@ final class LibevLoop {
         sleepless.deallocate()
     }
 
-    /// - Parameter owner: What libev's callbacks find (`ev_userdata`); it outlives the `ev_loop`.
+    /// - Parameter owner: The pointer that libev's callbacks get from `ev_userdata`; its object outlives the
+    ///   `ev_loop`.
     /// - Throws: The kernel's refusal.
     func make(for owner: UnsafeMutableRawPointer) throws(SystemError) -> OpaquePointer {
         SystemFailure.beginThread()
@@ -47,8 +48,8 @@ final class LibevLoop {
         return made
     }
 
-    /// - Parameter closing: False if the number of the epoll set may stand for a file of the program by now:
-    ///   it is not closed then, and some memory is lost.
+    /// - Parameter closing: False if the program may have closed the epoll set, so that its number may now be
+    ///   a file of the program's: the set is then not closed, and some memory is lost.
     func giveUp(closing: Bool) {
         guard let pointer else { return }
         ev_fork_stop(pointer, remaking)
@@ -59,14 +60,14 @@ final class LibevLoop {
         if closing { ev_loop_destroy(pointer) }
     }
 
-    /// libev makes a new epoll set: this look does not sleep.
+    /// Notes that libev is making a new epoll set, and keeps this look from sleeping.
     func beginRemaking() {
         guard let pointer else { return }
         wasRemade = true
         ev_idle_start(pointer, sleepless)
     }
 
-    /// The look in which libev has made a new epoll set is over.
+    /// Called after a look in which libev may have made a new epoll set: notes the new set's number.
     func endRemaking() {
         guard wasRemade, let pointer else { return }
         wasRemade = false
@@ -78,17 +79,20 @@ final class LibevLoop {
         OwnDescriptors.add { number }
     }
 
-    /// The errno with which the kernel would refuse `descriptor`; nil: it would not. See `OwnDescriptors`.
+    /// The errno with which the kernel would refuse `descriptor`; nil if it would accept it. See
+    /// `OwnDescriptors`.
     func refusal(of descriptor: Int32) -> Int32? {
         OwnDescriptors.refusal(of: descriptor, addedTo: setDescriptor)
     }
 
-    /// Whether the epoll set is still libev's, as far as the kernel says: the program may have closed it by its number.
+    /// Whether the number still stands for libev's epoll set, as far as the kernel can tell: the program may
+    /// have closed it.
     ///
-    /// - Parameter watched: A descriptor that is watched if the set is libev's; it is not certain that it is where `isWatched`
-    ///   is false.
+    /// - Parameters:
+    ///   - descriptor: A descriptor that libev's set watches if `isWatched` is true.
+    ///   - isWatched: False if that descriptor could not be added to the set; the answer is then uncertain.
     func setIsOpen(watched descriptor: Int32, isWatched: Bool) -> Bool {
-        // Where the set was not to be had to watch it, there is nothing to know it by.
+        // If the descriptor was never added to the set, only an open epoll set can be checked for.
         isWatched
             ? rondo_epoll_watches(setDescriptor, descriptor) != 0
             : rondo_epoll_is_open(setDescriptor, descriptor) != 0

@@ -2,10 +2,10 @@ internal import CRondoEv
 
 /// The kernel objects of a run loop: the two descriptors that end its sleep, and an `ev_loop` for each mode.
 ///
-/// It also records what the kernel has refused; the loop goes on without that (`ModeLoop+Bare`). Loop's
-/// thread only.
+/// It also records refusals of the kernel; the loop goes on without the refused object (`ModeLoop+Bare`).
+/// Loop's thread only.
 final class LoopKernel {
-    /// Seconds between two log messages of one loop that the kernel refuses it something.
+    /// The least number of seconds between two log messages of one loop about refusals of the kernel.
     static let complaintInterval: Double = 60
     /// The shortest sleep that the timerfd ends, in nanoseconds: by as much Linux lets every other sleep of a
     /// thread be late (`PR_SET_TIMERSLACK` of prctl(2)).
@@ -16,8 +16,8 @@ final class LoopKernel {
     private static let shortestSleep: Int64 = 50_000
 
     private let attention: Attention
-    /// By the index of the mode; nil where the mode has never run.
-    // Unchecked: one thread has access, in accesses that call nothing. With the check the guard's
+    /// Indexed by mode; nil for a mode that has never run.
+    // Unchecked: one thread has access, and no access calls other code. With the check the guard's
     // pass.other-mode takes 1,467 instructions instead of 1,387.
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
@@ -27,12 +27,12 @@ final class LoopKernel {
     /// The instant to which the timerfd is set.
     private var armed = LoopInstant.never
 
-    /// - Parameter attention: Gets the `WakeUp` that other threads have to write.
+    /// - Parameter attention: Receives the `WakeUp` that other threads write to.
     init(_ attention: Attention) {
         self.attention = attention
     }
 
-    /// The mode as libev knows it, made when the mode first runs.
+    /// The libev side of the mode, made when the mode first runs.
     func modeLoop(_ index: Int) -> ModeLoop {
         while modeLoops.count <= index { modeLoops.append(nil) }
         if let modeLoop = modeLoops[index] { return modeLoop }
@@ -42,7 +42,7 @@ final class LoopKernel {
         return modeLoop
     }
 
-    /// Asks the kernel for the objects that a mode lacks. Not under the loop's lock.
+    /// Asks the kernel for the objects that a mode lacks. Not to be called under the loop's lock.
     func equip(_ modeLoop: ModeLoop) {
         do throws(SystemError) {
             try modeLoop.becomeWhole(intactWakeUp())
@@ -76,14 +76,14 @@ final class LoopKernel {
             """)
     }
 
-    /// Sets the timerfd so that it ends the sleep at `instant` at the latest, and not to an instant that has
-    /// passed, which would end every sleep.
+    /// Sets the timerfd so that it ends the sleep at `instant` at the latest, but never to an instant that
+    /// has passed, because that would end every sleep.
     ///
-    /// If it is set to an earlier instant, for a timer that has been removed, it is left alone: the loop then
-    /// wakes once and goes on sleeping, while setting it would be a system call in each sleep of a request
+    /// A timerfd that is set to an earlier instant, for a timer that has been removed, is left alone: the
+    /// loop then wakes once and sleeps again. Setting it would be a system call in each sleep of a request
     /// with a timeout.
     ///
-    /// - Returns: False: there is no timerfd that would end the sleep.
+    /// - Returns: False if no timerfd would end the sleep.
     @discardableResult
     func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) -> Bool {
         let instant = max(instant, now.advanced(byNanoseconds: Self.shortestSleep))
@@ -93,14 +93,14 @@ final class LoopKernel {
         return true
     }
 
-    /// The timerfd ends no sleep until it is set again.
+    /// Disarms the timerfd: it ends no sleep until it is set again.
     func disarmTimer() {
         guard armed != .never else { return }
         wakeUp?.arm(.never)
         armed = .never
     }
 
-    /// Closes everything: the thread ends.
+    /// Closes everything, because the thread ends.
     func close() {
         modeLoops.removeAll()
         wakeUp = nil

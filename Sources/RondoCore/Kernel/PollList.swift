@@ -1,6 +1,6 @@
 internal import CRondoEv
 
-// What libev calls `EV_READ | EV_WRITE`, in the terms of `poll(2)`.
+// The translation between libev's `EV_READ | EV_WRITE` and the events of `poll(2)`.
 extension pollfd {
     init(_ descriptor: Int32, events: Int32) {
         self.init(fd: descriptor, events: 0, revents: 0)
@@ -8,8 +8,8 @@ extension pollfd {
         if events & Int32(EV_WRITE) != 0 { self.events |= Int16(POLLOUT) }
     }
 
-    /// What `poll` has found. A descriptor that is closed or broken counts as ready for everything: its owner
-    /// finds out.
+    /// The events that `poll` has found. A descriptor that is closed or broken counts as ready for
+    /// everything, so that its owner finds the error.
     var foundEvents: Int32 {
         let isBroken = revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
         var found: Int32 = 0
@@ -32,16 +32,16 @@ struct PollList {
     /// Sleeps until a descriptor is ready or `end` has come.
     ///
     /// - Parameters:
-    ///   - end: Nil: the call does not sleep.
+    ///   - end: Nil if the call must not sleep.
     ///   - longest: The longest sleep, in milliseconds.
     /// - Returns: False if the call failed: memory has run out, there are more descriptors than the limit
-    ///   allows, or a signal has come.
+    ///   allows, or a signal has arrived.
     mutating func poll(until end: LoopInstant?, atMost longest: Int64) -> Bool {
         let milliseconds = end.map { min(longest, Self.milliseconds(until: $0)) } ?? 0
         return CRondoEv.poll(&requests, nfds_t(requests.count), Int32(milliseconds)) != -1
     }
 
-    /// Rounded up, or the loop would spin for the last part of a millisecond.
+    /// Rounded up: otherwise the loop would spin for the last part of a millisecond.
     private static func milliseconds(until end: LoopInstant) -> Int64 {
         guard end != .never else { return .max }
         let (nanoseconds, overflows) = end.nanoseconds

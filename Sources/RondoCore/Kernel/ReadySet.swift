@@ -5,41 +5,41 @@ internal import CRondoEv
 ///
 /// One look at the kernel may find many descriptors ready; the passes that follow serve one each without
 /// asking the kernel again (rule RL-57). The set belongs to the mode, not to an activation: if it were
-/// dropped when an activation ends, the sources at its end would starve.
+/// dropped whenever an activation ends, the sources at its end would starve.
 struct ReadySet {
     private struct Entry {
         let watcher: WatcherPointer
-        /// The generation of the watcher when it was found ready. If the watcher has another one by now, it
-        /// serves another source, and the entry is out of date.
+        /// The generation of the watcher when it was found ready. If the watcher has another generation by
+        /// now, it serves another source, and the entry is out of date.
         let generation: UInt32
         let events: Int32
-        /// When the kernel was asked; see `ModeLoop.era`.
+        /// The era in which the kernel was asked; see `ModeLoop.era`.
         let era: UInt32
 
-        /// Nil: the source is no longer watched.
+        /// Nil if the source is no longer watched.
         var source: Unmanaged<AnyObject>? {
             watcher.pointee.generation == generation ? watcher.pointee.source : nil
         }
     }
 
-    /// The first `waiting` of these are to be served, from the last of them to the first; the others have
-    /// been served.
+    /// The first `waiting` entries are still to be served, from the last of them to the first; the others
+    /// have been served.
     private var entries: [Entry] = []
     private var waiting = 0
     private var reported: [Entry] = []
 
     var isEmpty: Bool { waiting == 0 }
-    /// Something was reported and has not been collected yet.
+    /// Whether something was reported and has not been collected yet.
     var hasReport: Bool { !reported.isEmpty }
 
-    /// Called from libev's callback: notes and does nothing else.
+    /// Records that a descriptor is ready. Called from libev's callback.
     mutating func report(_ watcher: WatcherPointer, events: Int32, era: UInt32) {
         reported.append(
             Entry(watcher: watcher, generation: watcher.pointee.generation, events: events, era: era))
     }
 
-    /// Adds what was reported behind what waits. To be called after `ev_run`, which calls back in reverse
-    /// order: what it reported last is served first.
+    /// Puts the reported entries behind those that wait. To be called after `ev_run`, which calls back in
+    /// reverse order: the last entry reported is served first.
     mutating func collect() {
         guard !reported.isEmpty else { return }
         if isEmpty {
@@ -52,7 +52,7 @@ struct ReadySet {
         reported.removeAll(keepingCapacity: true)
     }
 
-    /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
+    /// The next ready source, with the events it is ready for; nil when the set is exhausted.
     ///
     /// An entry of another era is checked with the kernel first, since a nested or ended run may have served
     /// it.
@@ -77,10 +77,10 @@ struct ReadySet {
         return nil
     }
 
-    /// Fetches the next source into the cache while this one is served: among many they are far apart. A
-    /// source takes three lines of the cache, and what its callback captures was most often allocated just
-    /// before it. A prefetch of an address that is not mapped does nothing. (W3, 9,900 descriptors of which
-    /// 100 are active: together with the saving of a lock an event took 5.34 µs of CPU instead of 6.01.)
+    /// Prefetches the next source into the cache while this one is served: among many, sources are far apart.
+    /// A source takes three cache lines, and the context of its callback was most often allocated just before
+    /// it. A prefetch of an address that is not mapped does nothing. (W3, 9,900 descriptors of which 100 are
+    /// active: together with the saving of a lock an event took 5.34 µs of CPU instead of 6.01.)
     private func prefetchNext() {
         guard waiting > 0, let source = entries[waiting - 1].source else { return }
         for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }
@@ -88,7 +88,7 @@ struct ReadySet {
 
     private static func readiness(of descriptor: Int32, events: Int32) -> Int32 {
         var request = pollfd(descriptor, events: events)
-        // If the kernel cannot tell, the descriptor counts as ready: the source finds out for itself.
+        // If the kernel cannot tell, the descriptor counts as ready: the source notices if it is not.
         guard let count = try? systemCall("poll", { poll(&request, 1, 0) }) else { return events }
         return count == 0 ? 0 : request.foundEvents & events
     }

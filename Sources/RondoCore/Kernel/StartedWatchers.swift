@@ -1,10 +1,9 @@
-/// The started watchers of a mode's sources, counted by descriptor, and the mirror that has the same
-/// descriptors.
+/// The started watchers of a mode's sources, counted by descriptor, and the mirror of their descriptors.
 struct StartedWatchers {
-    /// By descriptor.
+    /// Indexed by descriptor.
     private var counts: [UInt16] = []
     private var total = 0
-    /// An epoll set of our own, while the mode is embedded in a foreign loop.
+    /// Rondo's own epoll set with the same descriptors, while the mode is embedded in a foreign loop.
     var mirror: DescriptorMirror?
 
     var isEmpty: Bool { total == 0 }
@@ -16,8 +15,8 @@ struct StartedWatchers {
 
     /// Adds a watcher that was started.
     ///
-    /// - Returns: Why the kernel does not add its descriptor to the mirror; nil: it does, or there is no
-    ///   mirror.
+    /// - Returns: The kernel's error, if the mirror could not add the descriptor; nil if it could, or there
+    ///   is no mirror.
     mutating func add(_ watcher: WatcherPointer) -> SystemError? {
         let descriptor = Int(watcher.pointee.io.fd)
         while counts.count <= descriptor { counts.append(0) }

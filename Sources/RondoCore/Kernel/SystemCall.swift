@@ -17,15 +17,15 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
     }
 }
 
-// As `Source.error` a program sees it as an `NSError`.
+// A program sees this error as an `NSError`, through `Source.error`.
 extension SystemError: CustomNSError, LocalizedError {
     package static var errorDomain: String { NSPOSIXErrorDomain }
     package var errorCode: Int { Int(code) }
     package var errorDescription: String? { description }
 }
 
-/// Runs a system call that answers -1 and sets `errno` on failure; a call interrupted by a signal is
-/// made again, here and nowhere else.
+/// Runs a system call that returns -1 and sets `errno` on failure. A call interrupted by a signal is made
+/// again, here and nowhere else.
 package func systemCall<Result: FixedWidthInteger>(
     _ name: StaticString, _ body: () -> Result
 ) throws(SystemError) -> Result {
@@ -37,19 +37,22 @@ package func systemCall<Result: FixedWidthInteger>(
     }
 }
 
-/// How many bytes of `object` may be read: those that were allocated for it, with its header.
+/// The number of bytes of `object` that may be read: its whole allocation, header included.
 package func allocationSize(of object: AnyObject) -> Int {
     withExtendedLifetime(object) { rondo_allocation_size(Unmanaged.passUnretained(object).toOpaque()) }
 }
 
-/// Takes a connection from a listening socket, non-blocking and not inherited by other programs.
+/// Accepts a connection from a listening socket. The descriptor is non-blocking, and other programs do not
+/// inherit it.
 ///
 /// - Returns: The descriptor, or the negative value of `errno`.
 package func acceptConnection(on listener: Int32) -> Int32 { rondo_accept(listener) }
 
-/// Reads at most `count` bytes that are there, and does not wait for any, whatever the flags of the descriptor.
+/// Reads at most `count` of the bytes that have arrived, and never waits, whatever the flags of the
+/// descriptor.
 ///
-/// - Returns: The number of bytes, 0 at the end, or the negative value of `errno`, `-EAGAIN` where none are there.
+/// - Returns: The number of bytes, 0 at the end, or the negative value of `errno`: `-EAGAIN` if no bytes have
+///   arrived.
 package func readWhatIsThere(_ descriptor: Int32, into buffer: UnsafeMutableRawPointer, count: Int) -> Int {
     rondo_read_what_is_there(descriptor, buffer, count)
 }

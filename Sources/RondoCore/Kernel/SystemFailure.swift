@@ -3,8 +3,8 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Failures of system calls that libev takes for impossible: without the callback here it would abort the
-/// process.
+/// Handles failures of system calls that libev considers impossible: without the callback installed here
+/// libev would abort the process.
 ///
 /// It is not called where `epoll_ctl` fails: libev judges that by an assertion, which Debian's build keeps and no option or
 /// callback replaces. `OwnDescriptors.refusal` asks the kernel before, for that reason.
@@ -14,10 +14,10 @@ internal import struct Synchronization.Atomic
 enum SystemFailure {
     private static let restNanoseconds = 1_000_000
 
-    /// How many threads have a failed look that `take()` has not returned yet.
+    /// The number of threads with a failed look that `take()` has not returned yet.
     private static let pending = Atomic(0)
-    /// The threads that run our loops, each with the errno of a look that has failed there; 0: none has.
-    /// (By `Int`, for the reason that `OwnDescriptors` names.)
+    /// The threads that run our loops, each with the errno of a look that has failed there, or 0. (Keys are
+    /// `Int` for the reason given in `OwnDescriptors`.)
     private static let threads = Mutex<[Int: Int32]>([:])
 
     private static var currentThread: Int { Int(bitPattern: pthread_self()) }
@@ -36,7 +36,7 @@ enum SystemFailure {
             perror(message)
             abort()
         }
-        // libev has closed its epoll set, and asks for a new one until it has one.
+        // libev has closed its epoll set and asks for a new one, again and again until it gets one.
         if !isWait { rest() }
     }
 
@@ -54,10 +54,10 @@ enum SystemFailure {
         threads.withLock { _ = $0.removeValue(forKey: currentThread) }
     }
 
-    /// One branch where nothing has failed.
+    /// Whether a look has failed on any thread; costs one branch if none has.
     static var hasOccurred: Bool { pending.load(ordering: .relaxed) != 0 }
 
-    /// The errno of the calling thread's failed look, which is forgotten here; nil: no look has failed.
+    /// Returns and clears the errno of the calling thread's failed look; nil if no look has failed.
     static func take() -> Int32? {
         threads.withLock { threads in
             guard let code = threads[currentThread], code != 0 else { return nil }
@@ -67,7 +67,7 @@ enum SystemFailure {
         }
     }
 
-    /// Rests for a moment, so that a call that fails at once is not repeated at full speed.
+    /// Sleeps for a millisecond, so that a call that fails at once is not repeated at full speed.
     static func rest() {
         var time = timespec(tv_sec: 0, tv_nsec: restNanoseconds)
         nanosleep(&time, nil)

@@ -1,11 +1,11 @@
 internal import CRondoEv
 
-/// Starts threads, and throws the kernel's reason where it cannot.
+/// Starts threads, and throws the kernel's reason if it cannot.
 ///
-/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says
-/// nothing, the other stops the thread that asked, and tries again for ever.
+/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: Foundation starts no thread and
+/// reports nothing; Dispatch blocks the thread that asked, and tries again for ever.
 package enum SystemThread {
-    /// The name and the function of a thread, on their way through C.
+    /// The name and the function of a thread, passed through C.
     private final class Body: Sendable {
         let name: String
         let run: @Sendable () -> Void
@@ -16,7 +16,7 @@ package enum SystemThread {
         }
     }
 
-    /// Runs `body` on a new thread, which ends with it and cannot be joined.
+    /// Runs `body` on a new thread, which ends when `body` returns and cannot be joined.
     ///
     /// - Parameter name: Shown by debuggers, which see the first 15 bytes.
     /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.
@@ -24,14 +24,14 @@ package enum SystemThread {
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         var thread = pthread_t()
-        // `Unmanaged` to pass through C: retained here, and released by the thread, or below where there is
+        // `Unmanaged` to pass through C: retained here, and released by the new thread, or below if there is
         // none.
         let handedOver = Unmanaged.passRetained(Body(name, body))
         let code = pthread_create(
             &thread, nil,
             { argument in
                 guard let argument else { return nil }
-                // The one reference that was handed over.
+                // Takes over the one reference that was retained for this thread.
                 let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
                 rondo_name_thread(body.name)
                 body.run()
@@ -47,7 +47,8 @@ package enum SystemThread {
     /// The name of the calling thread, for messages.
     static var nameOfCurrent: String {
         if Thread.isMainThread { return "the main thread" }
-        // On Linux a thread without a name has that of the thread that made it: the number tells them apart.
+        // On Linux a thread without a name has the name of the thread that made it; the number tells them
+        // apart.
         guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
         return "thread \(name) (\(rondo_thread_number()))"
     }

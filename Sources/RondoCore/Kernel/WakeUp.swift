@@ -1,7 +1,7 @@
 internal import CRondoEv
 
-/// The two descriptors that end a run loop's sleep: an eventfd that any thread may write, and a timerfd that
-/// only the loop's thread arms. libev watches both in every mode.
+/// The two descriptors that end a run loop's sleep: an eventfd that any thread may write to, and a timerfd
+/// that only the loop's thread arms. libev watches both in every mode.
 final class WakeUp: Sendable {
     let eventDescriptor: Int32
     let timerDescriptor: Int32
@@ -44,28 +44,30 @@ final class WakeUp: Sendable {
         rondo_descriptor_kind(eventDescriptor) == 1 && rondo_descriptor_kind(timerDescriptor) == 1
     }
 
-    /// Ends the loop's sleep. Any thread: the caller retains this object, so the descriptor is open.
+    /// Ends the loop's sleep. Any thread may call this: the caller retains this object, so the descriptor is
+    /// open.
     func wake() {
-        // The only failure of this write is a counter that is full, and then the loop is being woken already.
+        // The only failure of this write is a full counter, and then the loop is already being woken.
         _ = try? systemCall("eventfd_write") { eventfd_write(eventDescriptor, 1) }
     }
 
     /// Empties the eventfd. Loop's thread only.
     func drain() {
         var count: eventfd_t = 0
-        // Fails with EAGAIN if it is empty already: nothing is lost.
+        // Fails with EAGAIN if the eventfd is already empty: nothing is lost.
         _ = try? systemCall("eventfd_read") { eventfd_read(eventDescriptor, &count) }
     }
 
-    /// Ends the sleep at `instant`; `.never` disarms. Setting the timer anew clears an expiry that has not
-    /// been read, so it is never read. Loop's thread only.
+    /// Ends the sleep at `instant`; `.never` disarms. Setting the timer clears an expiry that has not been
+    /// read, so expiries are normally never read. Loop's thread only.
     ///
-    /// - Returns: False: it is not set, and an expiry has been read instead, or it would end every sleep.
+    /// - Returns: False if the timer could not be set. A pending expiry has then been read, because it would
+    ///   end every sleep.
     @discardableResult
     func arm(_ instant: LoopInstant) -> Bool {
         let nanoseconds = instant == .never ? 0 : UInt64(max(1, instant.nanoseconds))
         if rondo_timerfd_arm(timerDescriptor, nanoseconds) == 0 { return true }
-        // With a valid descriptor and a normalised time that call has no way to fail.
+        // With a valid descriptor and a normalised time this call cannot fail.
         var expiries: UInt64 = 0
         _ = read(timerDescriptor, &expiries, MemoryLayout<UInt64>.size)
         return false

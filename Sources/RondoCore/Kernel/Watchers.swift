@@ -1,23 +1,22 @@
 internal import CRondoEv
 
-/// One `ev_io` of a mode, and what the mode knows about it.
+/// One `ev_io` of a mode, and the mode's data about it.
 ///
-/// Together they take one line of the processor's cache, so that a descriptor among ten thousand that becomes
-/// ready costs one access to memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of
-/// `io` while it is started.
+/// Together they take one cache line, so that a ready descriptor among ten thousand costs one access to
+/// memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started.
 struct Watcher {
-    /// Comes first: the address that libev calls back with is that of the watcher.
+    /// Must come first: libev calls back with its address, which is then also the address of the watcher.
     var io = ev_io()
-    /// The source to serve when the descriptor is ready; nil for the loop's own descriptors, and in a watcher
-    /// that is free.
+    /// The source to serve when the descriptor is ready; nil for the loop's own descriptors, and in a free
+    /// watcher.
     ///
     /// `Unmanaged`: retained by hand from `ModeLoop.watch` to `unwatch`, so that a watcher is trivial memory
-    /// whose address libev may keep, and serving an event counts no reference.
+    /// whose address libev may keep, and serving an event needs no reference counting.
     var source: Unmanaged<AnyObject>?
-    /// Counts how often the watcher was freed: an old pointer with another generation is out of date.
+    /// The number of times that the watcher was freed: an old pointer with another generation is out of date.
     var generation: UInt32 = 0
     var isStarted = false
-    /// It is in the mode's ready set.
+    /// Whether the watcher is in the mode's ready set.
     var isListed = false
 
     /// The events asked for, `EV_READ | EV_WRITE`.
@@ -27,8 +26,8 @@ struct Watcher {
 typealias WatcherPointer = UnsafeMutablePointer<Watcher>
 
 extension WatcherPointer {
-    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far, and calls `register(with:)` when
-    ///   it has.
+    /// - Parameter loop: The `ev_loop`; nil if the mode has none yet. The mode calls `register(with:)` when
+    ///   it gets one.
     func start(in loop: OpaquePointer?) {
         guard !pointee.isStarted else { return }
         pointee.isStarted = true
@@ -41,8 +40,8 @@ extension WatcherPointer {
         if let loop { ev_io_stop(loop, io) }
     }
 
-    /// Starts a watcher that is not started, or that libev has stopped itself. It is set first, so that libev
-    /// hands it to the kernel again, though it assumes that the kernel has it.
+    /// Starts a watcher that is not started, or that libev has stopped itself. Setting it first makes libev
+    /// hand it to the kernel again, although libev assumes that the kernel has it.
     func startAnew(
         _ descriptor: Int32, events: Int32, in loop: OpaquePointer, _ callback: rondo_ev_io_callback
     ) {
@@ -51,10 +50,10 @@ extension WatcherPointer {
         start(in: loop)
     }
 
-    /// Registers a watcher that is started with a loop.
+    /// Registers a started watcher with a loop.
     func register(with loop: OpaquePointer) { ev_io_start(loop, io) }
 
-    /// Takes a watcher that is started out of a loop that is given up.
+    /// Takes a started watcher out of a loop that is given up.
     func unregister(from loop: OpaquePointer) { ev_io_stop(loop, io) }
 
     /// The watcher must be stopped.
@@ -62,7 +61,7 @@ extension WatcherPointer {
         rondo_ev_io_init(io, callback, descriptor, events)
     }
 
-    /// The struct's first member has its address.
+    /// A pointer to the struct's first member, which has the address of the struct.
     private var io: UnsafeMutablePointer<ev_io> {
         UnsafeMutableRawPointer(self).assumingMemoryBound(to: ev_io.self)
     }
@@ -72,22 +71,22 @@ extension WatcherPointer {
     }
 }
 
-/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread
-/// only.
+/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it together.
+/// Loop's thread only.
 ///
-/// Its pointers are safe because the memory of a watcher stays a watcher's, in use or free, as long as the
-/// table exists or until `shrink(to:)`. So a pointer and a generation are a token: if it is out of date, the
-/// generation differs.
+/// Pointers into the table are safe because the memory of a watcher remains a watcher's, in use or free,
+/// until the table is destroyed or `shrink(to:)` is called. So a pointer and a generation are a token: a
+/// token that is out of date has another generation than the watcher.
 ///
-/// A table that has grown keeps its size while it has a source: 64 bytes for each watcher that there was at
-/// once.
+/// A table that has grown keeps its size while it has a source: 64 bytes for each watcher of the largest
+/// number in use at once.
 struct WatcherTable: ~Copyable {
-    /// How many watchers the first piece has room for.
+    /// The number of watchers that fit in the first piece.
     private static let smallest = 8
     private static let cacheLine = 64
 
     private var pieces: [WatcherPointer] = []
-    /// How many watchers were allocated at some time; the memory behind them has never been touched.
+    /// The number of watchers that were ever allocated; the memory behind them has never been touched.
     private var used = 0
     private var free: [WatcherPointer] = []
 
@@ -98,12 +97,12 @@ struct WatcherTable: ~Copyable {
 
     private static var stillStarted: String { "bug in Rondo: libev still has a watcher's address" }
 
-    /// A watcher that is not in use, as new but for its generation.
+    /// A watcher that is not in use; only its generation differs from a new one's.
     mutating func take() -> WatcherPointer {
         if let watcher = free.popLast() { return watcher }
         if used == Self.room(in: pieces.count) {
             let count = Self.room(in: pieces.count + 1) - used
-            // One that begins in the middle of a line takes two.
+            // Aligned: a watcher that begins in the middle of a cache line would take two.
             let piece = UnsafeMutableRawPointer.allocate(
                 byteCount: count * MemoryLayout<Watcher>.stride, alignment: Self.cacheLine)
             pieces.append(piece.bindMemory(to: Watcher.self, capacity: count))
@@ -121,9 +120,9 @@ struct WatcherTable: ~Copyable {
         free.append(watcher)
     }
 
-    /// Frees the memory of all watchers but the first.
+    /// Frees the memory of all pieces but the first.
     ///
-    /// - Parameter count: How many watchers may be in use, and stay: the first that were allocated. The
+    /// - Parameter count: The number of watchers that may be in use and stay: the first ones allocated. The
     ///   others are free, and no pointer to one of them is kept anywhere.
     mutating func shrink(to count: Int) {
         guard pieces.count > 1 else { return }
@@ -139,11 +138,11 @@ struct WatcherTable: ~Copyable {
         for index in 0..<used { body(self[index]) }
     }
 
-    /// How many watchers the first so many pieces have room for.
+    /// The number of watchers that fit in the first `pieces` pieces.
     private static func room(in pieces: Int) -> Int { pieces == 0 ? 0 : smallest << (pieces - 1) }
 
     private subscript(index: Int) -> WatcherPointer {
-        // They begin at 0, 8, 16, 32 …
+        // The pieces begin at indices 0, 8, 16, 32 …
         let piece = Int.bitWidth - (index / Self.smallest).leadingZeroBitCount
         return pieces[piece] + (index - Self.room(in: piece))
     }

@@ -1,6 +1,7 @@
-// An activation of a loop that has a bridge to Foundation's.
+// An activation of a loop that has a bridge to Foundation's run loop.
 extension Activation {
-    /// As `run()`, where the beginning may lie in a callback of Foundation's loop, which `bridge` serves.
+    /// Does the same as `run()`, for a call that may come from a callback of Foundation's loop, which
+    /// `bridge` serves.
     consuming func run(beside bridge: any FoundationBridge) -> RunLoop.RunResult? {
         let owner = loop.owner
         let (wasDraining, wasServedAsleep) = (owner.isDrainingMainQueue, owner.wasServedAsleep)
@@ -9,7 +10,7 @@ extension Activation {
         let wasUsed = isNested && (bridge.mainQueueUse?.isSeen ?? true)
         if loop.isMain, !wasDraining { owner.isDrainingMainQueue = isInForeignDrain(wasUsed: wasUsed) }
         if isNested {
-            // This loop is asleep further out: now it is awake.
+            // An outer run of this loop is asleep; now the loop is awake.
             loop.attention.endWaiting()
             owner.isInFoundation = false
         }
@@ -18,26 +19,28 @@ extension Activation {
         owner.wasServedAsleep = wasServedAsleep
         if isNested {
             owner.isInFoundation = true
-            // What this run has drained is not Foundation's.
+            // A drain by this run does not count as one by Foundation's loop.
             bridge.mainQueueUse?.begin(asSeen: wasUsed)
-            // A thread that asks for attention from now on takes the loop for awake, so the sleep ends.
+            // From now on a thread that asks for attention takes the loop for awake, so the sleep has to end.
             owner.kernel.wakeUp?.wake()
         }
         owner.bridge?.activationEnded()
         return result
     }
 
-    /// Whether Foundation's loop is draining the main queue further out, so that nothing can drain it here (rule RL-59).
+    /// Whether an outer call on this stack, of Foundation's loop, is draining the main queue, so that nothing
+    /// can drain it here (rule RL-59).
     ///
-    /// libdispatch does not tell. A block is put on the queue, and the queue is drained: within another drain that does
-    /// nothing.
+    /// libdispatch does not report this. So a block is put on the queue, and the queue is drained; inside
+    /// another drain that does nothing.
     ///
-    /// - Parameter wasUsed: Whether the queue may have been drained since this loop has fallen asleep.
+    /// - Parameter wasUsed: Whether the queue may have been drained since this loop fell asleep.
     private func isInForeignDrain(wasUsed: Bool) -> Bool {
         let owner = loop.owner
         guard Foundation.RunLoop.main.currentMode != nil else { return false }
         if owner.isInFoundation, !wasUsed { return false }
-        // `@unchecked Sendable`: only the main thread touches it, where blocks of the main queue run.
+        // `@unchecked Sendable`: only the main thread touches the mark, because blocks of the main queue run
+        // there.
         final class Mark: @unchecked Sendable {
             var isReached = false
         }

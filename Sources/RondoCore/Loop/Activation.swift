@@ -1,8 +1,9 @@
 extension RunLoop {
-    /// Runs the mode called `name` pass by pass until something ends the activation; see `Pass`. Loop's thread only.
+    /// Runs the mode called `name` pass by pass until something ends the activation; see `Pass`. Loop's
+    /// thread only.
     ///
-    /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
-    /// - Returns: How it ended; nil if it could not even start.
+    /// - Parameter isRepeated: Whether another activation follows at once, as in `repeatedly(_:)`.
+    /// - Returns: How the activation ended; nil if it could not start.
     @discardableResult
     func runActivation(
         _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
@@ -26,17 +27,17 @@ struct Activation {
 
     private var owner: LoopOwner { loop.owner }
 
-    /// - Returns: How it ended; nil if it could not even start.
+    /// - Returns: How the activation ended; nil if it could not start.
     consuming func run() -> RunLoop.RunResult? {
-        // An outer run may not make its next pass for long, and this run may serve sources that the work
-        // signals.
+        // An outer run may not make its next pass for a long time, and this run may serve sources that the
+        // deferred work signals.
         if !isRepeated { loop.performAllDeferredWork() }
         guard !owner.isEnding, let (mode, modeLoop) = findMode() else {
             owner.knownNow = nil
             return nil
         }
         guard let hasWork = begin(mode, modeLoop) else {
-            // The limit has read the clock, and when the next run comes is not known.
+            // Computing the limit has read the clock; the next run may be much later.
             owner.knownNow = nil
             return nil
         }
@@ -62,12 +63,11 @@ struct Activation {
         return (index, modeLoop)
     }
 
-    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the
-    ///   mode.
+    /// - Returns: Whether blocks are queued or sources signalled; nil if the mode has nothing to serve.
     private func begin(_ mode: Int, _ modeLoop: ModeLoop) -> Bool? {
         let now = loop.now
-        // The question and the beginning are one step: a thread that takes the last item away wakes a loop
-        // that runs, and is not heard by one that does not run yet.
+        // The check and the start are one step under the lock: a thread that removes the last member wakes a
+        // running loop, but a wake-up of a loop that does not run yet would be lost.
         let hasWork = loop.state.withLock { [loop] state -> Bool? in
             if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) { return nil }
             if state.activations.isEmpty {
@@ -81,7 +81,7 @@ struct Activation {
         }
         guard let hasWork else { return nil }
         owner.beginEra(of: modeLoop)
-        // The first look pauses them.
+        // The first look pauses the sources whose callbacks are on the stack.
         for source in owner.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
         return hasWork
     }
@@ -92,7 +92,7 @@ struct Activation {
             [attention = loop.attention] state -> (Int?, Bool) in
             state.countTime(until: now)
             let ended = state.activations.removeLast()
-            // The activation further out may have been meant by a wake-up that the ended one took.
+            // A wake-up that the ended activation took may have been meant for the outer one.
             let isOutermost = state.activations.isEmpty
             if isOutermost {
                 attention.endRunning()
@@ -104,11 +104,11 @@ struct Activation {
         owner.knownNow = nil
         owner.beginEra(of: outer.flatMap { owner.modeLoops[$0] })
         if outer == nil, owner.isEmbedded, !owner.isTurning {
-            // The embedded mode may have been meant by a wake-up that this run took: the foreign loop makes a
-            // turn.
+            // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop
+            // call `turn()`.
             owner.kernel.wakeUp?.wake()
         }
-        // This run may have been the last one.
+        // The loop may never be run again.
         if mustLookAgain { loop.warnUnlessRun() }
     }
 }

@@ -1,38 +1,38 @@
-// Deferred work: work that a descriptor's callback makes, and that costs less if it is done for several
-// callbacks together.
+// Deferred work: work that the callback of a descriptor causes, and that costs less when it is done for
+// several callbacks together.
 //
-// One look at the kernel finds many descriptors ready, and the passes that follow serve one each. Some of
-// what their callbacks ask for need not be done between them: it is deferred, and done in one step of the
-// pass (see `Pass`), when no descriptor found earlier waits any more, or when there is enough of it, or when
-// it is old enough. There are four kinds, each with what it was worth when it was last measured (CPU of the
-// whole process; 2 cores, 64 connections):
+// One look at the kernel finds many descriptors ready, and the passes that follow serve one each. Some work
+// of their callbacks need not be done between these passes: it is deferred, and done in one step of a pass
+// (see `Pass`) when no ready descriptor waits any more, when there is enough of it, or when it is old enough.
+// There are four kinds, each with its saving when it was last measured (CPU of the whole process; 2 cores, 64
+// connections):
 //
 //     a shared queue's service: clients that several callbacks enqueue begin in a row      W5, 64 GETs of 1 KiB: 2 to 4 %
 //     leaving a loop: a kept connection that another load takes at once need not come back W5, the same: 2 %
 //     one poll(2) for space in all sockets that were written to, instead of one each       W4 by streams, 64 B: 2 to 5 %
 //     an operation of a delegate queue: one makes the calls of several callbacks           W10, with what `DelegateQueue` joins: 13 to 24 %
 //
-// All of it is switched off by setting `DeferredWorkList.defaultMaximumCount` to 0: run W4 and W5 of
-// Benchmarks/ with and without to see what it is worth.
+// Setting `DeferredWorkList.defaultMaximumCount` to 0 switches all of it off: to measure the saving, run W4
+// and W5 of Benchmarks/ with and without it.
 
 extension RunLoop {
-    /// Defers `work`. It is done in the next pass after signalled sources, but may wait longer while
-    /// descriptors found earlier wait to be served: until there are 16 pieces of work, the first is a
-    /// millisecond old, or the limit of the run is reached. The loop does not sleep before, nor begins or
-    /// ends a run.
+    /// Defers `work`. It is done in the next pass, after signalled sources, but may wait longer while ready
+    /// descriptors wait to be served: until there are 16 pieces of work, the first is a millisecond old, or
+    /// the limit of the run is reached. It is done before the loop sleeps, and before a run begins or ends.
     ///
-    /// - Returns: False where it is to be done now: the calling thread is not the loop's, the loop does not
-    ///   run or its run returns after a source, an observer is registered in some mode, or there is much
-    ///   deferred already.
+    /// - Returns: False if the work has to be done now: the calling thread is not the loop's, the loop does
+    ///   not run or its run returns after a source, an observer is registered in some mode, or too much work
+    ///   is already deferred.
     package func deferWork(_ work: any DeferredWork) -> Bool {
         guard isCurrent, mayDeferWork else { return false }
         owner.deferred.append(work, at: LoopClock.now)
         return true
     }
 
-    /// Defers `work` of a callback on this thread's loop, where others may follow that make more of the kind.
+    /// Defers `work` of a callback on this thread's loop, if callbacks may follow that cause more work of the
+    /// same kind.
     ///
-    /// - Returns: False where it is to be done now.
+    /// - Returns: False if the work has to be done now.
     package static func deferWorkBehindCallbacks(_ work: any DeferredWork) -> Bool {
         guard let loop = existingLoop else { return false }
         return loop.hasDescriptorsToServe() && loop.deferWork(work)
@@ -43,11 +43,11 @@ extension RunLoop {
         owner.run.mayDeferWork && !owner.deferred.isFull && !mayBeObserved(.allActivities)
     }
 
-    /// Whether descriptors were found ready in the mode that runs and wait to be served: their callbacks may
-    /// make more work of the kind.
+    /// Whether descriptors were found ready in the running mode and wait to be served. Their callbacks may
+    /// cause more work to defer.
     ///
-    /// - Parameter mode: It has to be this mode that runs, or one of the common modes where it is their name;
-    ///   nil: any.
+    /// - Parameter mode: The answer is false unless this mode runs, or a common mode for `.common`; nil: any
+    ///   mode.
     /// - Note: On this loop's thread.
     package func hasDescriptorsToServe(in mode: Mode? = nil) -> Bool {
         let running = state.withLock { state -> Int? in
@@ -61,19 +61,19 @@ extension RunLoop {
         return !modeLoop.ready.isEmpty
     }
 
-    /// Whether an idle connection may leave this loop by deferred work, so that a client that waits to be
-    /// served can use it where it is.
+    /// Whether an idle connection may leave this loop by deferred work, so that a waiting client can use it
+    /// without moving it.
     ///
-    /// Only while the callback of its `source` is on the stack in the innermost run, which does not look at
-    /// the source meanwhile; a nested run would find it ready again and again.
+    /// Only while the callback of its `source` is on the stack, where no run serves the source (rule SRC-26).
+    /// In any other case a run would find a source that has not left yet ready again and again.
     /// - Note: On this loop's thread.
     package func mayLeaveLater(_ source: Source) -> Bool {
         mayDeferWork && owner.serving.contains { $0 === source }
     }
 
-    /// Does deferred work, up to and including the first that signals a source.
+    /// Does deferred work, up to and including the first piece that signals a source.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether a source was signalled.
     func performDeferredWork() -> Bool {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var count = 0
@@ -92,7 +92,8 @@ extension RunLoop {
         return hasSignalled
     }
 
-    /// Does all deferred work. To be called before a run begins or returns: the next pass may be far off.
+    /// Does all deferred work. To be called before a run begins or returns, since the next pass may be much
+    /// later.
     func performAllDeferredWork() {
         while !owner.deferred.isEmpty { _ = performDeferredWork() }
     }

@@ -1,26 +1,25 @@
 /// Work that a loop does a little later; see `RunLoop.deferWork(_:)`.
 package protocol DeferredWork: AnyObject {
-    /// Does the work, or nothing if there is nothing left to do. It must not call user code. On the loop's
-    /// thread, with no lock held.
+    /// Does the work, if it is still needed. It must not call user code. On the loop's thread, with no lock
+    /// held.
     ///
-    /// - Returns: Whether it has signalled a source, which is served before the work that was deferred after
-    ///   this.
+    /// - Returns: Whether it has signalled a source, which is served before the remaining deferred work.
     func performDeferredWork() -> Bool
 }
 
 /// The deferred work of a loop, in order. Loop's thread only.
 struct DeferredWorkList {
-    /// How many pieces of work are deferred at most; 0 switches the mechanism off.
+    /// The most pieces of work that are deferred at a time; 0 switches the mechanism off.
     static let defaultMaximumCount = 16
-    /// Work is overdue when the oldest piece has waited for a millisecond: then it does not wait for further
-    /// callbacks.
+    /// The age at which the oldest piece makes the work overdue, so that it waits for no further callbacks: a
+    /// millisecond.
     static let maximumAgeNanoseconds: Int64 = 1_000_000
 
     var maximumCount = defaultMaximumCount
-    /// Nil if the work was taken: objects released with it may defer work.
+    /// An element is nil once its work was taken: objects released with it may defer work.
     private var works: [(any DeferredWork)?] = []
     private var first = 0
-    /// When the oldest piece was deferred.
+    /// The instant at which the oldest piece was deferred.
     private var began = LoopInstant(nanoseconds: 0)
 
     var isEmpty: Bool { works.isEmpty }
@@ -38,7 +37,7 @@ struct DeferredWorkList {
 
     mutating func popFirst() -> (any DeferredWork)? {
         guard first < works.count else {
-            // (To remove all at once takes 200 instructions more for one, which is nearly always the number.)
+            // (Removing all at once takes 200 instructions more when there is one element, as nearly always.)
             while !works.isEmpty { works.removeLast() }
             first = 0
             return nil

@@ -1,10 +1,10 @@
 internal import CRondoEv
 
 extension RunLoop {
-    /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another
-    /// library's.
+    /// Lets a foreign event loop drive `mode` of this loop: a loop that uses `poll(2)`, a Dispatch source, or
+    /// another library.
     ///
-    /// The foreign loop waits until `fileDescriptor` can be read, and calls `turn()` then, on this loop's
+    /// The foreign loop waits until `fileDescriptor` can be read, and then calls `turn()` on this loop's
     /// thread:
     ///
     /// ```swift
@@ -13,11 +13,11 @@ extension RunLoop {
     /// while poll(&request, 1, -1) >= 0 { embedding.turn() }
     /// ```
     ///
-    /// - Throws: A POSIX error, where descriptors have run out.
+    /// - Throws: A POSIX error if descriptors have run out.
     /// - Note: On the loop's own thread. One mode of a loop at a time.
     public func embed(mode: Mode) throws -> Embedding {
         requireOwnThread()
-        // No preconditions, which lose their messages in release.
+        // No preconditions: in release builds their messages would be lost.
         if mode == .common { fatalError("The common name is not a mode: embed one of the common modes.") }
         if owner.isEmbedded {
             fatalError("One mode of a run loop is embedded at a time; invalidate the first embedding.")
@@ -25,7 +25,7 @@ extension RunLoop {
         return try Embedding(self, mode, mirrorsMainQueue: true)
     }
 
-    /// One mode of a run loop in a foreign loop's hands. See `RunLoop.embed(mode:)`.
+    /// One mode of a run loop that a foreign loop drives. See `RunLoop.embed(mode:)`.
     ///
     /// It belongs to the loop's thread.
     public final class Embedding {
@@ -34,12 +34,12 @@ extension RunLoop {
         private let mirror: DescriptorMirror
         private let modeLoop: ModeLoop
         private let wakeUp: WakeUp
-        /// Whether a turn is asked for where the main queue has work, in a common mode.
+        /// Whether work of the main queue makes `fileDescriptor` readable while the mode is a common one.
         private let mayMirrorMainQueue: Bool
         private var mirrorsMainQueue = false
         private var isValid = true
 
-        /// - Parameter mirrorsMainQueue: False where the foreign loop drains the main queue.
+        /// - Parameter mirrorsMainQueue: False if the foreign loop drains the main queue itself.
         init(_ loop: RunLoop, _ mode: Mode, mirrorsMainQueue: Bool) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
             let modeLoop = loop.owner.kernel.modeLoop(index)
@@ -68,37 +68,38 @@ extension RunLoop {
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
             loop.attention.setEmbedded(true)
-            // The first turn finds the members that are there already.
+            // Makes the first turn happen, which finds the members that the mode already has.
             wakeUp.wake()
         }
 
         /// Readable when a turn has something to do: a descriptor of the mode is ready, a timer is due, or
-        /// another thread wants attention. It stays the loop's; do not close it.
+        /// another thread asks for attention. The loop owns the descriptor; do not close it.
         public var fileDescriptor: Int32 { mirror.descriptor }
 
-        /// When a turn is due at the latest; nil if there is no timer. A loop that waits for `fileDescriptor`
-        /// need not ask: the descriptor becomes readable then.
+        /// The date of the next due timer; nil if there is no timer. A foreign loop that waits for
+        /// `fileDescriptor` does not need it: the descriptor becomes readable at that date.
         public var nextDeadline: Date? { loop.nextTimerDate(forMode: mode) }
 
-        /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While
-        /// there is more, `fileDescriptor` stays readable.
+        /// Makes one pass of the mode that does not sleep: serves everything that is due, and one ready
+        /// descriptor. While more is ready, `fileDescriptor` stays readable.
         @discardableResult
         public func turn() -> RunResult {
             wakeUp.drain()
-            // If the run does not start it clears no request, and each turn would ask for another one.
+            // A run that does not start clears no request for attention, and each turn would cause another
+            // one.
             loop.attention.forgetUnlessRunning()
             loop.owner.isTurning = true
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
             loop.owner.isTurning = false
             mirrorMainQueue()
-            // Runs do not look at an empty mode, and a source that was removed last must not stay in the
+            // A run does not look at an empty mode, so a source that was removed last would stay in the
             // mirror. A source whose callback has run the mode is not in the mirror until it is watched
             // again.
             updateWatchers()
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
-                // A request that another thread made during the pass wrote no wake-up, since the loop was
+                // A request that another thread made during the pass wrote no wake-up, because the loop was
                 // awake.
                 state.collectBlocks(from: loop.intake)
                 let hasMore =
@@ -118,14 +119,15 @@ extension RunLoop {
             return result
         }
 
-        /// The mode may have become a common one since the last turn.
+        /// Adds the main queue's descriptor to the mirror if the mode drains the queue. Checked in each turn,
+        /// since the mode may have become a common one.
         private func mirrorMainQueue() {
             guard mayMirrorMainQueue, !mirrorsMainQueue else { return }
             mirrorsMainQueue = loop.state.withLock { state in
                 loop.drainsMainQueue(in: state.modes[state.index(of: mode)])
             }
             guard mirrorsMainQueue else { return }
-            // Where the kernel refuses it, the next turn asks again.
+            // If the kernel refuses the descriptor, the next turn tries again.
             guard let descriptor = MainQueue.descriptor, mirror.add(descriptor, events: Int32(EV_READ)) == nil
             else {
                 mirrorsMainQueue = false
@@ -137,8 +139,8 @@ extension RunLoop {
             NSError(domain: NSPOSIXErrorDomain, code: Int(code))
         }
 
-        /// Refuses sources whose descriptor has the number that the mirror got: theirs was closed before
-        /// (rule SRC-27).
+        /// Refuses sources whose descriptor has the number of the mirror: their own descriptor was closed
+        /// before the mirror got the number (rule SRC-27).
         private func refuseStaleSources() {
             let number = mirror.descriptor
             let stale = loop.state.withLock { state in
@@ -155,14 +157,14 @@ extension RunLoop {
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
             let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
-            // Sources may have left during a run before the embedding.
+            // Sources may have left during a run before the embedding began.
             update.endLeaves()
             update.noteInterrupted()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
             update.apply(changes)
         }
 
-        /// Gives the mode back. Loop's thread only.
+        /// Ends the embedding. Loop's thread only.
         public func invalidate() {
             loop.requireOwnThread("Embedding.invalidate()")
             end()

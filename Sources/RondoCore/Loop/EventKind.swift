@@ -11,12 +11,12 @@ enum EventKind: CaseIterable {
     }
 }
 
-/// The kinds that a pass serves, in order. Not an array, which would be an allocation for each pass.
+/// The kinds that a pass serves, in order. Not an array, which would cost an allocation for each pass.
 struct EventKinds: Sequence, IteratorProtocol {
     private var kinds: (EventKind?, EventKind?, EventKind?) = (nil, nil, nil)
     private(set) var last: EventKind?
 
-    /// Of the kinds that are ready the first in the rotation from `first` on, or all of them.
+    /// The first ready kind in the rotation that begins with `first`, or with `all` every ready kind.
     init(from first: EventKind, all: Bool, isReady: (EventKind) -> Bool) {
         var kind = first
         for _ in EventKind.allCases {

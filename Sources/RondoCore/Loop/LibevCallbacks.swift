@@ -1,11 +1,11 @@
 internal import CRondoEv
 
-// What libev calls. `ev_userdata` of an `ev_loop` is its `ModeLoop`, `Unmanaged` to pass through C and
-// unretained: the `ModeLoop` owns the `ev_loop` and outlives it.
+// The functions that libev calls. `ev_userdata` of an `ev_loop` is its `ModeLoop`, `Unmanaged` to pass
+// through C and unretained: the `ModeLoop` owns the `ev_loop` and outlives it.
 
-/// libev's callback for every descriptor: notes that it is ready and returns. The pass calls user code.
+/// libev's callback for every descriptor: records that it is ready. The pass calls user code later.
 func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
-    // If the kernel has refused a descriptor, errno is still the reason.
+    // If the kernel has refused a descriptor, errno still holds the reason.
     let code = events & rondo_ev_error == 0 ? 0 : errno
     guard let userdata = ev_userdata(loop) else { return }
     Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {

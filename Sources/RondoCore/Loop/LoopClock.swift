@@ -5,7 +5,7 @@ internal import struct Synchronization.Atomic
 /// An instant on the monotonic clock, in nanoseconds from an arbitrary start.
 ///
 /// Everything that waits in a run loop waits for such an instant: a `Date` is translated once, when it is
-/// handed in, so that setting the wall clock moves nothing (rule TM-29).
+/// passed in, so that setting the wall clock moves nothing (rule TM-29).
 package struct LoopInstant: Comparable, Hashable, Sendable {
     package var nanoseconds: Int64
 
@@ -13,7 +13,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Later than anything: about 292 years after the machine started.
+    /// Later than any other instant: about 292 years after the clock's start.
     package static let never = LoopInstant(nanoseconds: .max)
 
     package static func < (a: LoopInstant, b: LoopInstant) -> Bool { a.nanoseconds < b.nanoseconds }
@@ -39,14 +39,14 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
 /// The monotonic clock and its relation to dates.
 package enum LoopClock {
-    /// The current instant, by the clock of the calling thread's loop if that has one of its own.
+    /// The current instant, by the clock of the calling thread's loop if the loop has one of its own.
     package static var now: LoopInstant {
         timeSource?.now ?? machineNow
     }
 
     /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state
-    /// that all threads share, where instants of several clocks would be compared, and for instants that
-    /// another loop waits for.
+    /// that all threads share, in which instants of several clocks would otherwise be compared, and for
+    /// instants that another loop waits for.
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
@@ -57,7 +57,7 @@ package enum LoopClock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Whole nanoseconds of an interval in seconds, clamped; not-a-number counts as nothing.
+    /// The nanoseconds of an interval in seconds, rounded and clamped; not-a-number counts as 0.
     package static func nanoseconds(_ seconds: Double) -> Int64 {
         let scaled = seconds * 1e9
         if scaled.isNaN { return 0 }
@@ -66,12 +66,13 @@ package enum LoopClock {
         return Int64(scaled.rounded())
     }
 
-    /// The monotonic instant at which the wall clock, if it is not set until then, will show `date`.
+    /// The monotonic instant at which the wall clock will show `date`, provided that it is not set until
+    /// then.
     ///
-    /// Equal dates have equal instants, as long as it is not set (rule TM-23).
+    /// Equal dates have equal instants as long as the wall clock is not set (rule TM-23).
     package static func instant(of date: Date) -> LoopInstant {
         let wall = nanoseconds(date.timeIntervalSinceReferenceDate)
-        // Out of the clock's range.
+        // The date is out of the clock's range.
         if wall == .max || wall == .min { return LoopInstant(nanoseconds: wall) }
         return LoopInstant(nanoseconds: wall).advanced(byNanoseconds: -wallOffset)
     }
@@ -83,37 +84,37 @@ package enum LoopClock {
         return Date(timeIntervalSinceReferenceDate: Double(wall.nanoseconds) / 1e9)
     }
 
-    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself,
-    /// since the kept offset may be some microseconds off.
+    /// The date `seconds` from now, by the clock of the calling thread's loop. The machine's clock is read
+    /// directly, since the stored offset may be wrong by some microseconds.
     package static func date(inSeconds seconds: Double) -> Date {
         isMachines ? machineDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
     }
 
-    /// The date in so many seconds by the machine's clock; see `machineNow`.
+    /// The date `seconds` from now by the machine's clock; see `machineNow`.
     package static func machineDate(inSeconds seconds: Double) -> Date {
         let wall = nanoseconds(on: CLOCK_REALTIME)
         return Date(timeIntervalSince1970: Double(wall / 1_000_000_000) + Double(wall % 1_000_000_000) * 1e-9)
             .addingTimeInterval(seconds)
     }
 
-    /// Whether the calling thread's loop has no clock of its own.
+    /// Whether the calling thread's loop uses the machine's clock.
     package static var isMachines: Bool { timeSource == nil }
 
     // MARK: Clocks of threads
 
-    /// Whether any thread of the process has had a clock of its own: one branch where none has.
+    /// Whether any thread of the process has ever had a clock of its own; costs one branch if none has.
     private static let hasTimeSources = Atomic(false)
     private static let timeSources = Mutex<[pthread_t: any LoopTimeSource]>([:])
 
-    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as
-    /// well.
+    /// The clock that replaces the machine's on the calling thread; nil if none does. Also called with locks
+    /// held.
     private static var timeSource: (any LoopTimeSource)? {
         guard hasTimeSources.load(ordering: .relaxed) else { return nil }
         return timeSources.withLock { $0[pthread_self()] }
     }
 
-    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be
-    /// done before the thread ends.
+    /// Replaces the machine's clock by `source` on the calling thread. Nil restores the machine's clock,
+    /// which has to be done before the thread ends.
     static func setTimeSource(_ source: (any LoopTimeSource)?) {
         if source != nil { hasTimeSources.store(true, ordering: .relaxed) }
         let replaced = timeSources.withLock { sources in
@@ -123,12 +124,12 @@ package enum LoopClock {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The date of an instant of the machine's clock, as the two clocks stand now: the reverse of
-    /// `machineDate(inSeconds:)`, and as near.
+    /// The date of an instant of the machine's clock, by the present difference of the two clocks: the
+    /// reverse of `machineDate(inSeconds:)`, and as precise.
     package static func machineDate(of instant: LoopInstant) -> Date {
         var (before, wall) = (Int64(0), Int64(0))
         var gap = Int64.max
-        // The thread may lose the processor between the two clocks.
+        // Repeated, because the thread may lose the processor between the two readings.
         for _ in 0..<10 where gap > 500 {
             let first = nanoseconds(on: CLOCK_MONOTONIC)
             let middle = nanoseconds(on: CLOCK_REALTIME)
@@ -142,18 +143,18 @@ package enum LoopClock {
 
     private static let knownWallOffset = Atomic(Int64.min)
 
-    /// How far the wall clock, counted from the reference date, is ahead of the monotonic one. The difference
-    /// changes only when the wall clock is set, so the first measurement is kept until another one differs by
-    /// more than its error.
+    /// The difference between the wall clock, counted from the reference date, and the monotonic clock. It
+    /// changes only when the wall clock is set, so the first measurement is kept until another one differs
+    /// from it by more than the measuring error.
     private static var wallOffset: Int64 {
         let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
         var measured: Int64 = 0
         var leastGap = Int64.max
-        // The thread may lose the processor between the two clocks.
+        // Repeated, because the thread may lose the processor between the two readings.
         for _ in 0..<3 where leastGap > 1_000 {
             let before = nanoseconds(on: CLOCK_MONOTONIC)
             let wall = nanoseconds(on: CLOCK_REALTIME) - referenceDate
-            // The later instant, so that no timer is early.
+            // Measured from the later reading, so that no timer fires early.
             let after = nanoseconds(on: CLOCK_MONOTONIC)
             if after - before < leastGap {
                 leastGap = after - before
@@ -167,11 +168,11 @@ package enum LoopClock {
     }
 }
 
-/// A clock that stands in for the monotonic one on one run loop, so that a test can hold it.
+/// A clock that replaces the monotonic one on one run loop, so that a test can control time.
 package protocol LoopTimeSource: AnyObject, Sendable {
     var now: LoopInstant { get }
 
-    /// The loop has nothing to do before `instant`, which is `.never` if it knows of nothing at all.
+    /// Called when the loop has nothing to do before `instant`, which is `.never` if it waits for no timer.
     ///
     /// - Returns: Whether time has passed; if not, the loop sleeps until it is woken.
     func loopIsIdle(until instant: LoopInstant) -> Bool

@@ -1,21 +1,21 @@
-// What ends activations: each ends after the pass that it is in.
+// Stopping activations: each ends after its current pass.
 extension LoopState {
     /// Stops the innermost activation.
     ///
-    /// - Returns: False where the loop does not run.
+    /// - Returns: False if the loop does not run.
     mutating func stopInnermost() -> Bool {
         guard !activations.isEmpty else { return false }
         activations[activations.count - 1].isStopped = true
         return true
     }
 
-    /// Stops the activation that `depth` others are outside of.
+    /// Stops the activation inside `depth` outer ones.
     mutating func stopActivation(at depth: Int) {
         guard depth < activations.count else { return }
         activations[depth].isStopped = true
     }
 
-    /// Stops the nested activations that would keep a block for `mode` from being run.
+    /// Stops the nested activations that delay a block for `mode`.
     mutating func stopNested(outside mode: RunLoop.Mode) {
         var index = activations.count - 1
         while index > 0, modes[activations[index].mode].name != mode {

@@ -1,7 +1,7 @@
 extension LoopState {
     /// A timer that is being called, and has no date meanwhile. `Unmanaged` is safe since the loop retains
-    /// the timer while it is in a mode, and a timer that leaves its last mode leaves the list too. With a
-    /// reference the guard's timer.fired takes 1,082 instructions instead of 1,040.
+    /// the timer while it is in a mode, and a timer that leaves its last mode is removed from this list too.
+    /// With a reference the guard's timer.fired takes 1,082 instructions instead of 1,040.
     struct FiringTimer {
         let timer: Unmanaged<Timer>
         /// See `TimerRegistration.order`.
@@ -14,9 +14,9 @@ extension LoopState {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
-    /// - Parameter deadline: The date of a timer that waits in other modes, where it is known; see
+    /// - Parameter deadline: The date of a timer that waits in other modes, if it is known; see
     ///   `deadline(of:)`.
-    /// - Returns: False where the mode holds it already.
+    /// - Returns: False if the mode already holds the timer.
     mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant? = nil) -> Bool {
         var registration = timer.registration
         guard !registration.contains(mode) else { return false }
@@ -42,9 +42,9 @@ extension LoopState {
         return true
     }
 
-    /// The caller retains the timer, so that nothing is freed under the lock.
+    /// Removes the timer from a mode. The caller retains the timer, so that nothing is freed under the lock.
     ///
-    /// - Returns: False where the mode does not hold it.
+    /// - Returns: False if the mode does not hold the timer.
     @discardableResult
     mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
         guard timer.registration.contains(mode) else { return false }
@@ -62,15 +62,16 @@ extension LoopState {
         return true
     }
 
-    /// When the timer is due next, or was due if it is being called. Not to be asked of every timer: a timer
-    /// that waits is asked for its index in the heap, which all others then have to keep as well.
+    /// The instant at which the timer is due next, or was due if it is being called. Not for frequent use: it
+    /// needs the index of a waiting timer in the heap, and from then on the heap keeps the indices of all its
+    /// timers.
     func deadline(of timer: Timer) -> LoopInstant {
         let registration = timer.registration
         guard registration.isWaiting, let mode = registration.first else { return registration.deadline }
         return withTimers(of: mode) { $0.deadline(of: timer) }
     }
 
-    /// Moves a timer that is not firing.
+    /// Sets the date of a timer that is not firing.
     func setDate(_ deadline: LoopInstant, of timer: Timer) {
         guard timer.registration.isWaiting else {
             timer.registration.deadline = deadline
@@ -84,7 +85,7 @@ extension LoopState {
         }
     }
 
-    /// Takes the next timer of those that were found due in `mode`. It has no date while it fires.
+    /// Takes the next of the timers that were found due in `mode`. The timer has no date while it fires.
     mutating func takeDueTimer(in mode: Int) -> Timer? {
         guard let node = withTimers(of: mode, { $0.takeFirstDue() }),
             let timer = node.timer?.takeUnretainedValue()
@@ -99,7 +100,7 @@ extension LoopState {
         return timer
     }
 
-    /// Gives a timer that has fired its next date, in the modes that hold it now.
+    /// Gives a timer that has fired its next date, in the modes that now hold it.
     mutating func putBack(_ timer: Timer, _ deadline: LoopInstant) {
         var registration = timer.registration
         guard registration.isFiring else { return }
@@ -108,12 +109,12 @@ extension LoopState {
         registration.forEach { mode in withTimers(of: mode) { $0.insert(timer, deadline) } }
     }
 
-    /// Removes the timer from those that fire.
+    /// Removes the timer from the list of firing timers.
     ///
     /// - Returns: Its order.
     @discardableResult
     private mutating func removeFiring(_ timer: Timer) -> UInt32? {
-        // The innermost is the last.
+        // From the end, because the innermost call is the last element.
         guard let index = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
         // It is nearly always the last one.
         return index == firingTimers.count - 1
@@ -137,7 +138,7 @@ extension LoopState {
     }
 
     private mutating func nextTimerOrder() -> UInt32 {
-        // Before a number is given out for the second time, all timers get new ones.
+        // Before a number would be used for the second time, all timers get new ones.
         if lastTimerOrder == .max { renumberTimers() }
         lastTimerOrder += 1
         return lastTimerOrder

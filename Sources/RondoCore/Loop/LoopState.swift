@@ -1,12 +1,12 @@
 /// The state of a run loop that all threads may touch: one struct behind one lock.
 ///
-/// Membership (which members a mode has) is the truth here; the `ev_loop` of a mode is its projection, brought
-/// up to date by the loop's own thread before it looks at the kernel. Locks are taken in the order member
+/// Membership (which members a mode has) is decided here; the `ev_loop` of a mode is a projection of it,
+/// which the loop's own thread updates before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
 struct LoopState: ~Copyable {
     var modes: [ModeState] = []
-    /// By name. (Of a type of ours the runtime would search all libraries for its `Hashable` when the first loop is made,
-    /// 0.1 ms of W16's start.)
+    /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
+    /// conformance when the first loop is made: 0.1 ms of W16's start.)
     private var indices: [String: Int] = [:]
     private var lastNamed = 0
 
@@ -15,7 +15,7 @@ struct LoopState: ~Copyable {
     var executors: [RunLoop.Mode: RunLoop.ModeExecutor] = [:]
     var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
 
-    // The members that were added under the common name, for the modes that become common later (rule RL-21).
+    // The members that were added under the common name, for modes that become common later (rule RL-21).
     var commonSources = ObjectSet<RunLoop.Source>()
     var commonObservers = ObjectSet<RunLoop.Observer>()
     var commonTimers: Set<Timer> = []
@@ -23,20 +23,20 @@ struct LoopState: ~Copyable {
 
     /// Made on first use.
     var notifications: QueuedNotifications?
-    /// In the order in which they were made.
+    /// In the order of the calls.
     var orderedPerforms: [OrderedPerform] = []
 
     /// Running activations, the innermost last.
     var activations: [RunningActivation] = []
     /// False once the thread has ended: nothing can be added any more.
     var isAlive = true
-    /// How often the loop has been run from outside; see `RunLoop.warnUnlessRun()`.
+    /// The number of outermost activations so far; see `RunLoop.warnUnlessRun()`.
     var runs: UInt64 = 0
-    /// The name that the thread had when it made the loop.
+    /// The name of the thread when it made the loop.
     var threadName: String?
-    /// The kernel's number of the thread; 0 before the loop has one.
+    /// The kernel's number of the thread; 0 as long as the loop has no thread.
     var threadNumber: Int32 = 0
-    /// Until when the time of the running mode has been counted.
+    /// The instant up to which the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     /// A description of the bridge to Foundation's run loop, if there is one.
     var bridge: String?
@@ -62,19 +62,19 @@ struct LoopState: ~Copyable {
 
     var hasRun: Bool { runs > 0 }
 
-    /// Whether the innermost activation has been told to stop.
+    /// Whether the innermost activation has been asked to stop.
     var isStopped: Bool { activations.last?.isStopped ?? false }
 
     var runningMode: RunLoop.Mode? { activations.last.map { modes[$0.mode].name } }
 
     func existingIndex(of mode: RunLoop.Mode) -> Int? {
-        // It is nearly always the mode that was named last, which is found without hashing the name: else the guard's
-        // timer.scheduled takes 1,572 instructions instead of 1,200.
+        // Nearly always this is the mode that was named last, which is found without hashing the name:
+        // otherwise the guard's timer.scheduled takes 1,572 instructions instead of 1,200.
         if lastNamed < modes.count, modes[lastNamed].name == mode { return lastNamed }
         return indices[mode.rawValue]
     }
 
-    /// The index of `mode`, which comes to exist by being named (rule RL-10).
+    /// The index of `mode`; naming a mode creates it (rule RL-10).
     mutating func index(of mode: RunLoop.Mode) -> Int {
         if let index = existingIndex(of: mode) {
             lastNamed = index
@@ -88,14 +88,14 @@ struct LoopState: ~Copyable {
 
     /// Returns `source`, which was leaving `mode`, to it.
     ///
-    /// - Returns: False where it cannot, since the thread has ended.
+    /// - Returns: False if that is not possible, since the thread has ended.
     mutating func takeBack(_ source: RunLoop.Source, _ mode: RunLoop.Mode) -> Bool {
         guard isAlive, let index = existingIndex(of: mode) else { return false }
         modes[index].noteReturn(of: source)
         return true
     }
 
-    /// - Returns: Whether the mode was not common before.
+    /// - Returns: False if the mode was already common.
     @discardableResult
     mutating func makeCommon(_ index: Int) -> Bool {
         guard !modes[index].isCommon else { return false }
@@ -114,8 +114,8 @@ struct LoopState: ~Copyable {
         return sequence
     }
 
-    /// Counts the time since the last change for the mode that has been running: the innermost, since outer
-    /// activations are not served meanwhile.
+    /// Counts the time since the last change for the mode that has been running: that of the innermost
+    /// activation, since outer ones are not served meanwhile.
     mutating func countTime(until now: LoopInstant) {
         guard now != countedUntil else { return }
         if let running = activations.last {
@@ -129,10 +129,11 @@ struct LoopState: ~Copyable {
         modes.reduce(into: []) { $0.formUnion($1.observedActivities) }
     }
 
-    // The next three are inlined, since the state would be copied for the call: the guard's pass.other-mode
-    // takes 1,387 instructions so, and without the first 1,617, the second 1,483, the third 1,501.
+    // The next three functions are inlined, since the state would be copied for the call: the guard's
+    // pass.other-mode takes 1,387 instructions, and without inlining the first 1,617, the second 1,483, the
+    // third 1,501.
 
-    /// Whether the queues hold blocks that `mode` runs. Those in the intake are not among them.
+    /// Whether the queues hold blocks that `mode` runs. Blocks in the intake do not count.
     @inline(__always)
     func hasQueuedBlocks(for mode: Int) -> Bool {
         !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
@@ -173,8 +174,8 @@ struct LoopState: ~Copyable {
         }
     }
 
-    /// Moves the blocks that `mode` runs to `blocks`, which is empty, in order. They leave every queue that
-    /// they were in.
+    /// Moves the blocks that `mode` runs to the empty `blocks`, in order. They are removed from every queue
+    /// that they were in.
     mutating func takeBlocks(
         for mode: Int, _ intake: BlockIntake, into blocks: inout PerformedBlocks
     ) {
@@ -212,16 +213,17 @@ extension LoopState {
         var nearestTimer: LoopInstant?
         var wasWoken: Bool
         var isCommon: Bool
-        /// Whether `Attention` says now that the loop waits: the caller waits, and ends that afterwards.
+        /// Whether `Attention` now reports that the loop waits. The caller then has to wait, and to call
+        /// `endWaiting()` afterwards.
         var waits: Bool
-        /// Sources have left, and are to be removed first: `WatcherUpdate.endLeaves()`.
+        /// Sources have left and must be removed first: `WatcherUpdate.endLeaves()`.
         var hasLeaves: Bool
         var changes: ModeState.Changes?
     }
 
     /// Collects the changes that other threads have made, and decides whether the loop may sleep.
     ///
-    /// - Parameter spins: Whether the wait begins with looking at `attention`.
+    /// - Parameter spins: Whether the wait begins by watching `attention` without sleeping.
     mutating func prepareToLook(
         mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool, spins: Bool,
         _ attention: Attention
@@ -232,7 +234,7 @@ extension LoopState {
             updatesWatchers && !hasLeaves && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
         let nearest = withTimers(of: mode) { $0.nearest }
         let timersAreDue = nearest.map { $0 <= now } ?? false
-        // A change that is made from now on is followed by a request, which finds that the loop waits.
+        // A change made from now on is followed by a request, which finds that the loop waits.
         let mayWait =
             maySleep && !wasWoken && !isStopped && !timersAreDue && !hasLeaves && changes == nil
         let waits = mayWait && attention.beginWaiting(spins: spins)
@@ -242,9 +244,9 @@ extension LoopState {
             hasLeaves: hasLeaves, changes: changes)
     }
 
-    /// Takes the request for attention, which the innermost activation serves.
+    /// Takes the request for attention, if there is one, for the innermost activation.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether there was a request.
     mutating func takeRequest(_ attention: Attention) -> Bool {
         guard attention.takeRequest() else { return false }
         activations[activations.count - 1].tookWakeUp = true

@@ -1,37 +1,39 @@
-/// What a mode of the main loop knows of the main dispatch queue: how it learns that there is work, and whether there is some.
+/// A main loop mode's knowledge of the main dispatch queue: how the mode learns that the queue has work, and
+/// whether it has some.
 ///
-/// A value of the mode's `ModeLoop`. Loop's thread only. Its functions call no others: so the compiler sees that no access to
-/// it overlaps with another, and leaves the checks out (170 instructions of the guard's pass.other-mode).
+/// A value of the mode's `ModeLoop`. Loop's thread only. Its functions call no others, so that the compiler
+/// can see that no two accesses overlap, and leaves the checks out (170 instructions of the guard's
+/// pass.other-mode).
 struct MainQueueWatch {
-    /// How a mode learns that the queue has work.
+    /// The way in which a mode learns that the queue has work.
     enum Way {
         /// Not at all: the mode does not drain the queue.
         case none
-        /// Its descriptor is watched.
+        /// The queue's descriptor is watched.
         case byDescriptor
-        /// Each look asks the queue itself, and its descriptor is not watched: Foundation's loop watches it, which would wake
-        /// this one too.
+        /// Each look asks the queue itself. Its descriptor is not watched, because Foundation's loop drains
+        /// the queue and watching would wake this loop too.
         case byAsking
     }
 
-    /// To be changed with the watcher of the descriptor: see `ModeLoop.watchMainQueue(_:)`.
+    /// Change this together with the watcher of the descriptor: see `ModeLoop.watchMainQueue(_:)`.
     var way = Way.none
     /// The queue has work; only ever true in the main loop's common modes.
     private(set) var isReady = false
-    /// Foundation's loop has served a source of its own, or the main queue, while this one slept: that is to be counted as a
-    /// drain, and the next one is.
+    /// Foundation's loop has served one of its own sources, or the main queue, while this loop slept. That
+    /// has to count as a drain: the next drain counts for it.
     private(set) var owesDrain = false
 
     mutating func oweDrain() { owesDrain = true }
 
-    /// A look at the kernel begins, which finds out whether the queue has work.
+    /// Called when a look at the kernel begins, which finds out whether the queue has work.
     mutating func beginLook() { isReady = owesDrain }
 
-    /// A look at the kernel, or at the queue itself, has found out whether there is work.
+    /// Called when a look at the kernel, or at the queue itself, has found out whether there is work.
     mutating func note(hasWork: Bool) { isReady = owesDrain || hasWork }
 
     mutating func drained() { (owesDrain, isReady) = (false, false) }
 
-    /// What was found does not count any more: the mode does not watch the descriptor from here on.
+    /// Forgets earlier findings: the mode no longer watches the descriptor.
     mutating func forget() { isReady = false }
 }

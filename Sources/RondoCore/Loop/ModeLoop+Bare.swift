@@ -1,17 +1,16 @@
 internal import CRondoEv
 
-// A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at
-// its descriptors, and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers,
-// blocks and timeouts come in time on a machine without free descriptors too.
+// A mode for which the kernel has refused an epoll set, or refused to add the loop's own descriptors to it.
+// The mode looks at its descriptors, and at those of its loop, by `poll(2)`, which needs no kernel object, so
+// that timers, blocks and timeouts are on time even on a machine without free descriptors.
 extension ModeLoop {
-    /// The longest sleep, in milliseconds, of a loop that has no eventfd by which other threads could wake
-    /// it.
+    /// The longest sleep, in milliseconds, of a loop without an eventfd by which other threads could wake it.
     static let longestSleepUnwakeable: Int64 = 10
-    /// The longest sleep otherwise, in milliseconds: then the loop asks the kernel again for what it has
-    /// refused.
+    /// The longest sleep otherwise, in milliseconds; after it the loop asks the kernel again for the refused
+    /// object.
     static let longestSleepBare: Int64 = 1_000
 
-    /// - Parameter end: When the sleep ends at the latest; nil: it does not sleep.
+    /// - Parameter end: The instant at which the sleep ends at the latest; nil if the call must not sleep.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
             askForWhatIsLacking()
@@ -27,7 +26,7 @@ extension ModeLoop {
             list.add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {
-            // libev says below which of its descriptors are ready.
+            // The look by libev at the end finds which of its descriptors are ready.
             list.add(setDescriptor, nil, events: Int32(EV_READ))
         } else {
             for watcher in watchers.values where watcher.pointee.isStarted {

@@ -1,13 +1,12 @@
 internal import CRondoEv
 
-/// One mode of a run loop as libev knows it: owns the `ev_loop`, and is the only caller of `ev_run`.
+/// The libev side of one mode of a run loop: owns the `ev_loop`, and is the only caller of `ev_run`.
 ///
-/// It is a projection of what `LoopState` says the mode holds, brought up to date before each look at the
-/// kernel. Loop's thread only.
+/// It is a projection of the mode's members in `LoopState`, updated before each look at the kernel. Loop's
+/// thread only.
 ///
-/// If the kernel refuses a mode something (an epoll set, or to add the loop's own descriptors to it), the
-/// loop goes on: the mode looks at its descriptors by `poll(2)` (`ModeLoop+Bare`), and asks the kernel again
-/// at each look.
+/// If the kernel refuses the mode an epoll set, or to add the loop's own descriptors to it, the loop goes on:
+/// the mode looks at its descriptors by `poll(2)` (`ModeLoop+Bare`), and asks the kernel again at each look.
 final class ModeLoop {
     /// `unowned`: the kernel owns this object.
     private unowned let kernel: LoopKernel
@@ -22,35 +21,35 @@ final class ModeLoop {
     let mainQueueWatcher: WatcherPointer
     /// The watchers of sources.
     private(set) var watchers: [ObjectIdentifier: WatcherPointer] = [:]
-    // Unchecked, as `refused` and `ready` are: one thread has access, and no access lasts while something
-    // else is called. With the check of this the guard's pass.other-mode takes 1,466 instructions instead of
-    // 1,384; with that of `refused` descriptor.event takes 2,312 instead of 2,210, and with that of `ready`
-    // 2,953.
+    // Unchecked, like `refused` and `ready`: only one thread has access, and no access lasts while something
+    // else is called. With the check of `started` the guard's pass.other-mode takes 1,466 instructions
+    // instead of 1,384; with that of `refused` descriptor.event takes 2,312 instead of 2,210, and with that
+    // of `ready` 2,953.
     @exclusivity(unchecked) private var started = StartedWatchers()
     private var paused: Set<ObjectIdentifier> = []
     private var interrupted: [AnyObject] = []
-    /// Whether `takeInterrupted()` has some. Each pass asks twice: of the array itself that takes the guard's
-    /// pass.other-mode 79 instructions more.
+    /// Whether `interrupted` has elements. Each pass asks twice; asking the array itself takes 79
+    /// instructions more in the guard's pass.other-mode.
     private(set) var hasInterrupted = false
-    /// It is started to see whether the kernel refuses it, and is not among `started`.
+    /// A watcher that is started only to see whether the kernel refuses it; it is not among `started`.
     private var tried: WatcherPointer?
-    /// The watchers that libev has stopped in this look, since the kernel has refused their descriptors.
+    /// The watchers that libev has stopped in this look because the kernel refused their descriptors.
     // Unchecked: see `started`.
     @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
-    /// The kernel has refused the mode nothing.
+    /// Whether the mode has all its kernel objects.
     private(set) var isWhole = false
-    /// The last look has failed: the next one that sleeps rests for a moment first.
+    /// The last look has failed: before the next look that sleeps, the thread rests for a moment.
     private var mustRest = false
     private(set) var mainQueue = MainQueueWatch()
 
-    /// The sources that the kernel found ready and that were not served yet.
+    /// The sources that the kernel found ready and that no pass has served yet.
     // Unchecked: see `started`.
     @exclusivity(unchecked) private(set) var ready = ReadySet()
     /// The kind of event that the next pass looks for first in step (j).
     private(set) var nextKind = EventKind.timers
-    /// How often libev has been asked.
+    /// The number of looks at the kernel so far.
     private(set) var looks = 0
-    /// Changes with every activation that begins or ends: readiness found before is looked at again.
+    /// Changes whenever an activation begins or ends: readiness found in an earlier era is checked again.
     private(set) var era: UInt32 = 0
 
     init(of kernel: LoopKernel) {
@@ -70,7 +69,7 @@ final class ModeLoop {
 
     /// Asks the kernel for the objects that the mode lacks.
     ///
-    /// - Throws: The kernel's refusal: descriptors have run out, or `fs.epoll.max_user_watches`.
+    /// - Throws: The kernel's refusal: descriptors or `fs.epoll.max_user_watches` are used up.
     func becomeWhole(_ wakeUp: WakeUp) throws(SystemError) {
         guard !isWhole else { return }
         if self.wakeUp !== wakeUp {
@@ -83,7 +82,7 @@ final class ModeLoop {
         wakeUpWatcher.startAnew(wakeUp.eventDescriptor, events: Int32(EV_READ), in: loop, ioReadiness)
         timerWatcher.startAnew(
             wakeUp.timerDescriptor, events: Int32(EV_READ), in: loop, ioReadiness)
-        // libev hands them to the kernel in this look.
+        // In this look libev hands the two descriptors to the kernel.
         if let code = look(sleeps: false) { throw SystemError("epoll_ctl", code: code) }
         isWhole = hasOwnWatchers
     }
@@ -91,7 +90,8 @@ final class ModeLoop {
     private var hasOwnWatchers: Bool { wakeUpWatcher.pointee.isStarted && timerWatcher.pointee.isStarted }
 
     private func makeLoop() throws(SystemError) {
-        // `Unmanaged` to pass through C, unretained: this object owns libev's, which is destroyed in `deinit`.
+        // `Unmanaged` to pass through C, unretained: this object owns the `ev_loop`, which is destroyed in
+        // `deinit`.
         let made = try libev.make(for: Unmanaged.passUnretained(self).toOpaque())
         // See `willBeRemade()`.
         for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
@@ -105,13 +105,14 @@ final class ModeLoop {
 
     // MARK: In libev's callbacks
 
-    /// From libev's callback: libev has stopped the watcher, whose descriptor the kernel has refused.
+    /// From libev's callback: records a watcher that libev has stopped because the kernel refused its
+    /// descriptor.
     func noteRefusal(of watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
 
-    /// From libev's callback: a descriptor stands for another file than libev thought, and libev will add all
-    /// descriptors to a new epoll set. It would abort the process if one of them is closed, which another
-    /// thread may do at any moment, now that no lock is held: so it gets the loop's own alone, and those of
-    /// sources are watched anew under the lock.
+    /// From libev's callback: a descriptor number stands for another file than libev assumed, and libev will
+    /// add all descriptors to a new epoll set. It would abort the process if one of them is closed, which
+    /// another thread may do at any moment, since no lock is held here. So libev keeps only the loop's own
+    /// descriptors, and those of sources are watched again under the lock.
     func willBeRemade() {
         libev.beginRemaking()
         for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
@@ -122,7 +123,7 @@ final class ModeLoop {
         }
     }
 
-    /// Stops a watcher, whose source is to be watched anew: see `takeInterrupted()`.
+    /// Stops a watcher whose source has to be watched again: see `takeInterrupted()`.
     private func interrupt(_ watcher: WatcherPointer) {
         watcher.stop(in: loop)
         if watcher != tried { started.remove(watcher) }
@@ -131,25 +132,25 @@ final class ModeLoop {
         hasInterrupted = true
     }
 
-    /// The sources that are not watched since libev has made a new epoll set, or the first one. They have to be
-    /// watched anew like those that were just added: by `WatcherUpdate`, under the lock that every removal
-    /// needs.
+    /// Takes the sources that are no longer watched because libev has made a new epoll set, or its first one.
+    /// They have to be watched again like newly added ones: by `WatcherUpdate`, under the lock that every
+    /// removal needs.
     func takeInterrupted() -> [AnyObject] {
         defer { (interrupted, hasInterrupted) = ([], false) }
         return interrupted
     }
 
-    /// Stops a watcher whose descriptor libev must not hand to the kernel, and has its source informed.
+    /// Stops a watcher whose descriptor libev must not hand to the kernel, and reports that to its source.
     func stopRefused(_ watcher: WatcherPointer, code: Int32) {
         watcher.stop(in: loop)
         started.remove(watcher)
         listError(watcher, code)
     }
 
-    /// Asks the kernel once, by libev.
+    /// Looks at the kernel once, through libev.
     ///
-    /// - Returns: The errno with which the kernel has refused one of the loop's own descriptors; nil: it has
-    ///   not.
+    /// - Returns: The errno with which the kernel has refused one of the loop's own descriptors; nil if it
+    ///   refused none.
     private func look(sleeps: Bool) -> Int32? {
         guard let loop else { return nil }
         rondo_ev_poll(loop, sleeps ? 1 : 0)
@@ -157,8 +158,8 @@ final class ModeLoop {
         return afterFailures(loop)
     }
 
-    /// Starts each refused watcher once more, alone: the errno is its own then, and a refusal that has passed
-    /// does no harm.
+    /// Starts each refused watcher once more, alone, so that the errno is certainly its own, and a refusal
+    /// that no longer holds does no harm.
     private func afterFailures(_ loop: OpaquePointer) -> Int32? {
         libev.endRemaking()
         var own: Int32?
@@ -173,7 +174,8 @@ final class ModeLoop {
                     listError(watcher, again == 0 ? code : again)
                 }
             } else if watcher.pointee.source != nil, watcher.pointee.isStarted {
-                // Or else libev has made a new epoll set meanwhile, and the source is watched anew.
+                // If it is not started, libev has made a new epoll set meanwhile, and the source will be
+                // watched again.
                 noteStarted(watcher)
             }
         }
@@ -182,13 +184,13 @@ final class ModeLoop {
         return own
     }
 
-    /// - Returns: The errno with which the kernel refuses the watcher alone; nil: it does not.
+    /// - Returns: The errno with which the kernel refuses the watcher alone; nil if it accepts it.
     private func codeOfStarting(_ watcher: WatcherPointer, in loop: OpaquePointer) -> Int32? {
         if let code = refusal(of: watcher.pointee.io.fd), watcher.pointee.source != nil { return code }
         let others = refused
         refused = []
-        // Of what the kernel has refused, a change of events too, libev notes that it was done; and where it finds a
-        // descriptor in the set already, it trusts that note.
+        // When the kernel refuses something, also a change of events, libev still records it as done; and if
+        // libev finds the descriptor in the set, it trusts that record. So the descriptor is removed first.
         _ = rondo_epoll_remove(setDescriptor, watcher.pointee.io.fd)
         watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop, ioReadiness)
         errno = 0
@@ -201,14 +203,14 @@ final class ModeLoop {
         return code
     }
 
-    /// To be called when `epoll_wait` has failed: the program may have closed libev's epoll set by its
-    /// number.
+    /// Called when `epoll_wait` has failed: the program may have closed libev's epoll set by its number.
     private func lookHasFailed(_ code: Int32) {
         let isWatched = wakeUpWatcher.pointee.isStarted
         guard let wakeUp, setDescriptor >= 0,
             !libev.setIsOpen(watched: wakeUp.eventDescriptor, isWatched: isWatched)
         else {
-            // The set is still open: if that goes on, the loop does not repeat it at full speed.
+            // The set is still open: rest before the next sleep, so that a repeated failure does not use up
+            // the processor.
             mustRest = true
             return
         }
@@ -221,12 +223,12 @@ final class ModeLoop {
 
     // MARK: The look at the kernel
 
-    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not be an
-    /// event: a signal, a stale registration and libev's own limit of a minute end the sleep too.
+    /// Looks at the kernel once. With `mayBlock` it sleeps until something is reported, which need not be an
+    /// event: a signal, a stale registration and libev's own limit of a minute also end the sleep.
     ///
     /// - Parameters:
-    ///   - end: When the sleep ends at the latest.
-    ///   - hasTimer: Whether the loop's timer is set to it.
+    ///   - end: The instant at which the sleep ends at the latest.
+    ///   - hasTimer: Whether the loop's timer is set to `end`.
     func poll(mayBlock: Bool, until end: LoopInstant = .never, hasTimer: Bool = true) {
         looks += 1
         mainQueue.beginLook()
@@ -244,8 +246,8 @@ final class ModeLoop {
         if mainQueue.way == .byAsking { noteMainQueue(hasWork: MainQueue.hasWork) }
     }
 
-    /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
-    /// that the mode lacks.
+    /// Informs the kernel of changes to watchers. May be called under the loop's lock, since it does not ask
+    /// for objects that the mode lacks.
     func applyChanges() {
         looks += 1
         mainQueue.beginLook()
@@ -253,7 +255,7 @@ final class ModeLoop {
         ready.collect()
     }
 
-    /// Asks for the objects that the mode lacks, and looks at its descriptors if it gets them.
+    /// Asks the kernel for the objects that the mode lacks, and looks at the descriptors if it gets them.
     func askForWhatIsLacking() { kernel.equip(self) }
 
     /// For `pollBare`: whether another thread has asked for attention since the loop has begun to wait.
@@ -262,8 +264,8 @@ final class ModeLoop {
     /// For `pollBare`.
     func lookAtOnce() { _ = look(sleeps: false) }
 
-    /// Asks the kernel without a sleep, if the mode has descriptors. Without, there is nothing to find: due
-    /// timers are found by the clock, and requests of other threads in `LoopState`.
+    /// Looks at the kernel without sleeping, if the mode has descriptors. Without descriptors a look would
+    /// find nothing: due timers are found by the clock, and requests of other threads in `LoopState`.
     func pollWhatIsWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
@@ -273,22 +275,22 @@ final class ModeLoop {
         }
     }
 
-    /// From libev's callback.
+    /// From libev's callback: records that the descriptor of `watcher` is ready.
     func report(_ watcher: WatcherPointer, events: Int32) {
         guard watcher.pointee.source != nil else {
-            // For the timerfd there is nothing to do: the pass compares the deadlines with the clock.
+            // The timerfd needs no action here: the pass compares the deadlines with the clock.
             if watcher == wakeUpWatcher { wakeUp?.drain() }
             if watcher == mainQueueWatcher { noteMainQueue(hasWork: true) }
             return
         }
-        // A source that waits to be served already is not listed twice.
+        // A source that already waits to be served is not listed twice.
         guard !watcher.pointee.isListed else { return }
         watcher.pointee.isListed = true
         list(watcher, events: events)
     }
 
-    /// Has the source informed that its descriptor is not watched, and why. Also if it waits to be served
-    /// already.
+    /// Reports to the source that its descriptor is not watched, and why; also if the source already waits to
+    /// be served.
     private func listError(_ watcher: WatcherPointer, _ code: Int32) {
         list(watcher, events: rondo_ev_error | code)
     }
@@ -297,13 +299,13 @@ final class ModeLoop {
         ready.report(watcher, events: events, era: era)
     }
 
-    /// Kinds of events take turns: the next pass looks first for the one after `kind`, which was served last.
+    /// Notes the kind that was served last: the next pass looks first for the kind after it.
     func noteServed(_ kind: EventKind) { nextKind = kind.next }
 
-    /// An activation has begun or ended, and this mode runs.
+    /// Called when an activation has begun or ended, and this mode now runs.
     func begin(era: UInt32) { self.era = era }
 
-    /// The next source that is ready, with what it is ready for; nil when the set is exhausted. Its watcher
+    /// The next ready source, with the events it is ready for; nil when the set is exhausted. Its watcher
     /// retains the source, at least until something is called.
     func nextReady() -> (source: Unmanaged<AnyObject>, events: Int32)? { ready.popNext(in: era) }
 
@@ -318,7 +320,7 @@ final class ModeLoop {
     func watch(_ source: AnyObject, descriptor: Int32, events: Int32) {
         let key = ObjectIdentifier(source)
         if let watcher = watchers[key] {
-            // Set again in any case: the number may stand for another file by now.
+            // Set again in any case: the number may now stand for another file.
             stop(watcher)
             paused.remove(key)
             watcher.set(descriptor, events: events, ioReadiness)
@@ -341,7 +343,7 @@ final class ModeLoop {
         paused.remove(key)
         let kept = watcher.pointee.source
         table.giveBack(watcher)
-        // An entry of the ready set has a pointer to its watcher.
+        // Entries of the ready set point to their watchers, so the table shrinks only if there are none.
         if watchers.isEmpty, ready.isEmpty, !ready.hasReport { table.shrink(to: Self.ownWatchers) }
         kept?.release()
     }
@@ -354,13 +356,13 @@ final class ModeLoop {
         paused.insert(ObjectIdentifier(source))
     }
 
-    /// Whether `source` is paused; it is until it is watched again.
+    /// Whether `source` is paused. It stays paused until it is watched again.
     func hasPaused(_ source: AnyObject) -> Bool {
         !paused.isEmpty && paused.contains(ObjectIdentifier(source))
     }
 
-    /// Does not watch `source`, whose descriptor the kernel refuses or must not be asked for, and has the
-    /// source informed.
+    /// Reports to `source` that its descriptor is not watched: the kernel refuses the descriptor, or must not
+    /// be asked.
     func refuse(_ source: AnyObject, code: Int32) {
         let key = ObjectIdentifier(source)
         let watcher = watchers[key] ?? table.take()
@@ -384,9 +386,9 @@ final class ModeLoop {
         if let refusal = started.add(watcher) { listError(watcher, refusal.code) }
     }
 
-    /// Stops `watcher`. For other watchers of the same descriptor libev calls the kernel, and aborts the
-    /// process if the descriptor is closed by now; in that case they are stopped as well, and reported (rule
-    /// SRC-27).
+    /// Stops `watcher`. If other watchers have the same descriptor, libev calls the kernel for them, and
+    /// aborts the process if the descriptor is already closed; in that case these watchers are stopped too,
+    /// and reported (rule SRC-27).
     private func stop(_ watcher: WatcherPointer) {
         guard watcher.pointee.isStarted else { return }
         let descriptor = watcher.pointee.io.fd
@@ -398,7 +400,7 @@ final class ModeLoop {
         }
     }
 
-    /// Keeps the descriptors of `mirror` the same as the mode's, from now on; nil ends that.
+    /// Keeps the descriptors of `mirror` equal to the mode's from now on; nil ends that.
     func setMirror(_ mirror: DescriptorMirror?) {
         started.mirror = mirror
         guard let mirror else { return }
@@ -419,12 +421,12 @@ final class ModeLoop {
     func watchMainQueue(_ way: MainQueueWatch.Way) {
         mainQueue.way = way
         if way == .byDescriptor, !mainQueueWatcher.pointee.isStarted {
-            // Without a descriptor no block of the queue waits for this loop yet; the next look asks for it
-            // again.
+            // Without a descriptor no block of the queue waits for this loop yet; the next look asks for the
+            // descriptor again.
             guard let descriptor = MainQueue.descriptor else { return }
             mainQueueWatcher.set(descriptor, events: Int32(EV_READ), ioReadiness)
             mainQueueWatcher.start(in: loop)
-            // This look does not sleep, and finds out if the kernel refuses the descriptor.
+            // This look does not sleep; it finds out whether the kernel refuses the descriptor.
             if isWhole { applyChanges() }
         } else if way != .byDescriptor, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)

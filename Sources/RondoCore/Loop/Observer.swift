@@ -1,7 +1,8 @@
 internal import RondoMutex
 
 extension RunLoop {
-    /// The stages of a run loop that observers can be called at; raw values are those of `CFRunLoopActivity`.
+    /// The stages of a run loop at which observers can be called; raw values are those of
+    /// `CFRunLoopActivity`.
     public struct Activity: OptionSet, Hashable, Sendable {
         public let rawValue: UInt
 
@@ -15,7 +16,7 @@ extension RunLoop {
         public static let beforeSources = Activity(rawValue: 1 << 2)
         /// Before the loop may sleep.
         public static let beforeWaiting = Activity(rawValue: 1 << 5)
-        /// After that, before what ended the sleep is served.
+        /// After the wait, before the event that ended it is served.
         public static let afterWaiting = Activity(rawValue: 1 << 6)
         /// Once, when an activation ends.
         public static let exit = Activity(rawValue: 1 << 7)
@@ -24,33 +25,36 @@ extension RunLoop {
 
     /// Called at chosen stages of the loop. The counterpart of `CFRunLoopObserver`.
     ///
-    /// It keeps no mode alive (rule SRC-24). Retained by the loop until it is removed or invalidated.
+    /// An observer does not keep a mode from being empty (rule SRC-24). The loop retains it until it is
+    /// removed or invalidated.
     public final class Observer: Sendable {
         struct State {
             var isValid = true
             var loop: RunLoop?
             var modeCount = 0
-            /// The observer is registered in its loop under the common name, whatever modes it has been taken
-            /// out of since.
+            /// The observer is registered in its loop under the common name, even if it has been removed from
+            /// single modes since.
             var isCommon = false
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
             var label: String?
             var attachment: (any AnyObject & Sendable)?
-            /// The thread of the loop that held the observer last has ended.
+            /// The thread of the loop that last held the observer has ended.
             var threadHasEnded = false
         }
 
         public let activities: Activity
-        /// Observers of one activity are called in increasing order; equal ones in order of addition.
+        /// Observers of one activity are called in increasing order; observers of equal order in the order of
+        /// addition.
         public let order: Int
         public let repeats: Bool
         let state: Mutex<State>
         private let live = LiveObject(.observer)
 
         /// - Parameters:
-        ///   - activities: When to call; exactly one of them is passed at a time.
-        ///   - repeats: False: invalidated after the first call, whatever the mask (rule SRC-20).
+        ///   - activities: The stages at which to call the observer; each call gets exactly one.
+        ///   - repeats: False: the observer is invalidated after its first call, whatever its activities
+        ///     (rule SRC-20).
         ///   - callback: Called on the thread of the loop, with no lock held.
         public init(
             activities: Activity, repeats: Bool = true, order: Int = 0,
@@ -70,8 +74,8 @@ extension RunLoop {
             set { state.withLock { $0.label = newValue } }
         }
 
-        /// An object that the layer above keeps with the observer, set once: released when the observer is
-        /// invalidated or freed.
+        /// An object that the layer above keeps with the observer, set once; it is released when the observer
+        /// is invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.attachment } }
             set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
@@ -79,7 +83,7 @@ extension RunLoop {
 
         /// Takes the observer out of all its modes; it is never called again. Any thread.
         public func invalidate() {
-            // Nothing is released under the lock.
+            // Everything is released after the lock.
             let (loop, released) = state.withLock { state in
                 defer {
                     state.isValid = false
@@ -118,7 +122,7 @@ extension RunLoop {
             }
         }
 
-        /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+        /// - Returns: The modes that the observer has to leave; none if it was not registered (rule RL-24).
         func unregister(from loop: RunLoop) -> [Mode] {
             state.withLock { state in
                 guard state.loop === loop, state.isCommon else { return [] }
@@ -132,7 +136,7 @@ extension RunLoop {
         }
 
         /// - Parameter isCommon: The observer enters because it is registered under the common name. Nothing
-        ///   happens if it is not any more: another thread may have taken it out meanwhile.
+        ///   happens if another thread has unregistered it meanwhile.
         func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.isValid, state.loop == nil || state.loop === loop else { return }
@@ -156,8 +160,8 @@ extension RunLoop {
             }
         }
 
-        /// - Parameter isCommon: The observer leaves because it is not registered under the common name any
-        ///   more. Nothing happens if it is again.
+        /// - Parameter isCommon: The observer leaves because it is no longer registered under the common
+        ///   name. Nothing happens if it has been registered again.
         func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.loop === loop, !isCommon || !state.isCommon else { return }
@@ -176,8 +180,8 @@ extension RunLoop {
             }
         }
 
-        /// From the pass: calls the observer, unless it was invalidated since or its callback is on the stack
-        /// (rule SRC-23).
+        /// From the pass: calls the observer, unless it has been invalidated since or its callback is on the
+        /// stack (rule SRC-23).
         func notify(_ activity: Activity, in mode: Int, of loop: RunLoop) {
             let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
                 guard state.isValid, !state.isCalling else { return nil }

@@ -1,9 +1,10 @@
-// (h): the loop sleeps until something has happened, or just looks.
+// (h): the loop sleeps until something has happened, or only looks.
 extension Pass {
-    /// While descriptors found earlier wait to be served, only the nearest timer decides which kind is served now.
-    /// It is known if nothing was called and attention was not asked for since the last pass.
+    /// A shortcut past the look: while ready descriptors wait to be served, only the nearest timer decides
+    /// which kind of event is served now. That timer is known if nothing was called and no attention was
+    /// asked for since the last pass.
     ///
-    /// - Returns: Whether timers are due; nil: ask `look(maySleep:)`.
+    /// - Returns: Whether timers are due; nil if `look(maySleep:)` has to find out.
     // Inlined: without, the guard's pass.other-mode takes 1,417 instructions instead of 1,387, and
     // descriptor.event.together 1,191 instead of 1,166.
     @inline(__always)
@@ -18,11 +19,11 @@ extension Pass {
 
     /// (h): sleeps until an event has happened, or only looks.
     ///
-    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and changes
-    /// to watchers can wait as well: before a source is called it is asked whether it is still a member and
-    /// wants the event. In the last pass before the limit changes are applied, since that pass serves all that is
-    /// ready now. A sleep can end without an event (a signal, a stale registration, libev's own limit of a
-    /// minute); then it is continued, or observers would see waits that were none.
+    /// While ready descriptors wait to be served, the kernel is not asked (rule RL-57), and changes to
+    /// watchers can wait too: before a source is called, its membership and interest are checked. In the last
+    /// pass before the limit the changes are applied, since that pass serves everything that is ready. A
+    /// sleep can end without an event (a signal, a stale registration, libev's own limit of a minute); it is
+    /// then continued, because observers would otherwise see waits that were none.
     ///
     /// - Parameter mayHaveCalled: Set where the look may have called the program.
     /// - Returns: Whether timers are due.
@@ -65,7 +66,7 @@ extension Pass {
             }
             if !outlook.waits {
                 if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
-                // What is ready is found by the next round.
+                // The next round finds out which of the interrupted sources are ready.
                 if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
                 let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
                 if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications {
@@ -74,7 +75,7 @@ extension Pass {
                 }
                 return timersAreDue
             }
-            // `now` may have been read before observers were called.
+            // The clock is read again: `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
             let end = min(outlook.nearestTimer ?? .never, limit.instant)
             Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
@@ -87,18 +88,18 @@ extension Pass {
             if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {
                 return timersAreDue(nearest: outlook.nearestTimer ?? .never)
             }
-            // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
+            // The next round finds out whether a timer, the limit, a wake-up or nothing ended the sleep.
         }
     }
 
-    /// Whether notifications wait for this loop to be idle in this mode.
+    /// Whether notifications wait for the loop to be idle in this mode.
     private var hasIdleNotifications: Bool {
         loop.mayHave(.idleNotifications) && notifications.has(.whenIdle)
     }
 
     /// Posts the notifications for an idle loop, if it is idle: a look at the kernel has found nothing, and
-    /// nothing else waits in the mode. The caller does not sleep then, but begins a new pass, for which the
-    /// observers may have made work (rule NQ-7).
+    /// nothing else waits in the mode. The caller then does not sleep but begins a new pass, because the
+    /// observers of these notifications may have made work (rule NQ-7).
     private func postIdleNotifications() {
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else { return }
         let isIdle = loop.state.withLock { [mode, loop] state in
@@ -108,7 +109,8 @@ extension Pass {
         if isIdle { notifications.post(.whenIdle) }
     }
 
-    // Not inlined: what these make would be made in each look, 120 instructions of the guard's pass.other-mode.
+    // Not inlined: the values made in these functions would be made in each look, 120 instructions of the
+    // guard's pass.other-mode.
 
     @inline(never)
     private func endLeaves() { WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).endLeaves() }
@@ -131,21 +133,21 @@ extension Pass {
         modeLoop.oweDrain()
     }
 
-    /// Whether this is the only pass of a turn that a foreign loop has asked for: where others would sleep, it
-    /// returns to that loop.
+    /// Whether this is the only pass of a foreign loop's turn. Where other passes would sleep, this one
+    /// returns to the foreign loop.
     private var isEmbeddedLook: Bool {
         guard loop.owner.isTurning, modeLoop.ready.isEmpty, loop.owner.deferred.isEmpty else { return false }
         return loop.state.withLock { $0.activations.count == 1 }
     }
 
-    /// - Parameter nearest: The nearest timer as it was before the wait.
+    /// - Parameter nearest: The nearest timer as known before the wait.
     private func timersAreDue(nearest: LoopInstant) -> Bool {
         // A thread that has scheduled a nearer timer meanwhile has asked for attention. (A timer that was
-        // removed meanwhile is not found due when timers are collected.)
+        // removed meanwhile is not collected as due.)
         guard loop.attention.wasAsked else { return isDue(nearest) }
         return isDue(
             loop.state.withLock { [mode, loop] state in
-                // This look serves the requests that were made until now.
+                // This look serves all requests made until now.
                 _ = state.takeRequest(loop.attention)
                 return state.modes[mode].timers.nearest ?? .never
             })

@@ -25,7 +25,7 @@ extension Pass {
         return served
     }
 
-    /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules
+    /// One kind in each pass, in rotation; in the last pass before the limit every kind that is ready (rules
     /// RL-31 and RL-52).
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let found = EventKinds(from: modeLoop.nextKind, all: limit.isReached(at: loop.now)) { kind in
@@ -52,12 +52,12 @@ extension Pass {
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            // `Unmanaged`: the watcher retains the source until something is called, and `serve` adds it to
-            // `LoopOwner.serving` before. With a reference the guard's descriptor.event.together takes 1,242
-            // instructions instead of 1,166.
+            // `Unmanaged`: the watcher retains the source until something is called, and before that `serve`
+            // adds the source to `LoopOwner.serving`. With a reference the guard's descriptor.event.together
+            // takes 1,242 instructions instead of 1,166.
             let served = source._withUnsafeGuaranteedRef {
-                // Safe: `WatcherUpdate.apply(_:)` hands a mode nothing but sources to watch. With a
-                // checked cast descriptor.event.together takes 1,286 instructions.
+                // Safe: `WatcherUpdate.apply(_:)` gives a mode only sources to watch. With a checked cast
+                // descriptor.event.together takes 1,286 instructions.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
             if served { return true }
@@ -67,7 +67,8 @@ extension Pass {
 
     /// Calls a descriptor source that was found ready.
     ///
-    /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
+    /// - Returns: False if the source was not called: it has become invalid, or is already on the stack (rule
+    ///   SRC-26).
     private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
         let owner = loop.owner
         guard !owner.serving.contains(source) else { return false }
@@ -82,7 +83,7 @@ extension Pass {
             ready: RunLoop.Source.Interest(events: events), in: mode, named: activation.name, of: loop)
         guard owner.era != era else { return served }
         // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
-        // so these modes watch it again like every other change: at the next look, and after a check.
+        // so these modes watch it again as after every other change: at the next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
             loop.state.withLock { $0.modes[mode].noteChange(of: source) }
         }
@@ -118,8 +119,8 @@ extension RunLoop {
         }
     }
 
-    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in
-    /// it: in that run it cannot be served (rule SRC-26).
+    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again
+    /// inside it: the source cannot be served in that run (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
         let owner = currentLoop().owner
         let servedFurtherOut = owner.run.servedFurtherOut

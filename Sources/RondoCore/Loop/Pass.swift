@@ -2,7 +2,7 @@ internal import CRondoEv
 
 /// The passes of one activation of a run loop.
 ///
-/// The order of call-outs is that of rule RL-52 and is written here once, from top to bottom:
+/// The order of call-outs is that of rule RL-52. It is defined only here, from top to bottom:
 ///
 ///     entry observers
 ///     ┌ (a) beforeTimers                 every pass
@@ -22,8 +22,8 @@ internal import CRondoEv
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers, and notifications that they have enqueued
 ///
-/// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is
-/// released before a call-out, and what was decided before it is asked again after it.
+/// libev calls no user code: `ModeLoop` records which descriptors are ready, and (j) calls out. Every lock is
+/// released before a call-out, and decisions made before it are checked again after it.
 ///
 /// Loop's thread only.
 struct Pass {
@@ -35,7 +35,7 @@ struct Pass {
     var loop: RunLoop { activation.loop }
     var limit: RunLimit { activation.limit }
 
-    /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
+    /// - Parameter hasWork: Whether blocks are queued or sources signalled when the activation begins.
     func run(hasWork: Bool) -> RunLoop.RunResult {
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         let isObserved = notify(.entry)
@@ -46,7 +46,7 @@ struct Pass {
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
         if !activation.isRepeated {
-            // No pass follows that would do work deferred from here on.
+            // No later pass would do work that is deferred from here on.
             loop.owner.run.mayDeferWork = false
             loop.performAllDeferredWork()
         }
@@ -58,26 +58,26 @@ struct Pass {
         return ended
     }
 
-    /// The beginning of a pass, as it is known from the end of the last one.
+    /// The facts with which a pass begins, as known at the end of the previous one.
     struct Outset {
         /// Blocks are queued or sources signalled: there is work for (c) or (d).
         var hasWork: Bool
-        /// `nearestTimer` is known: descriptors waited to be served, and nothing was called since.
+        /// `nearestTimer` is known: ready descriptors waited to be served, and nothing has been called since.
         var knowsTimers = false
         /// `.never` if there is no timer.
         var nearestTimer = LoopInstant.never
     }
 
-    /// - Parameter outset: What this pass begins with; then what the next one begins with.
+    /// - Parameter outset: The facts with which this pass begins; on return, those for the next one.
     private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         loop.owner.beginPass()
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
-        // Since the last pass this thread has called nothing but observers, which may have made work.
-        // (Signals of other threads are found at the end of the pass, as if they had come a moment later.)
+        // Since the last pass this thread has called only observers, which may have made work. (Signals of
+        // other threads are found at the end of the pass, as if they had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
-        // What was performed may have been all that the mode held: this pass does not sleep.
+        // This pass must not sleep: the called closures may have been the mode's only members.
         let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
         if hasPerformed { outset.hasWork = true }
         var handled = false
@@ -127,7 +127,7 @@ struct Pass {
         return result
     }
 
-    /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
+    /// (k) and (l): if several conditions hold, the first in this order is the result (rule RL-28).
     private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
         if loop.intake.isEmpty { facts = askFacts(&outset) }
@@ -154,7 +154,7 @@ struct Pass {
         static let isEmpty = Facts(rawValue: 4)
     }
 
-    /// Asks for the facts and for what the next pass begins with, in one step.
+    /// Reads the facts for the exit check and for the next pass in one step, under the lock.
     private func askFacts(_ outset: inout Outset) -> Facts {
         loop.state.withLock { [mode, loop, modeLoop] state in
             outset = Outset(hasWork: state.hasWork(for: mode))
@@ -196,9 +196,9 @@ struct Pass {
         return !observers.isEmpty
     }
 
-    /// A block queued by one of these waits for the next block point (rule RL-63).
+    /// Runs the waiting blocks. A block that one of them queues waits for the next block point (rule RL-63).
     private func performBlocks() {
-        // Taken out of the owner, since a block may run the loop again.
+        // Taken out of the owner, because a block may run the loop again.
         var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
@@ -219,16 +219,15 @@ struct Pass {
         for _ in 0..<16 { rondo_pause() }
     }
 
-    /// Whether deferred work is to be done now, and waits no longer for the callbacks of descriptors that
-    /// were found ready.
+    /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors.
     private var mustPerformDeferredWork: Bool {
         let owner = loop.owner
         return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
             || limit.isReached(at: loop.now) || loop.mayBeObserved(.allActivities)
     }
 
-    /// The step of the pass in which deferred work is done. Sources that it signals are served here, by (d)
-    /// and (e), unless this pass has served signalled sources before; then the next pass serves them.
+    /// The step of the pass that does deferred work. Sources that the work signals are served here, by (d)
+    /// and (e), unless this pass has already served signalled sources; then the next pass serves them.
     ///
     /// - Returns: Whether signalled sources were served in this pass.
     @inline(never)
@@ -256,8 +255,8 @@ struct Pass {
             .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
             .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
         var performed = false
-        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run
-        // those that this one leaves.
+        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run can
+        // serve those that this one leaves.
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if activation.returnAfterSourceHandled { break }

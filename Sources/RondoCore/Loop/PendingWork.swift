@@ -1,6 +1,6 @@
-// Work that few loops ever have: a pass asks for it by one word, and takes no lock where there is none.
+// Work that few loops ever have. A pass checks one word for it, and takes no lock if there is none.
 
-/// What waits on a loop, in whatever mode.
+/// The kinds of such work that wait on a loop, in any mode.
 struct PendingWork: OptionSet {
     let rawValue: UInt8
 
@@ -24,12 +24,13 @@ struct PendingWork: OptionSet {
 }
 
 extension RunLoop {
-    /// To be called under the lock when such work has come or gone.
+    /// To be called under the lock when such work was added or removed.
     func notePending(_ state: borrowing LoopState) {
         pending.store(PendingWork(state).rawValue, ordering: .relaxed)
     }
 
-    /// On the loop's thread: work that another thread has handed over is seen once that has asked for attention.
+    /// Whether `work` may be waiting. On the loop's thread; work from another thread is certainly seen once
+    /// that thread has asked for attention.
     func mayHave(_ work: PendingWork) -> Bool {
         pending.load(ordering: .relaxed) & work.rawValue != 0
     }

@@ -1,4 +1,4 @@
-/// When an activation ends by time.
+/// The time at which an activation ends.
 enum RunLimit {
     /// One pass that does not sleep.
     case immediately
@@ -30,7 +30,7 @@ enum RunLimit {
         }
     }
 
-    /// - Parameter now: Asked for only where it decides.
+    /// - Parameter now: Evaluated only if the answer depends on it.
     func isReached(at now: @autoclosure () -> LoopInstant) -> Bool {
         switch self {
         case .immediately: true

@@ -1,13 +1,14 @@
 extension RunLoop {
-    /// The object of the class `type`, and of no subclass, that a layer above keeps with this loop, made on first use and
+    /// The object of exactly the class `type` that a layer above keeps with this loop, made on first use and
     /// released when the loop's thread ends.
     ///
-    /// It takes no lock, and a comparison for each kept class, of which there are few. An object that retains the
-    /// loop keeps it until its thread ends, which releases the object.
+    /// The look-up takes no lock, and one comparison for each kept object, of which there are few. An object
+    /// that retains the loop keeps it alive until its thread ends, which releases the object.
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
         for object in owner.attachments where Swift.type(of: object) == type {
-            // Safe, since its class was compared. (A checked cast takes 70 instructions of http.request each time.)
+            // Safe, because the class was compared. (A checked cast takes 70 instructions of http.request
+            // each time.)
             return unsafeDowncast(object, to: Object.self)
         }
         let object = make()
@@ -18,7 +19,7 @@ extension RunLoop {
     /// The object of the class `type` that is kept with the calling thread's loop; see
     /// `attachment(_:orMake:)`.
     ///
-    /// - Returns: Nil: the thread has no loop, or its loop is ending.
+    /// - Returns: Nil if the thread has no loop, or its loop is ending.
     package static func stored<Object: AnyObject>(
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {

@@ -1,7 +1,7 @@
 extension RunLoop {
     /// Makes `mode` one of those that `.common` stands for on this loop, for ever (rule RL-22).
     ///
-    /// The members that were added under `.common` so far become members of it (rule RL-21).
+    /// Members that were added under `.common` so far become members of `mode` (rule RL-21).
     /// - Note: Any thread.
     public func addCommonMode(_ mode: Mode) {
         guard mode != .common else { return }
@@ -17,8 +17,8 @@ extension RunLoop {
         wakeIfForeign()
     }
 
-    /// The modes that exist on this loop: the default and tracking modes, and every one that something was
-    /// ever added to. In no particular order.
+    /// The modes that exist on this loop, in no particular order: the default and tracking modes, and every
+    /// mode that was ever named to it, for example in an addition (rule RL-10).
     public var allModes: [Mode] { state.withLock { $0.modes.map(\.name) } }
 
     /// The earliest date at which the loop has something to do in `mode`.
@@ -45,24 +45,24 @@ extension RunLoop {
         let nearest = state.withLock { state in
             state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearestTimer }
         }
-        // The date is asked without the loop's lock: the lock of a timer comes first.
+        // The date is computed without the loop's lock, because a timer's lock is taken before the loop's.
         return nearest.map { $0.timer.fireDate(at: $0.deadline) }
     }
 
-    /// How long the loop has run in `mode` altogether until `now`, in nanoseconds.
+    /// The total time for which the loop has run in `mode` until `now`, in nanoseconds.
     ///
-    /// An idle time that may only count while a mode runs (rule UC-58) is a difference of two such values.
+    /// An idle time that counts only while a mode runs (rule UC-58) is the difference of two such values.
     package func nanosecondsRun(in mode: Mode, until now: LoopInstant) -> Int64 {
         state.withLock { state in
             guard let index = state.existingIndex(of: mode) else { return 0 }
             let counted = state.modes[index].ranNanoseconds
             guard state.activations.last?.mode == index else { return counted }
-            // The loop may have counted since another thread has looked at the clock.
+            // Not negative: the loop may have counted up to an instant after another thread read the clock.
             return counted + max(0, now.nanoseconds - state.countedUntil.nanoseconds)
         }
     }
 
-    /// The modes that `mode` stands for at this moment: itself, or every common one.
+    /// The modes that `mode` now stands for: itself, or every common one.
     package func modes(named mode: Mode) -> [Mode] {
         state.withLock { state in state.indices(named: mode).map { state.modes[$0].name } }
     }

@@ -1,5 +1,5 @@
 extension RunLoop {
-    /// How an activation ended; raw values are those of `CFRunLoopRunResult`.
+    /// The reason why an activation ended; raw values are those of `CFRunLoopRunResult`.
     public enum RunResult: Int32, Sendable {
         /// The mode holds nothing to serve.
         case finished = 1
@@ -7,12 +7,13 @@ extension RunLoop {
         case stopped = 2
         /// The time has passed.
         case timedOut = 3
-        /// A source was served, and the caller wanted to return then.
+        /// A source was served, and the caller asked to return after one.
         case handledSource = 4
     }
 
-    /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35). The main loop
-    /// always has the main dispatch queue left: on the main thread this does not return (rule RL-14).
+    /// Runs the default mode until it is empty; neither time nor `stop()` ends this (rule RL-35). The main
+    /// loop's mode is never empty because it serves the main dispatch queue: on the main thread this does not
+    /// return (rule RL-14).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run() {
         guard isCurrent else { return }
@@ -21,19 +22,19 @@ extension RunLoop {
         }
     }
 
-    /// Repeats runs that return after each source, without other work of the caller between them.
+    /// Repeats runs that return after each source, with no other work of the caller between them.
     private func repeatedly(_ run: () -> Bool) {
         performAllDeferredWork()
         while run() {}
         performAllDeferredWork()
     }
 
-    /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not
-    /// end it (rule RL-36).
+    /// Runs the default mode until `limit`, or until it is empty. Serving a source does not end it (rule
+    /// RL-36).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run(until limit: Date) {
         guard isCurrent else { return }
-        // Translated once: setting the wall clock meanwhile moves nothing.
+        // Translated once, so that setting the wall clock meanwhile moves nothing.
         let instant = limit == .distantFuture ? .never : LoopClock.instant(of: limit)
         repeatedly {
             let limit = RunLimit(instant: instant, from: now)
@@ -46,8 +47,8 @@ extension RunLoop {
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
     ///
     /// Timers fire without ending it (rule RL-38). A limit in the past makes one pass without sleeping.
-    /// - Returns: False where it could not start: the mode holds no source, timer or block, it is `.common`,
-    ///   or this is not the calling thread's loop.
+    /// - Returns: False if the run could not start: the mode holds no source, timer or block, it is
+    ///   `.common`, or this is not the calling thread's loop.
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool {
@@ -56,18 +57,18 @@ extension RunLoop {
             mode, limit: RunLimit(date: limit, from: now), returnAfterSourceHandled: true) != nil
     }
 
-    /// As `run(mode:before:)`, without a result (rule RL-40).
+    /// Does the same as `run(mode:before:)`, without a result (rule RL-40).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func acceptInput(forMode mode: Mode, before limit: Date) {
         _ = run(mode: mode, before: limit)
     }
 
-    /// Runs `mode` once, and says why it ended (rules RL-27 to RL-33).
+    /// Runs `mode` once, and returns the reason why it ended (rules RL-27 to RL-33).
     ///
     /// - Parameters:
     ///   - seconds: On the monotonic clock, from the call; 0 or less makes one pass without sleeping,
     ///     `.infinity` sets no limit. A callback that overruns it is not interrupted.
-    ///   - returnAfterSourceHandled: End after the first source served.
+    ///   - returnAfterSourceHandled: Whether the run ends after the first source it serves.
     /// - Note: On the loop's own thread only. The counterpart of `CFRunLoopRunInMode`.
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run(
@@ -81,7 +82,7 @@ extension RunLoop {
     }
 
     /// Whether the innermost activation ends after one source. A source that serves several clients then
-    /// stops after the first that has called the program. False if the loop is not running.
+    /// stops after the first client that has called the program. False if the loop is not running.
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }

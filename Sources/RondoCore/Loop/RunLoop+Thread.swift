@@ -15,13 +15,13 @@ extension RunLoop {
         owner.threadKey = ThreadLoops.note(self, of: thread)
     }
 
-    /// Whether the thread of the loop has not ended.
+    /// Whether the loop's thread is still alive.
     package var isAlive: Bool { state.withLock { $0.isAlive } }
 
     /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
     package var nameOfItsThread: String? { threadName }
 
-    /// The name of the loop's thread, as far as it is known.
+    /// The name of the loop's thread, if it is known.
     var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
 
     /// The name of the loop's thread, for messages.
@@ -35,7 +35,7 @@ extension RunLoop {
     /// Traps when the calling thread is not the loop's own.
     func requireOwnThread(_ function: String = #function) {
         guard !isCurrent else { return }
-        // Not a precondition, which loses its message in release.
+        // Not a precondition: in release builds its message would be lost.
         fatalError(
             "RunLoop.\(function) acts on the loop of the calling thread, which is \(SystemThread.nameOfCurrent), but was "
                 + "called on the loop of \(nameOfItsThreadAndNumber). Call it on that thread, or "
@@ -47,24 +47,24 @@ extension RunLoop {
     /// See `LoopOwner.now`.
     var now: LoopInstant { owner.now }
 
-    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only; in a callback, the run goes on by
-    /// the new clock.
+    /// Gives the loop a clock of its own; nil restores the machine's. Loop's thread only. In a callback, the
+    /// run continues by the new clock.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
         LoopClock.setTimeSource(source)
         owner.timeSource = source
         owner.knownNow = nil
-        // The timer is set to an instant of the machine's clock.
+        // The timerfd is set to an instant of the machine's clock.
         owner.kernel.disarmTimer()
     }
 
-    /// Whether this loop, running in `mode` now, serves the main queue.
+    /// Whether this loop, running in `mode`, drains the main queue now.
     func drainsMainQueue(in mode: ModeState) -> Bool {
         isMain && mode.isCommon && !owner.isDrainingMainQueue
     }
 }
 
 extension RunLoop {
-    /// Logs a warning of a layer above that has no log of its own.
+    /// Logs a warning for a layer above that has no log of its own.
     package static func warn(_ message: String) { Log.core.warning("\(message)") }
 }

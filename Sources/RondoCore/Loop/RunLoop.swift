@@ -5,13 +5,13 @@ internal import struct Synchronization.Atomic
 
 /// A run loop: waits for timers, sources and blocks of one thread, and calls them.
 ///
-/// Each thread has exactly one, made when it is first asked for. A run loop runs in one *mode* at a time,
-/// and serves only what was scheduled in that mode: everything else keeps its event until its own mode runs.
+/// Each thread has exactly one, made when it is first asked for. A run loop runs in one *mode* at a time, and
+/// serves only the members of that mode: an event of any other member waits until its own mode runs.
 ///
-/// A run loop needs two file descriptors, and one more for each mode. Where the kernel has none, or no room
-/// in epoll sets, it runs all the same, by `poll(2)`: timers and ready sources are served in time, requests
-/// of other threads up to 10 ms late. The loop logs that, once a minute at most, and returns to epoll by
-/// itself when the kernel has room.
+/// A run loop needs two file descriptors, and one more for each mode. If the kernel has none left, or no room
+/// in epoll sets, the loop still runs, by `poll(2)`: timers and ready sources are served on time, requests of
+/// other threads up to 10 ms late. The loop logs that, once a minute at most, and returns to epoll by itself
+/// when the kernel has room.
 ///
 /// `add`, `remove`, `perform`, `stop` and `wakeUp` may be called from any thread; the functions that run the
 /// loop act on the calling thread's own. The counterpart of Apple's `NSRunLoop` and `CFRunLoop`.
@@ -20,7 +20,7 @@ public final class RunLoop: NSObject, Sendable {
 
     // MARK: On the loop's thread only
 
-    /// `nonisolated(unsafe)`: only the loop's thread touches it. The functions that do call
+    /// `nonisolated(unsafe)`: only the loop's thread touches it. Functions that use it call
     /// `requireOwnThread()` or check `isCurrent`, or are called by one that does. A Mutex instead would be
     /// locked some ten times in a pass, at 17 ns each.
     nonisolated(unsafe) let owner: LoopOwner
@@ -28,16 +28,17 @@ public final class RunLoop: NSObject, Sendable {
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
-    /// What `SharedQueue.join` has made for this loop, one for each mode with streams or loads. Locked before `state`.
+    /// The shared queues of this loop, made by `SharedQueue.join`: one for each mode with streams or loads.
+    /// Locked before `state`.
     let sharedQueues = Mutex<[SharedQueue]>([])
     let attention: Attention
     let intake: BlockIntake
-    /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and
-    /// takes no lock.
+    /// The value of `LoopState.observedActivities`, written under the lock. A pass without observers reads it
+    /// here, and takes no lock.
     private let observed = Atomic<UInt>(0)
-    /// `PendingWork`, written under the lock.
+    /// The raw value of `PendingWork`, written under the lock.
     let pending = Atomic<UInt8>(0)
-    /// `spinDuration`.
+    /// The value of `spinDuration` in nanoseconds.
     let spinNanoseconds = Atomic<Int64>(0)
 
     // MARK: Immutable
@@ -51,7 +52,7 @@ public final class RunLoop: NSObject, Sendable {
         intake = BlockIntake(attention)
     }
 
-    /// A loop like one whose thread has ended: nothing can be added to it.
+    /// A loop in the state of one whose thread has ended: nothing can be added to it.
     static func withoutThread() -> RunLoop {
         let loop = RunLoop(isMain: false)
         loop.state.withLock { $0.isAlive = false }
@@ -66,8 +67,7 @@ public final class RunLoop: NSObject, Sendable {
     @available(*, noasync, message: "A task has no thread of its own; name the loop that you mean.")
     public static var current: RunLoop { currentLoop() }
 
-    /// The run loop of the main thread; any thread may ask. The program runs it: nothing else does (rule
-    /// RL-3).
+    /// The run loop of the main thread; any thread may ask for it. Only the program runs it (rule RL-3).
     public static let main = RunLoop(isMain: true)
 
     package static func currentLoop() -> RunLoop {
@@ -81,13 +81,13 @@ public final class RunLoop: NSObject, Sendable {
         return loop
     }
 
-    /// The run loop of the calling thread; nil: it has none yet.
+    /// The run loop of the calling thread; nil if it has none yet.
     static var existingLoop: RunLoop? {
         // Unretained: as in `currentLoop()`.
         pthread_getspecific(LoopOwner.key).map { Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Whether the calling thread is the one that this loop belongs to.
+    /// Whether this loop belongs to the calling thread.
     package var isCurrent: Bool {
         if let pointer = pthread_getspecific(LoopOwner.key) {
             return pointer == Unmanaged.passUnretained(self).toOpaque()
@@ -95,7 +95,7 @@ public final class RunLoop: NSObject, Sendable {
         return isMain && Thread.isMainThread
     }
 
-    /// To be called under the lock when observers have changed.
+    /// To be called under the lock when observers were added or removed.
     func noteObservedActivities(_ state: borrowing LoopState) {
         observed.store(state.observedActivities.rawValue, ordering: .relaxed)
     }
@@ -106,10 +106,10 @@ public final class RunLoop: NSObject, Sendable {
 
     // MARK: - State
 
-    /// The mode of the innermost running activation, or nil while the loop does not run (rule RL-11).
+    /// The mode of the innermost running activation; nil while the loop does not run (rule RL-11).
     public var currentMode: Mode? { state.withLock { $0.runningMode } }
 
-    /// Whether the loop sleeps just now, waiting for something to do (rule RL-51).
+    /// Whether the loop is waiting for something to do (rule RL-51).
     public var isWaiting: Bool { attention.isWaiting }
 
     /// The modes and their members, as `CFShow` prints them.
@@ -117,10 +117,10 @@ public final class RunLoop: NSObject, Sendable {
 
     // MARK: - Stopping and waking
 
-    /// Ends the innermost activation of this loop, after the pass it is in (rules RL-43 to RL-47).
+    /// Ends the innermost activation of this loop, after its current pass (rules RL-43 to RL-47).
     ///
-    /// A sleeping loop is woken. A loop that is not running ignores it and does not remember it.
-    /// `run()` is a repetition of activations and does not end by it (rule RL-35); `run(in:for:…)` does.
+    /// A sleeping loop is woken. A call for a loop that is not running is ignored and not remembered. `run()`
+    /// repeats activations and is not ended by this (rule RL-35); `run(in:for:…)` is.
     /// - Note: Any thread. The counterpart of `CFRunLoopStop`.
     public func stop() {
         let isRunning = state.withLock { $0.stopInnermost() }
@@ -128,7 +128,7 @@ public final class RunLoop: NSObject, Sendable {
         if isRunning { askForAttention()?.wake() }
     }
 
-    /// Makes a sleeping loop look again; by itself it ends no run function (rules RL-49 and RL-50).
+    /// Makes a sleeping loop look again; a wake-up alone ends no run function (rules RL-49 and RL-50).
     ///
     /// - Note: Any thread. The counterpart of `CFRunLoopWakeUp`.
     public func wakeUp() {
@@ -138,23 +138,25 @@ public final class RunLoop: NSObject, Sendable {
 
     /// Asks for the attention of the loop's thread.
     ///
-    /// - Returns: The wake-up that the caller has to write, with no lock held; nil if the loop is awake.
+    /// - Returns: The object whose `wake()` the caller has to call, with no lock held; nil if the loop is
+    ///   awake.
     func askForAttention() -> WakeUp? {
         attention.askForWakeUp()
     }
 
-    /// Has a change take effect at once that was made on another thread, or while a foreign loop waits for
-    /// this one.
+    /// Wakes the loop if it would otherwise notice a change late: one made on another thread, or while a
+    /// foreign loop waits on its behalf.
     func wakeIfForeign() {
         if mustBeWoken { wakeUp() }
     }
 
-    /// Whether the loop would miss a change that the calling thread has made.
+    /// Whether the loop would not notice a change that the calling thread has made.
     var mustBeWoken: Bool {
         !isCurrent || owner.isEmbedded || owner.isInFoundation
     }
 
-    /// Whether the caller is a callback of Foundation's, and this loop the main one, which sleeps in a run of Foundation's.
+    /// Whether the caller is a callback of Foundation's, and this is the main loop, asleep in a run of
+    /// Foundation's loop.
     var sleepsBelowCaller: Bool { isMain && isCurrent && owner.isInFoundation }
 
     // MARK: - Blocks
@@ -168,20 +170,21 @@ public final class RunLoop: NSObject, Sendable {
 
     /// Runs `block` once on this loop's thread, the next time the loop runs in one of `modes`, and wakes it.
     ///
-    /// - Parameter modes: `.common` stands for every common mode, those added later too. None: nothing
-    ///   happens.
+    /// - Parameter modes: `.common` stands for every common mode, those added later too. With an empty array
+    ///   nothing happens.
     public func perform(inModes modes: [Mode], block: consuming sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: true)
     }
 
-    /// As `perform(inModes:block:)`, without waking a sleeping loop: the block waits for its next pass.
+    /// Does the same as `perform(inModes:block:)` without waking a sleeping loop: the block waits for its
+    /// next pass.
     ///
-    /// The counterpart of `CFRunLoopPerformBlock`, which is documented so (rule RL-61).
+    /// The counterpart of `CFRunLoopPerformBlock`, which is documented to behave this way (rule RL-61).
     public func performWithoutWaking(inModes modes: [Mode], block: consuming sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: false)
     }
 
-    /// As `perform(inModes:block:)`, for a block that another thread has made.
+    /// Does the same as `perform(inModes:block:)`, for a block that another thread has made.
     func perform(_ block: consuming PerformedBlock, inModes modes: [Mode]) {
         enqueue(block, inModes: modes, waking: true)
     }
@@ -191,7 +194,7 @@ public final class RunLoop: NSObject, Sendable {
         guard modes.count > 1 else { return enqueue(block, inMode: first, waking: waking) }
         let isAlive = state.withLock { [block] state in
             guard state.isAlive else { return false }
-            // Blocks that were performed before go first.
+            // Blocks that were performed earlier go first.
             state.collectBlocks(from: intake)
             let queues = modes.map { $0 == .common ? BlockQueueName.common : .mode(state.index(of: $0)) }
             state.append(block, to: Set(queues))
@@ -217,7 +220,7 @@ public final class RunLoop: NSObject, Sendable {
         if isFirstToAsk || !waking {
             noteEnqueued(inMode: mode, mustWake: mustWake)
         } else {
-            // The first block since the loop looked has asked for attention, for this one too.
+            // The first block since the loop last looked has already asked for attention.
             Trace.request(self, .perform, mode: mode)
         }
     }

@@ -1,11 +1,11 @@
 internal import RondoMutex
 
-/// A thread whose run loop runs until it is told to stop.
+/// A thread whose run loop runs until `stop()` is called.
 ///
-/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop runs also while
+/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop also runs while
 /// nothing is scheduled on it; blocks performed before the stop are run. A started thread lives until it is
-/// stopped, even if this object is released. Where the system has no thread left, `start()` does not wait for
-/// one: see there.
+/// stopped, even if this object is released. If the system has no thread left, `start()` does not wait for
+/// one; see there.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -16,19 +16,19 @@ public final class RunLoopThread: Sendable {
 
     private struct State {
         var phase = Phase.new
-        /// Kept when the thread has ended: a caller that waits in `start()` may see that late.
+        /// Kept after the thread has ended, because a caller waiting in `start()` may see it only then.
         var loop: RunLoop?
         var stopWasAsked = false
-        /// The block that stops the thread has run: the thread ends.
+        /// The block that stops the thread has run, so the thread will end.
         var isStopping = false
         var startError: SystemError?
-        /// Run by the thread before its loop runs.
+        /// Run by the thread before its loop is first run.
         var preparations: [@Sendable (RunLoop) -> Void] = []
     }
 
     /// The name that debuggers and messages show.
     public let name: String
-    /// The quality of service that the thread was made with. Linux's scheduler does not use it.
+    /// The quality of service that was passed to the initializer. Linux's scheduler does not use it.
     public let qualityOfService: QualityOfService
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
@@ -41,7 +41,7 @@ public final class RunLoopThread: Sendable {
     public init(
         name: String = "Rondo", mode: RunLoop.Mode = .default, qualityOfService: QualityOfService = .default
     ) {
-        // No preconditions here, which lose their messages in release.
+        // No preconditions: in release builds their messages would be lost.
         if mode == .common {
             fatalError("The common name is not a mode: give a RunLoopThread one of the common modes.")
         }
@@ -52,8 +52,9 @@ public final class RunLoopThread: Sendable {
 
     /// Starts the thread, and returns once its loop exists. To be called once.
     ///
-    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says
-    ///   so, and this is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
+    /// - Returns: The loop, which runs from now on. If the system has no thread left, `startError` is set and
+    ///   the returned loop is one whose thread has ended: it ignores whatever is added. `startIfPossible()`
+    ///   throws in that case.
     @discardableResult
     public func start() -> RunLoop {
         do throws(SystemError) {
@@ -71,9 +72,9 @@ public final class RunLoopThread: Sendable {
         }
     }
 
-    /// As `start()`, for a program that goes on without the thread, or tries again later.
+    /// Does the same as `start()`, for a program that can go on without the thread, or try again later.
     ///
-    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing
+    /// - Throws: An error of `NSPOSIXErrorDomain`, usually `EAGAIN`: the system has no thread left. Nothing
     ///   has changed then, and the thread may be started again.
     @discardableResult
     public func startIfPossible() throws -> RunLoop {
@@ -87,13 +88,14 @@ public final class RunLoopThread: Sendable {
         }
     }
 
-    /// Why `start()` has started no thread, an error of `NSPOSIXErrorDomain`; nil: it has, or was not called.
+    /// The reason why `start()` has started no thread, an error of `NSPOSIXErrorDomain`; nil if it has, or
+    /// was not called.
     public var startError: (any Error)? { state.withLock { $0.startError } }
 
-    /// Has the thread call `prepare` with its loop, before that runs and before `start()` returns. Before
-    /// `start()` only.
+    /// Makes the thread call `prepare` with its loop, before the loop first runs and before `start()`
+    /// returns. To be called before `start()`.
     ///
-    /// - Returns: Whether the thread was not started yet; if it was, `prepare` is not called.
+    /// - Returns: False if the thread was already started; `prepare` is then not called.
     package func beforeFirstRun(_ prepare: @escaping @Sendable (RunLoop) -> Void) -> Bool {
         state.withLock { state in
             guard case .new = state.phase else { return false }
@@ -113,7 +115,7 @@ public final class RunLoopThread: Sendable {
         return changed.wait { state.withLock { $0.loop } }
     }
 
-    /// The thread's loop. The thread must have been started; once it has ended, the loop takes nothing more.
+    /// The thread's loop. The thread must have been started; once it has ended, the loop ignores additions.
     public var runLoop: RunLoop {
         guard let loop = state.withLock({ $0.loop }) else {
             fatalError("The loop of a RunLoopThread exists from start() on: call that first.")
@@ -121,21 +123,20 @@ public final class RunLoopThread: Sendable {
         return loop
     }
 
-    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, the block is
-    /// dropped.
+    /// Runs `block` on the thread, in the order of the calls. If the thread has ended, the block is dropped.
     public func perform(_ block: sending @escaping () -> Void) {
         runLoop.perform(inModes: [mode], block: block)
     }
 
-    /// Asks the thread to end; blocks performed before are run first, and runs nested in callbacks are
-    /// stopped as well, those that begin later are not. Any thread, any number of times.
+    /// Asks the thread to end. Blocks performed earlier are run first; runs nested in callbacks are stopped
+    /// too, except those that begin later. Any thread, any number of times.
     public func stop() {
         let loop = state.withLock { state -> RunLoop? in
             state.stopWasAsked = true
             guard case .started = state.phase else { return nil }
             return state.loop
         }
-        // In the order of the blocks, so that none performed before it is lost.
+        // By a block, so that no block performed earlier is lost.
         loop?.perform(inModes: [mode]) { [self, weak loop] in
             state.withLock { $0.isStopping = true }
             loop?.state.withLock { $0.stopAll() }
@@ -144,8 +145,8 @@ public final class RunLoopThread: Sendable {
         loop?.askForAttention()?.wake()
     }
 
-    /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait
-    /// for ever: that traps.
+    /// Waits until the thread has ended, which requires a `stop()`. Traps on the thread itself, which would
+    /// wait for ever.
     public func join() {
         if state.withLock({ $0.loop })?.isCurrent ?? false {
             fatalError(
@@ -158,7 +159,7 @@ public final class RunLoopThread: Sendable {
         Thread.current.qualityOfService = qualityOfService
         let loop = RunLoop.currentLoop()
         loop.state.withLock { $0.threadName = name }
-        // (A `Port` has an observer at the notification center, which takes 0.5 ms of W16's start.)
+        // (Not a `Port`, which registers an observer at the notification center: 0.5 ms of W16's start.)
         let keepAlive = RunLoop.Source {}
         loop.add(keepAlive, forMode: mode)
         let preparations = state.withLock { state in
@@ -177,14 +178,14 @@ public final class RunLoopThread: Sendable {
             loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
         }
         keepAlive.invalidate()
-        // Before a `join()` returns, cancel callbacks are made and descriptors closed.
+        // Cancel callbacks are made and descriptors closed before a `join()` returns.
         ThreadEnd.runNow()
         state.withLock { $0.phase = .ended }
         changed.notify()
     }
 }
 
-/// A condition that callers wait for, by Foundation's `NSCondition`.
+/// A condition variable made of Foundation's `NSCondition`.
 private final class PhaseCondition: Sendable {
     private let condition = NSCondition()
 
@@ -205,19 +206,19 @@ private final class PhaseCondition: Sendable {
 }
 
 extension RunLoop {
-    /// The one shared background loop. It drives only connections without a loop: those with a delegate queue
-    /// and no schedule, and asynchronous requests. Its thread is made on first use and never ends.
+    /// The shared background loop. It drives only connections without a loop: those with a delegate queue and
+    /// no schedule, and asynchronous requests. Its thread is made on first use and never ends.
     ///
-    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries
-    /// again. `startedLoader()` throws then.
+    /// If the system has no thread for it, this returns a loop that ignores additions, and the next call
+    /// tries again. `startedLoader()` throws in that case.
     package static var loader: RunLoop {
-        // Callers that can tell the error ask `startedLoader()`.
+        // Callers that can report the error call `startedLoader()`.
         (try? startedLoader()) ?? withoutThread()
     }
 
-    /// `loader`.
+    /// The same loop as `loader`.
     ///
-    /// - Throws: The kernel's reason for giving no thread.
+    /// - Throws: The kernel's reason if it has no thread left.
     package static func startedLoader() throws(SystemError) -> RunLoop {
         try sharedLoader.withLock { shared throws(SystemError) in
             if let shared { return shared }

@@ -1,15 +1,17 @@
 internal import CRondoEv
 
-/// How a pass that has nothing to do waits: a spin, if the loop is to spin, and then a sleep. Loop's thread only.
+/// The wait of a pass that has nothing to do: a spin, if the loop spins, and then a sleep. Loop's thread
+/// only.
 ///
-/// Sleeping and being woken costs some microseconds on both sides and, most of all, the time until the kernel
-/// runs the thread again. If answers come faster than that, a loop that looks for them for a short time before
-/// it sleeps gets them sooner, while its processor is busy.
+/// Going to sleep and being woken costs some microseconds on both sides and, above all, the time until the
+/// kernel runs the thread again. If answers come faster than that, a loop that looks for them for a short
+/// time before it sleeps gets them sooner, while its processor stays busy.
 enum Sleep {
-    // No value with these parameters as its properties: to make one takes 150 instructions of the guard's descriptor.event.
+    // Not a value with these parameters as its properties: making one takes 150 instructions of the guard's
+    // descriptor.event.
 
-    /// How often the loop checks for a request before it reads the clock, and asks the kernel for
-    /// descriptors.
+    /// The number of checks for a request between two readings of the clock, at which the kernel is also
+    /// asked for descriptors.
     private static let looksBetweenReadings = 16
 
     /// Waits until an event of the mode has happened or `end` has come. It may return without either; see
@@ -28,7 +30,7 @@ enum Sleep {
         loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
     }
 
-    /// - Returns: Whether the wait is over; false if only the time for spinning is.
+    /// - Returns: Whether the wait is over; false if only the spinning time has passed.
     private static func spin(
         _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, butNotBeyond spinEnd: LoopInstant
     ) -> Bool {
@@ -57,8 +59,8 @@ enum Sleep {
             let hasTimer = owner.kernel.armTimer(noLaterThan: end, now: now)
             return modeLoop.poll(mayBlock: true, until: end, hasTimer: hasTimer)
         }
-        // If the loop has a clock of its own, time does not pass by itself: the loop looks at its
-        // descriptors, then asks the clock to advance, and sleeps only if the clock does not.
+        // A clock of the loop's own does not advance by itself: the loop looks at its descriptors, then asks
+        // the clock to advance, and sleeps only if the clock does not.
         modeLoop.poll(mayBlock: false)
         let isIdle =
             modeLoop.ready.isEmpty && !modeLoop.mainQueue.isReady && !loop.attention.wasAsked

@@ -1,7 +1,7 @@
 internal import CRondoEv
 
-/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback,
-/// and blocks are released unrun (rule RL-6).
+/// The end of a run loop, when its thread ends: every member leaves every mode, sources with their cancel
+/// callbacks, and blocks are released unrun (rule RL-6).
 struct ThreadEnd {
     private let loop: RunLoop
 
@@ -11,7 +11,7 @@ struct ThreadEnd {
     ///   this loop in a cancel callback.
     static func run(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
-        // `Unmanaged` to pass through C: `adoptThread` has retained it, and it is released below.
+        // `Unmanaged` to pass through C: retained by `adoptThread`, and released below.
         let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
         pthread_setspecific(LoopOwner.key, pointer)
         ThreadEnd(loop: loop.takeUnretainedValue()).run()
@@ -24,7 +24,7 @@ struct ThreadEnd {
 
     private func run() {
         loop.owner.beginEnding()
-        // Nothing is released under the lock: a deinit may call back.
+        // Nothing is released under the lock, because a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
         removeQueued()
@@ -32,10 +32,10 @@ struct ThreadEnd {
         let common = removeCommonMembers()
         loop.owner.lastRun = nil
         loop.owner.kernel.close()
-        // There is such work if the thread has ended inside a callback.
+        // Deferred work is left only if the thread has ended inside a callback.
         loop.performAllDeferredWork()
         loop.owner.removeAttachments()
-        // Sources that the loop retains here might retain the loop.
+        // Taken out, because a source that the loop retains may retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }
         }
@@ -46,7 +46,7 @@ struct ThreadEnd {
         if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
 
-    /// Has the loop refuse everything from here on.
+    /// Makes the loop refuse everything from here on.
     private func close(takingBlocksInto blocks: inout PerformedBlocks) {
         loop.state.withLock { [loop] state in
             state.isAlive = false
@@ -59,7 +59,7 @@ struct ThreadEnd {
         }
     }
 
-    /// Drops notifications that wait, and closures for a pass that does not come.
+    /// Drops waiting notifications, and closures for a pass that will never begin.
     private func removeQueued() {
         ThreadLoops.forget(loop, loop.owner.threadKey)
         let (notifications, performs) = loop.state.withLock { [loop] state in

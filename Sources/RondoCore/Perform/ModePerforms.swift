@@ -1,12 +1,13 @@
-/// The closures for the start of a pass that one mode of a loop calls; see `OrderedPerform`. Loop's thread only.
+/// The closures that one mode of a loop calls at the start of a pass; see `OrderedPerform`. Loop's thread
+/// only.
 struct ModePerforms {
     let loop: RunLoop
     /// The index of the mode.
     let mode: Int
 
-    /// At the start of a pass: calls the closures that were made before it.
+    /// Calls the closures that were made before this pass. Called at the start of the pass.
     ///
-    /// - Returns: Whether there was any.
+    /// - Returns: Whether there were any.
     @inline(never)
     func callDue() -> Bool {
         let pass = loop.owner.passes
@@ -31,7 +32,7 @@ struct ModePerforms {
 }
 
 extension ModeState {
-    /// Whether `names` has the name of this mode, or that of the common ones where it is one.
+    /// Whether `names` contains the name of this mode, or the common name if this is a common mode.
     fileprivate func isNamed(among names: [String]) -> Bool {
         names.contains { $0 == name.rawValue || isCommon && $0 == RunLoop.Mode.common.rawValue }
     }

@@ -1,16 +1,16 @@
-// `performSelector:withObject:afterDelay:` and its kin. There are no selectors on Linux: closures, and methods by
-// reference, take their place.
+// `performSelector:withObject:afterDelay:` and its kin. Linux has no selectors: closures and method
+// references replace them.
 
 extension NSObjectProtocol where Self: NSObject {
     /// Calls `body` with this object once on the calling thread's loop, after `delay` seconds at the earliest,
     /// while the loop runs in one of `modes` (rules PL-1 to PL-10).
     ///
     /// - Parameters:
-    ///   - key: In place of the selector: `cancelPreviousPerformRequests(withTarget:key:)` finds the request by
+    ///   - key: Replaces the selector: `cancelPreviousPerformRequests(withTarget:key:)` finds the request by
     ///     it.
-    ///   - delay: 0 or less: in the next pass, never before this returns.
-    ///   - modes: `.common` stands for every common mode. None: nothing happens.
-    ///   - body: Kept, and this object with it, until it was called or cancelled.
+    ///   - delay: Seconds. 0 or less: in the next pass, never before this returns.
+    ///   - modes: `.common` stands for every common mode. With an empty array nothing happens.
+    ///   - body: Kept, together with this object, until it is called or cancelled.
     /// - Returns: The request, by which it can be cancelled.
     @available(*, noasync, message: "A task has no thread of its own; sleep in it, or add a timer to a loop.")
     @discardableResult
@@ -34,7 +34,7 @@ extension NSObjectProtocol where Self: NSObject {
         perform(afterDelay: delay, inModes: modes) { method($0)() }
     }
 
-    /// Calls a method of this object with `argument`, which is kept until then.
+    /// Calls a method of this object with `argument`, which is kept until the call.
     @available(*, noasync, message: "A task has no thread of its own; sleep in it, or add a timer to a loop.")
     @discardableResult
     public func perform<Argument>(
@@ -46,10 +46,10 @@ extension NSObjectProtocol where Self: NSObject {
 }
 
 extension NSObjectProtocol where Self: NSObject & Sendable {
-    /// Calls `body` with this object on a new thread, which ends with it. The thread has a run loop of its own,
-    /// which nothing runs unless `body` does (rule PL-18).
+    /// Calls `body` with this object on a new thread, which ends when `body` returns. The thread has a run
+    /// loop of its own, which is not run unless `body` runs it (rule PL-18).
     ///
-    /// Where the system has no thread left, the log says so, and `body` is not called.
+    /// If the system has no thread left, that is logged, and `body` is not called.
     public func performInBackground(_ body: @escaping @Sendable (Self) -> Void) {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.background") { [self] in body(self) }
@@ -60,14 +60,14 @@ extension NSObjectProtocol where Self: NSObject & Sendable {
 }
 
 extension NSObject {
-    /// Cancels the requests of `aTarget`, which is compared by identity, on the calling thread's loop and no
-    /// other (rule PL-8).
+    /// Cancels the requests of `aTarget`, compared by identity, on the calling thread's loop only (rule
+    /// PL-8).
     @available(*, noasync, message: "A task has no thread of its own; cancel the requests themselves.")
     public class func cancelPreviousPerformRequests(withTarget aTarget: Any) {
         for request in RunLoop.performRequests(for: aTarget) { request.cancel() }
     }
 
-    /// Cancels those requests of `aTarget` that were made with `key`.
+    /// Cancels the requests of `aTarget` that were made with `key`.
     @available(*, noasync, message: "A task has no thread of its own; cancel the requests themselves.")
     public class func cancelPreviousPerformRequests(withTarget aTarget: Any, key: AnyHashable) {
         for request in RunLoop.performRequests(for: aTarget) where request.has(key) { request.cancel() }

@@ -2,19 +2,19 @@ internal import RondoMutex
 
 /// A closure that a loop calls at the start of its next pass; see `RunLoop.perform(order:modes:target:_:)`.
 final class OrderedPerform: Sendable {
-    /// `@unchecked Sendable`: made and called on the loop's thread; the end of the thread releases it.
+    /// `@unchecked Sendable`: made, called and released on the loop's thread.
     private struct Content: @unchecked Sendable {
         let target: AnyObject
         let call: () -> Void
     }
 
     let order: Int
-    /// The pass of its loop in which it was made.
+    /// The loop's pass in which it was made.
     let pass: UInt
     /// The names of its modes.
     let modes: [String]
     private let content: Mutex<Content?>
-    /// Called when it ends: what has kept its modes from being empty leaves them.
+    /// Called when the closure has been taken: removes the source that has kept its modes from being empty.
     private let whenOver: @Sendable () -> Void
 
     init(
@@ -30,9 +30,9 @@ final class OrderedPerform: Sendable {
 
     func isFor(_ target: AnyObject) -> Bool { content.withLock { $0?.target === target } }
 
-    /// Ends it.
+    /// Takes the closure out.
     ///
-    /// - Returns: The closure to be called now; nil: it was called or taken back before.
+    /// - Returns: The closure, for the caller to call; nil if it was already called or cancelled.
     func take() -> (target: AnyObject, call: () -> Void)? {
         whenOver()
         let content = content.withLock { $0.take() }
@@ -41,7 +41,8 @@ final class OrderedPerform: Sendable {
 }
 
 extension [OrderedPerform] {
-    /// (The library's sort is stable, which it does not promise.)
+    /// Sorts by `order`, equal elements in their present order. (The library's sort is stable too, but does
+    /// not promise it.)
     func stablySorted(by order: (OrderedPerform) -> Int) -> [OrderedPerform] {
         enumerated().sorted { (order($0.element), $0.offset) < (order($1.element), $1.offset) }.map(\.element)
     }

@@ -1,15 +1,15 @@
 internal import RondoMutex
 
-/// A closure that a run loop calls once after a delay: `perform(key:afterDelay:inModes:_:)` of an object returns
-/// it.
+/// A closure that a run loop calls once after a delay. An object's `perform(key:afterDelay:inModes:_:)`
+/// returns the request.
 ///
-/// It is a timer of the loop of the thread that made it: it keeps its modes from being empty and ends no run
+/// The request is a timer of the calling thread's loop: it keeps its modes from being empty and ends no run
 /// (rule PL-6).
 public final class PerformRequest: Sendable {
     /// The closure to be called, and its target.
     ///
-    /// `@unchecked Sendable`: it is made on the thread of the loop and called there. A thread that cancels the
-    /// request releases it, and does nothing else with it.
+    /// `@unchecked Sendable`: made and called on the loop's thread. A thread that cancels the request only
+    /// releases it.
     struct Content: @unchecked Sendable {
         let target: AnyObject
         let key: AnyHashable?
@@ -20,7 +20,7 @@ public final class PerformRequest: Sendable {
         var content: Content?
         var timer: Timer?
         weak var list: PerformRequestList?
-        /// The pass of its loop in which it was made.
+        /// The loop's pass in which the request was made.
         var pass: UInt
     }
 
@@ -35,7 +35,7 @@ public final class PerformRequest: Sendable {
         self.modes = modes
         let loop = RunLoop.currentLoop()
         state = Mutex(State(pass: loop.owner.passes))
-        // For no mode there is nothing to wait for (rule PL-7).
+        // With an empty array there is nothing to wait for (rule PL-7).
         guard !modes.isEmpty, let list = loop.performRequests else { return }
         list.append(self)
         state.withLock { state in
@@ -45,7 +45,7 @@ public final class PerformRequest: Sendable {
         wait(delay, on: loop)
     }
 
-    /// Whether it has neither been called nor cancelled.
+    /// Whether the closure has neither been called nor cancelled.
     public var isPending: Bool { state.withLock { $0.content != nil } }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
@@ -59,14 +59,15 @@ public final class PerformRequest: Sendable {
         state.withLock { $0.timer }?.whyNotDelivering ?? DeliveryObstacle.invalid
     }
 
-    /// Takes the request back; its closure is released at once. Any thread; a closure that has begun finishes
+    /// Cancels the request, and releases its closure at once. Any thread; a closure that has begun finishes
     /// (rule PL-9).
     public func cancel() {
         withExtendedLifetime(take()) {}
     }
 
     func has(_ key: AnyHashable) -> Bool {
-        // Compared with no lock held: keys are the program's, and may ask for the request.
+        // Compared with no lock held: keys are the program's objects, and their comparison may use the
+        // request.
         let own = state.withLock { $0.content?.key }
         return own == key
     }
@@ -80,11 +81,11 @@ public final class PerformRequest: Sendable {
         }
         timer.label = replaced?.label
         for mode in modes { loop.add(timer, forMode: mode) }
-        // Another thread has cancelled it meanwhile.
+        // Another thread may have cancelled the request meanwhile.
         if !isPending { timer.invalidate() }
     }
 
-    /// From its timer, on the loop's thread.
+    /// Called by its timer, on the loop's thread.
     private func fire() {
         let loop = RunLoop.currentLoop()
         // A request is never called in the pass in which it was made (rule PL-2).
@@ -94,7 +95,8 @@ public final class PerformRequest: Sendable {
 
     /// Ends the request.
     ///
-    /// - Returns: Its content, which the caller releases with no lock held; nil: it has ended before.
+    /// - Returns: The content, which the caller releases with no lock held; nil if the request had already
+    ///   ended.
     private func take() -> Content? {
         let (content, timer, list) = state.withLock { state in
             (state.content.take(), state.timer.take(), state.list)
@@ -114,7 +116,7 @@ final class PerformRequestList: Sendable {
     }
 
     func remove(_ request: PerformRequest) {
-        // A request is released with no lock held: the caller has it.
+        // The request is not released under the lock: the caller retains it.
         requests.withLock { requests in
             requests[request.target]?.removeAll { $0 === request }
             if requests[request.target]?.isEmpty ?? false { requests[request.target] = nil }
@@ -126,13 +128,13 @@ final class PerformRequestList: Sendable {
     }
 
     deinit {
-        // Their timers retain them.
+        // The timers retain the requests, so those have to be cancelled here.
         for request in requests.withLock({ $0.values.flatMap(\.self) }) { request.cancel() }
     }
 }
 
 extension RunLoop {
-    /// The requests of this loop; nil: its thread is ending. Loop's thread only.
+    /// The requests of this loop; nil if its thread is ending. Loop's thread only.
     fileprivate var performRequests: PerformRequestList? {
         guard !owner.isEnding else { return nil }
         return attachment(PerformRequestList.self) { PerformRequestList() }

@@ -2,8 +2,8 @@ internal import RondoMutex
 
 /// A closure on its way to a loop, for a caller that waits for its result.
 ///
-/// The closure is run once, or dropped when the thread of the loop ends: the caller gets an error then, from the
-/// `deinit` of the ticket that the queued block has.
+/// The closure is run once, or dropped when the loop's thread ends. The queued block retains a ticket, whose
+/// `deinit` gives the caller an error if the block was dropped.
 final class PerformedCall<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, any Error>
 
@@ -14,7 +14,7 @@ final class PerformedCall<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// Calls `body` with the outcome, once; at once where that is known.
+    /// Calls `body` once with the outcome; at once if the outcome is already known.
     func whenDone(_ body: @escaping @Sendable (Outcome) -> Void) {
         let outcome = state.withLock { state in
             if state.outcome == nil { state.whenDone = body }
@@ -25,7 +25,7 @@ final class PerformedCall<Value: Sendable>: Sendable {
 
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
-    /// The first outcome counts.
+    /// Sets the outcome. Only the first call has an effect.
     func end(_ outcome: Outcome) {
         let whenDone = state.withLock { state -> (@Sendable (Outcome) -> Void)? in
             guard state.outcome == nil else { return nil }

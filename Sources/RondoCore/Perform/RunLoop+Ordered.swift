@@ -1,13 +1,13 @@
 extension RunLoop {
-    /// Calls `body` with `target` once, at the start of this loop's next pass in one of `modes`: those of a
-    /// smaller `order` first, equal ones in the order of the calls (rule PL-19).
+    /// Calls `body` with `target` once, at the start of this loop's next pass in one of `modes`: closures of
+    /// a smaller `order` first, those of equal order in the order of the calls (rule PL-19).
     ///
-    /// Like a timer it keeps the modes from being empty and ends no run. The counterpart of Apple's
+    /// Like a timer, the closure keeps the modes from being empty and ends no run. The counterpart of Apple's
     /// `perform(_:target:argument:order:modes:)`.
     /// - Parameters:
-    ///   - modes: `.common` stands for every common mode. None: nothing happens.
-    ///   - target: Kept until then; `cancelPerform(target:)` finds the closure by it.
-    /// - Note: On the loop's own thread only; from another one use `perform(inModes:block:)`.
+    ///   - modes: `.common` stands for every common mode. With an empty array nothing happens.
+    ///   - target: Kept until the call; `cancelPerform(target:)` finds the closure by it.
+    /// - Note: On the loop's own thread only; on another thread use `perform(inModes:block:)`.
     @available(*, noasync, message: "A task has no thread of its own; use perform(inModes:block:).")
     public func perform<Target: AnyObject>(
         order: Int, modes: [Mode], target: Target, _ body: @escaping (Target) -> Void
@@ -24,12 +24,12 @@ extension RunLoop {
             notePending(state)
         }
         for mode in modes { add(keeper, forMode: mode) }
-        // The pass that is under way must not sleep before the next one.
+        // The current pass must not sleep before the next one begins.
         _ = attention.ask()
     }
 
-    /// Takes back the closures that `perform(order:modes:target:_:)` was given for `target` and this loop has
-    /// not called yet. On the loop's own thread only.
+    /// Cancels the closures of `target` that were given to `perform(order:modes:target:_:)` and that this
+    /// loop has not called yet. On the loop's own thread only.
     @available(*, noasync, message: "A task has no thread of its own.")
     public func cancelPerform(target: AnyObject) {
         requireOwnThread("cancelPerform(target:)")

@@ -1,23 +1,23 @@
 // `performSelector:onThread:withObject:waitUntilDone:` and its kin, for closures.
 
 extension Thread {
-    /// Runs `body` on the loop of this thread, which is woken if it sleeps, while that runs in one of `modes`
+    /// Runs `body` on this thread's loop, which is woken if it sleeps, while the loop runs in one of `modes`
     /// (rule PL-11).
     ///
-    /// On a thread that has not asked for its loop yet the closure waits until it has and runs it; at the end of
-    /// the thread it is dropped (rules PL-15 and PL-20). It cannot be cancelled. (Of a thread that Foundation did not
-    /// make, and that ends without a loop, that is not known.)
-    /// - Parameter modes: `.common` stands for every common mode. None: nothing happens.
+    /// If the thread has not asked for its loop yet, the closure waits until the thread has done so and runs
+    /// the loop; at the end of the thread it is dropped (rules PL-15 and PL-20). It cannot be cancelled. (The
+    /// end of a thread that Foundation did not make, and that never had a loop, is not noticed.)
+    /// - Parameter modes: `.common` stands for every common mode. With an empty array nothing happens.
     public func perform(inModes modes: [RunLoop.Mode] = [.common], _ body: sending @escaping () -> Void) {
         guard !modes.isEmpty else { return }
         _ = ThreadLoops.perform(PerformedBlock(run: body), on: self, inModes: modes)
     }
 
-    /// Runs `body` on the loop of this thread, and waits for it if `wait` is true (rules PL-11 to PL-16).
+    /// Runs `body` on this thread's loop, and waits for it if `wait` is true (rules PL-11 to PL-16).
     ///
-    /// The calling thread is blocked meanwhile, and its own loop runs in no mode. With true on the thread
-    /// itself the closure runs at once; with false it is queued like any other.
-    /// - Throws: What `body` throws, if it is waited for, or `RunLoop.PerformError.threadEnded`.
+    /// While it waits, the calling thread is blocked, and its own loop runs in no mode. On the thread itself,
+    /// `body` runs at once if `wait` is true; if false, it is queued like any other.
+    /// - Throws: The error of `body`, if `wait` is true, or `RunLoop.PerformError.threadEnded`.
     @available(*, noasync, message: "It blocks the thread. Use await loop.run(inModes:).")
     public func perform(
         inModes modes: [RunLoop.Mode] = [.common], waitUntilDone wait: Bool,
@@ -44,7 +44,7 @@ extension Thread {
         }
     }
 
-    /// Why closures that were performed on this thread in the common modes have not been called.
+    /// Why closures performed on this thread in the common modes have not been called.
     public var whyNotDelivering: DeliveryObstacle {
         if let loop = ThreadLoops.loop(of: self) { return loop.obstacle(inMode: .common) }
         if ThreadLoops.hasEnded(self) {
@@ -64,7 +64,7 @@ extension RunLoop {
     ///
     /// The calling thread is blocked meanwhile, and its own loop runs in no mode. On the loop's own thread
     /// `body` runs at once.
-    /// - Throws: What `body` throws, or a `PerformError`.
+    /// - Throws: The error of `body`, or a `PerformError`.
     @available(*, noasync, message: "It blocks the thread. Use await run(inModes:).")
     public func performAndWait<Value: Sendable>(
         inModes modes: [Mode] = [.common], _ body: sending @escaping () throws -> Value
@@ -76,10 +76,10 @@ extension RunLoop {
         return try call.wait(for: self, inModes: modes)
     }
 
-    /// Runs `body` on this loop's thread, while the loop runs in one of `modes`, and gives its result to the
-    /// task, which is suspended meanwhile and blocks no thread (rule PL-21).
+    /// Runs `body` on this loop's thread, while the loop runs in one of `modes`, and returns its result to
+    /// the task, which is suspended meanwhile and blocks no thread (rule PL-21).
     ///
-    /// - Throws: What `body` throws, or a `PerformError`.
+    /// - Throws: The error of `body`, or a `PerformError`.
     public func run<Value: Sendable>(
         inModes modes: [Mode] = [.common], _ body: sending @escaping () throws -> Value
     ) async throws -> Value {
@@ -93,7 +93,7 @@ extension RunLoop {
 }
 
 extension PerformedCall {
-    /// How often a thread without a loop is asked whether it has finished, in milliseconds: its end makes no call.
+    /// Milliseconds between two checks whether a thread without a loop has finished: its end makes no call.
     private static var lookAtThread: Int { 20 }
 
     /// Blocks the calling thread until the closure has returned.
@@ -103,7 +103,7 @@ extension PerformedCall {
             self.end(.failure(RunLoop.PerformError.threadEnded))
         }
         defer { WaitingCalls.end(waiting) }
-        // The thread may have ended before this wait was noted.
+        // The thread may have ended before this wait was recorded.
         if !loop.isAlive { end(.failure(RunLoop.PerformError.threadEnded)) }
         whenDone { _ in isDone.signal() }
         if let delay = RunLoop.unservedWarningDelay, isDone.wait(timeout: .now() + delay) == .timedOut {
@@ -115,7 +115,7 @@ extension PerformedCall {
         }
     }
 
-    /// As above, for a thread that has no loop yet.
+    /// Does the same for a thread that has no loop yet.
     fileprivate func wait(for thread: Thread, inModes modes: [RunLoop.Mode]) throws -> Value {
         let isDone = DispatchSemaphore(value: 0)
         whenDone { _ in isDone.signal() }

@@ -1,9 +1,9 @@
 internal import RondoMutex
 
-/// The loops of Foundation's threads, and what was performed on threads that have no loop yet.
+/// The loops of Foundation's threads, and the blocks performed on threads that have no loop yet.
 enum ThreadLoops {
     private struct Entry {
-        /// Retained, so that no other thread gets its address while the loop is here.
+        /// Retained, so that no other thread gets its address while the entry exists.
         let thread: Thread
         let loop: RunLoop
     }
@@ -17,17 +17,17 @@ enum ThreadLoops {
         weak var thread: Thread?
     }
 
-    /// `@unchecked Sendable`: guarded by the lock below. A `Thread` is named here and asked whether it has
+    /// `@unchecked Sendable`: guarded by the lock below. A `Thread` is only compared and asked whether it has
     /// finished, which any thread may do; a block is handed to its loop or released.
     private struct State: @unchecked Sendable {
-        // By the address of the thread. (With `ObjectIdentifier`, too, the first loop of a process would be made
-        // later: see `LoopState.indices`.)
+        // By the address of the thread. (`ObjectIdentifier` keys would also delay the first loop of a
+        // process: see `LoopState.indices`.)
         var entries: [UInt: Entry] = [:]
         var waiting: [UInt: Waiting] = [:]
-        /// Threads whose loop has ended, as long as they are referred to: a thread that Foundation did not make
-        /// does not say by itself that it has finished.
+        /// Threads whose loop has ended, as long as they are retained elsewhere: a thread that Foundation did
+        /// not make does not report that it has finished.
         var ended: [UInt: Ended] = [:]
-        /// When so many are in that list, those that are gone are removed from it.
+        /// When the list is longer than this, entries of freed threads are removed from it.
         var endedLimit = 64
 
         func hasEnded(_ thread: Thread) -> Bool {
@@ -48,7 +48,7 @@ enum ThreadLoops {
         UInt(bitPattern: Unmanaged.passUnretained(thread).toOpaque())
     }
 
-    /// Notes the calling thread's loop, which gets what was performed on the thread before.
+    /// Records the calling thread's loop, and hands over the blocks that were performed on the thread before.
     ///
     /// - Returns: The key for `forget(_:_:)`.
     static func note(_ loop: RunLoop, of thread: Thread) -> UInt {
@@ -80,8 +80,8 @@ enum ThreadLoops {
         case threadEnded
     }
 
-    /// Performs `block` on the loop of `thread`, or keeps it until the thread has one. A block for a thread that
-    /// has finished is released.
+    /// Performs `block` on the loop of `thread`, or keeps it until the thread has a loop. A block for a
+    /// thread that has finished is released.
     static func perform(_ block: PerformedBlock, on thread: Thread, inModes modes: [RunLoop.Mode]) -> Answer {
         let loop = loop(of: thread)
         if let loop {
@@ -90,7 +90,7 @@ enum ThreadLoops {
         }
         let (found, hasEnded, released) = state.withLock { state -> (RunLoop?, Bool, [Waiting]) in
             let key = key(thread)
-            // It has got one meanwhile.
+            // The thread has made its loop meanwhile.
             if let entry = state.entries[key] { return (entry.loop, false, []) }
             let finished = state.waiting.filter { state.hasEnded($0.value.thread) }
             for key in finished.keys { state.waiting[key] = nil }
@@ -100,7 +100,7 @@ enum ThreadLoops {
             }
             return (nil, hasEnded, Array(finished.values))
         }
-        // With no lock held: a closure that is released may call back.
+        // Released after the lock, because the deinit of a captured object may call back.
         withExtendedLifetime(released) {}
         if let found {
             found.perform(block, inModes: modes)
@@ -109,19 +109,19 @@ enum ThreadLoops {
         return hasEnded ? .threadEnded : .waitsForLoop
     }
 
-    /// The loop of `thread`; nil: it has none yet, or has ended.
+    /// The loop of `thread`; nil if there is none yet, or it has ended.
     static func loop(of thread: Thread) -> RunLoop? {
         if thread.isMainThread { return .main }
         return state.withLock { $0.entries[key(thread)]?.loop }
     }
 
-    /// The loops of the threads that have one.
+    /// The loops of all threads that have one.
     static var all: [RunLoop] { state.withLock { $0.entries.values.map(\.loop) } }
 
-    /// Whether `thread`, or its loop, has ended, as far as that can be known.
+    /// Whether `thread`, or its loop, is known to have ended.
     static func hasEnded(_ thread: Thread) -> Bool { state.withLock { $0.hasEnded(thread) } }
 
-    /// Releases what was performed on a thread that has finished without a loop.
+    /// Releases the blocks performed on a thread that has finished without a loop.
     static func releaseIfFinished(_ thread: Thread) {
         guard hasEnded(thread) else { return }
         let released = state.withLock { $0.waiting.removeValue(forKey: key(thread)) }

@@ -1,11 +1,11 @@
 internal import RondoMutex
 
-/// The threads that wait for a closure on another thread: for the warning that names two which wait for each
-/// other, and so that the end of a thread ends the waits for it, whatever was on its stack.
+/// The calls that wait for a closure on another thread. They serve the warning that names two threads waiting
+/// for each other, and they let the end of a thread end all waits for it, whatever is on its stack.
 enum WaitingCalls {
     struct Call: Sendable {
         fileprivate let number: UInt64
-        /// The name of the thread that waits, and its loop where it has one.
+        /// The name of the waiting thread.
         let waiter: String
         fileprivate let waiterLoop: ObjectIdentifier?
         let target: RunLoop
@@ -19,7 +19,7 @@ enum WaitingCalls {
 
     private static let state = Mutex(State())
 
-    /// Notes that the calling thread waits for `target`, until `end(_:)`.
+    /// Records that the calling thread waits for `target`, until `end(_:)`.
     static func begin(waitingFor target: RunLoop, threadHasEnded: @escaping @Sendable () -> Void) -> Call {
         let waiter = SystemThread.nameOfCurrent
         let loop = RunLoop.existingLoop.map { ObjectIdentifier($0) }
@@ -37,13 +37,13 @@ enum WaitingCalls {
         state.withLock { state in state.calls.removeAll { $0.number == call.number } }
     }
 
-    /// The thread of `loop` has ended.
+    /// Ends all waits for the thread of `loop`, which has ended.
     static func threadEnded(of loop: RunLoop) {
         let calls = state.withLock { state in state.calls.filter { $0.target === loop } }
         for call in calls { call.threadHasEnded() }
     }
 
-    /// What the thread of `call.target` itself waits for; nil: nothing that is known here.
+    /// The call in which the thread of `call.target` itself waits; nil if none is known.
     static func targetsCall(of call: Call) -> Call? {
         let target = ObjectIdentifier(call.target)
         return state.withLock { state in state.calls.first { $0.waiterLoop == target } }

@@ -2,7 +2,7 @@ internal import RondoMutex
 
 /// A thread that waits until its message finds room in a port's queue.
 final class BlockedSender: Sendable {
-    /// The longest wait of one call to the system, in seconds: a wait without end is made of several.
+    /// The longest single wait, in seconds; a longer wait consists of several.
     private static let longestWait: Double = 3_600
 
     let content: PortContent
@@ -11,13 +11,13 @@ final class BlockedSender: Sendable {
 
     init(_ content: PortContent) { self.content = content }
 
-    /// Ends the wait. Called once, under the lock of the port.
+    /// Ends the wait. To be called once, under the port's lock.
     func finish(handedOver: Bool) {
         outcome.withLock { $0 = handedOver }
         isOver.signal()
     }
 
-    /// Whether the message was handed over; nil: that is open yet.
+    /// Whether the message was handed over; nil while that is undecided.
     var wasHandedOver: Bool? { outcome.withLock { $0 } }
 
     /// Blocks until the wait is over, or until `end`.

@@ -1,13 +1,15 @@
-// How a message gets from the thread that sends it to the delegate.
+// How a message gets from the sending thread to the delegate.
 //
-// Messages wait in the port's queue, in order. While some wait the port's source is signalled; each time it is
-// performed the first message is taken and the delegate is called. One thread handles messages at a time, so that two
-// loops that hold the port keep the order; a run that is nested in the delegate's method goes on with the next message.
+// Messages wait in the port's queue, in order. While any wait, the port's source is signalled; each time the
+// source is performed, the first message is taken and the delegate is called. One thread handles messages at
+// a time, so that two loops that hold the port keep the order; a run nested in the delegate's method
+// continues with the next message.
 
 extension Port {
-    /// How many messages of this process wait until their senders are held back; 64 at first, at least 1 (rule PM-4).
+    /// The number of messages of this process that may wait before further senders are blocked; 64 at first,
+    /// at least 1 (rule PM-4).
     ///
-    /// To a `SocketPort` other processes may have sent as many besides. Any thread.
+    /// In a `SocketPort` the same number of messages from other processes may wait besides. Any thread.
     public var maximumQueuedMessages: Int {
         get { state.withLock { $0.queue.limit } }
         set { state.withLock { $0.queue.setLimit(newValue) } }
@@ -15,14 +17,14 @@ extension Port {
 
     // MARK: Sending
 
-    /// Copies what a message is to carry; nil, after one warning, if it cannot be carried.
+    /// Copies the content of a message; returns nil, after one warning, if a component cannot be sent.
     package func content(msgid: Int, components: NSArray?, from sender: Port?) -> PortContent? {
         if let content = PortContent(msgid: msgid, components: components, sender: sender) { return content }
         warnOnce(.message, "a component of a message is neither Data nor a Port: it was not sent")
         return nil
     }
 
-    /// Puts a message into the queue; waits for room until the date.
+    /// Puts a message into the queue; waits for room until `limitDate`.
     package func enqueue(_ content: PortContent, before limitDate: Date) -> Bool {
         enum Step { case taken, refused, blocked(BlockedSender) }
         let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
@@ -43,7 +45,7 @@ extension Port {
         case .blocked(let sender):
             warnIfOwnThread()
             sender.wait(until: end)
-            // A message that was handed over at the last moment was handed over.
+            // The message may have been handed over just as the wait ended; it then counts as sent.
             return state.withLock { $0.queue.giveUp(sender) } ? false : sender.wasHandedOver ?? false
         }
     }
@@ -59,32 +61,33 @@ extension Port {
 
     // MARK: Messages of peers
 
-    /// Whether a message of a peer finds room, in number and in `bytes` for all of them.
+    /// Whether there is room for a message of a peer: in number, and with all peers' messages below `bytes`.
     package func hasRoomForPeers(bytes: Int) -> Bool {
         state.withLock { $0.queue.peerCount < $0.queue.limit && $0.queue.peerSize < bytes }
     }
 
-    /// Whether half of the room for peers is free again.
+    /// Whether at least half of the room for peers is free.
     package var isHalfEmpty: Bool { state.withLock { $0.queue.peerCount <= $0.queue.limit / 2 } }
 
-    /// Puts in a message of a peer, for which there is room. `signalIfMessagesWait()` is to follow.
+    /// Enqueues a message of a peer, for which there is room. The caller then calls `signalIfMessagesWait()`.
     package func enqueueFromPeer(_ content: PortContent) {
         state.withLock { state in if state.isValid { state.queue.putFromPeer(content) } }
     }
 
     // MARK: Receiving
 
-    /// Has the loops that hold the port call `deliver()` if there is something to deliver.
+    /// Makes the loops that hold the port call `deliver()` if messages wait.
     package func signalIfMessagesWait() {
         let source = state.withLock { $0.queue.isEmpty ? nil : $0.source }
         source?.signalAndWakeUp()
     }
 
-    /// Hands the first message that waits to the delegate. On the thread of a loop that holds the port.
+    /// Hands the first waiting message to the delegate. On the thread of a loop that holds the port.
     func deliver() {
         let thread = pthread_self()
         let content = state.withLock { state -> PortContent? in
-            // Another thread handles a message, and signals when it has done so. This one goes on with the next.
+            // If another thread handles a message, that thread signals when it is done. The thread that
+            // handles one may continue with the next, in a nested run.
             if let handler = state.handler, handler.thread != thread { return nil }
             guard let content = state.queue.takeFirst() else { return nil }
             state.handler = (thread, (state.handler?.depth ?? 0) + 1)
@@ -92,7 +95,7 @@ extension Port {
         }
         guard let content else { return }
         backing?.messageWasTaken()
-        // For a run that is nested in the delegate's method.
+        // Signalled again for a run nested in the delegate's method.
         signalIfMessagesWait()
         if let delegate = delegate() {
             RunLoop.tracingDelegateCall("handle(_:)", of: self, label: label, on: RunLoop.existingLoop) {
@@ -103,26 +106,27 @@ extension Port {
             let depth = (state.handler?.depth ?? 1) - 1
             state.handler = depth == 0 ? nil : (thread, depth)
         }
-        // For another loop, whose signal has met with the handler of before.
+        // Signalled again for another loop, which did nothing when it found this thread handling a message.
         signalIfMessagesWait()
     }
 
-    // MARK: What it says of itself
+    // MARK: Descriptions
 
-    /// Why no message has come, in a sentence and as a reason. Any thread may ask.
+    /// Why no message has arrived, in a sentence and as a reason. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard isValid else { return DeliveryObstacle.invalid }
         return source?.whyNotDelivering ?? DeliveryObstacle(places: [])
     }
 
-    /// Why the delegate is not called though a loop waits in a mode that holds the port.
+    /// Why the delegate is not called although a loop waits in a mode that holds the port.
     var obstacle: DeliveryObstacle? {
         guard delegate() == nil else { return nil }
         return DeliveryObstacle(
             reason: .waitsForNothing, description: "it has no delegate: its messages are dropped")
     }
 
-    /// "port “commands”, 3 messages wait", "socket port “control” 127.0.0.1:4711", for `RunLoop.debugDescription`.
+    /// The port's line in `RunLoop.debugDescription`: "port “commands”, 3 messages wait", "socket port
+    /// “control” 127.0.0.1:4711".
     var summary: String {
         let waiting = state.withLock { $0.queue.count }
         return waiting == 0 ? name : "\(name), \(waiting) \(waiting == 1 ? "message waits" : "messages wait")"
@@ -133,7 +137,7 @@ extension Port {
         return "\(backing == nil ? "port" : "socket port")\(label)\(backing.map { " \($0.summary)" } ?? "")"
     }
 
-    /// Logs a warning about this port, the first of its kind only.
+    /// Logs a warning about this port; only the first of each kind.
     package func warnOnce(_ warning: PortWarning, _ text: String) {
         guard state.withLock({ $0.warnings.insert(warning).inserted }) else { return }
         Log.core.warning("\(name): \(text).")

@@ -2,20 +2,21 @@ internal import RondoMutex
 
 /// A member that keeps a mode from being empty, and with a delegate receives messages.
 ///
-/// A thread that serves others adds one to its loop, so that `RunLoop.run()` has something to wait for
-/// (rules TH-7 and TH-8). With a delegate it is a letter box as well: any thread sends, and the delegate is called
-/// on the thread of a loop that holds the port, in a mode that holds it, for one message a call (rules PM-1 to PM-10).
-/// Between processes there is `SocketPort`. Apple's `NSPort` is a Mach port; there are none on Linux.
+/// A thread that serves others adds a port to its loop, so that `RunLoop.run()` has something to wait for
+/// (rules TH-7 and TH-8). With a delegate a port is also a letter box: any thread may send to it, and the
+/// delegate is called on the thread of a loop that holds the port, in a mode that holds it, once for each
+/// message (rules PM-1 to PM-10). `SocketPort` does the same between processes. Apple's `NSPort` is a Mach
+/// port; Linux has none.
 ///
 /// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every
-/// mode that the port enters and leaves. One that overrides `invalidate()` calls super or posts
+/// mode that the port enters and leaves. An override of `invalidate()` calls super or posts
 /// `didBecomeInvalidNotification`.
 open class Port: NSObject, NSCopying, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: its own properties are immutable or behind the lock.
 
-    /// Posted by a port that has become invalid, with the port as its object; its loops let it go then.
+    /// Posted by a port that has become invalid, with the port as its object; its loops then release it.
     public static let didBecomeInvalidNotification = Notification.Name("NSPortDidBecomeInvalidNotification")
-    /// How many messages wait in a port at first: see `maximumQueuedMessages`.
+    /// The initial value of `maximumQueuedMessages`.
     public static let defaultMaximumQueuedMessages = 64
 
     struct State {
@@ -28,13 +29,13 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         fileprivate var label: String?
         var delegate = Delegate()
         var queue = PortQueue(limit: Port.defaultMaximumQueuedMessages)
-        /// The thread that handles a message now, and how many calls of the delegate are nested there.
+        /// The thread that is handling a message, and how many calls of the delegate are nested there.
         var handler: (thread: pthread_t, depth: Int)?
         var warnings: Set<PortWarning> = []
     }
 
-    /// `@unchecked Sendable`: the program hands its delegate to the threads of the loops that hold the port, and nothing
-    /// is asked of it elsewhere.
+    /// `@unchecked Sendable`: the program hands its delegate to the threads of the loops that hold the port,
+    /// and the delegate is called nowhere else.
     struct Delegate: @unchecked Sendable {
         weak var object: (any PortDelegate)?
     }
@@ -52,7 +53,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         super.init()
     }
 
-    /// Whether the port can still be scheduled, and takes messages.
+    /// Whether the port can still be scheduled and accepts messages.
     open var isValid: Bool { state.withLock { $0.isValid } }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
@@ -69,7 +70,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 
     /// Takes the port out of every mode of every loop, for ever, and drops the messages that wait. Any thread.
     open func invalidate() {
-        // Released with no lock held: a message may be the last to know its ports.
+        // Released with no lock held: a message may hold the last reference to a port.
         let dropped = state.withLock { state -> [PortContent]? in
             guard state.isValid else { return nil }
             state.isValid = false
@@ -81,20 +82,22 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         letGo()
     }
 
-    /// Called when the port enters a mode, on the thread that adds it. Called by hand, it adds the port.
+    /// Called when the port enters a mode, on the thread that adds it. If the program calls it, it adds the
+    /// port.
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoop.add(self, forMode: mode) }
 
-    /// Called when the port leaves a mode. Called by hand, it removes the port.
+    /// Called when the port leaves a mode. If the program calls it, it removes the port.
     open func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         runLoop.remove(self, forMode: mode)
     }
 
-    /// The port itself, as Apple's is.
+    /// Returns the port itself, as Apple's does.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     // MARK: Messages
 
-    /// Has `delegate` receive the port's messages; nil: they are dropped when they are due (rule PM-8). Any thread.
+    /// Sets the delegate that receives the port's messages; with nil they are dropped when they are due (rule
+    /// PM-8). Any thread.
     ///
     /// The delegate is held weakly.
     open func setDelegate(_ delegate: (any PortDelegate)?) {
@@ -104,10 +107,10 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 
     open func delegate() -> (any PortDelegate)? { state.withLock { $0.delegate }.object }
 
-    /// Bytes of a message's head that a sender leaves free: 0.
+    /// Bytes that a sender must leave free at the head of a message: 0.
     open var reservedSpaceLength: Int { 0 }
 
-    /// Sends a message whose number is 0. See `send(before:msgid:components:from:reserved:)`.
+    /// Sends a message with the number 0. See `send(before:msgid:components:from:reserved:)`.
     open func send(
         before limitDate: Date, components: NSMutableArray?, from receivePort: Port?,
         reserved headerSpaceReserved: Int
@@ -119,15 +122,15 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 
     /// Hands a message to this port (rules PM-2 and PM-4). Any thread.
     ///
-    /// The caller is blocked only while the port's queue is full (`maximumQueuedMessages`), and no longer than until
-    /// `limitDate`; a date that has passed never blocks. A thread whose own loop is the only one that holds the port
-    /// waits in vain, and a warning says so.
+    /// The caller is blocked only while the port's queue is full (`maximumQueuedMessages`), and no longer
+    /// than until `limitDate`; a date that has passed never blocks. If the thread's own loop is the only one
+    /// that holds the port, the thread waits in vain, and a warning is logged.
     /// - Parameters:
-    ///   - msgID: A number for the receiver, of 32 bits.
-    ///   - components: `Data` and ports; anything else is refused. The data is copied (rule PM-5). A message that waits
-    ///     keeps the ports that it names.
-    ///   - receivePort: The port for the answer, the message's `sendPort` at the receiver.
-    ///   - headerSpaceReserved: Has no meaning here.
+    ///   - msgID: A number for the receiver; its low 32 bits are sent.
+    ///   - components: `Data` and ports; anything else is refused. The data is copied (rule PM-5). A waiting
+    ///     message retains its ports.
+    ///   - receivePort: The port for the answer; the receiver finds it in the message's `sendPort`.
+    ///   - headerSpaceReserved: Ignored.
     /// - Returns: False if the message could not be handed over by the date, or the port is invalid.
     open func send(
         before limitDate: Date, msgid msgID: Int, components: NSMutableArray?, from receivePort: Port?,
@@ -141,11 +144,11 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: For the loop
 
-    /// The source by which loops hold the port; nil if the port is invalid.
+    /// The source that loops hold for the port, made on first use; nil if the port is invalid.
     func sourceToAdd() -> RunLoop.Source? {
         guard isValid else { return nil }
         let (source, isNew) = state.withLock { state -> (RunLoop.Source?, Bool) in
-            // It may have become invalid since: a source that is added then would stay for ever.
+            // The port may have become invalid since; a source made now would never be invalidated.
             guard state.isValid else { return (nil, false) }
             if let source = state.source { return (source, false) }
             let source = makeSource()
@@ -184,7 +187,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     private func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         state.withLock { state in
             state.memberships += 1
-            // Another thread may have taken the port out of the mode again, and said so before.
+            // Another thread may already have removed the port from the mode, and called `left` first.
             state.held = state.memberships > 0 ? self : nil
         }
         backing?.entered(loop, mode)
@@ -194,7 +197,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     private func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         backing?.left(loop, mode)
         remove(from: loop, forMode: mode)
-        // Released after the lock is let go: it may be the last reference.
+        // Released after the lock: this may be the last reference.
         let released = state.withLock { state -> Port? in
             state.memberships -= 1
             guard state.memberships <= 0 else { return nil }
@@ -222,7 +225,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         if let observer { NotificationCenter.default.removeObserver(observer.token) }
     }
 
-    /// `@unchecked Sendable`: the notification centre takes its token back on any thread.
+    /// `@unchecked Sendable`: the notification centre accepts its token on any thread.
     fileprivate struct Observation: @unchecked Sendable {
         let token: any NSObjectProtocol
 
@@ -231,7 +234,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
 }
 
 extension RunLoop {
-    /// Keeps `mode` from being empty while `port` is in it, and delivers the port's messages there. See `Port`.
+    /// Adds `port` to `mode`: keeps the mode from being empty, and delivers the port's messages there. See
+    /// `Port`.
     public func add(_ port: Port, forMode mode: Mode) {
         if let source = port.sourceToAdd() { add(source, forMode: mode) }
     }

@@ -1,5 +1,5 @@
-/// What a port has besides its queue: the sockets of a `SocketPort`. Told of what happens to the port, on the thread
-/// on which it happens, with no lock held.
+/// The part of a port besides its queue: the sockets of a `SocketPort`. The port calls these functions on the
+/// thread on which the event happens, with no lock held.
 package protocol PortBacking: AnyObject, Sendable {
     /// The port has entered a mode. The modes of `.common` come one by one. Where another thread has taken it out again, that
     /// may have been told before: `Port.isIn` says what is so.
@@ -7,8 +7,8 @@ package protocol PortBacking: AnyObject, Sendable {
     func left(_ loop: RunLoop, _ mode: RunLoop.Mode)
     /// A message was taken out of the port's queue.
     func messageWasTaken()
-    /// The port has become invalid, or is gone. May come more than once.
+    /// The port has become invalid, or is being freed. May be called more than once.
     func close()
-    /// For `RunLoop.debugDescription`: what it listens on.
+    /// The address that the port listens on, for `RunLoop.debugDescription`.
     var summary: String { get }
 }

@@ -1,11 +1,11 @@
-/// What a message carries, on its way to the thread that handles it.
+/// The content of a message, on its way to the thread that handles it.
 package struct PortContent: Sendable {
     package enum Component: Sendable {
         case data(Data)
         case port(Port)
     }
 
-    /// What a component is taken to need beside its bytes, in bytes: an object, or a port with its state.
+    /// The assumed overhead of a component besides its bytes, in bytes: an object, or a port with its state.
     private static let componentOverhead = 512
 
     package let msgid: UInt32
@@ -19,13 +19,13 @@ package struct PortContent: Sendable {
 
     /// Copies the components (rule PM-5).
     ///
-    /// - Returns: Nil: one of them is neither data nor a port.
+    /// - Returns: Nil if a component is neither data nor a port.
     init?(msgid: Int, components: NSArray?, sender: Port?) {
         var copies: [Component] = []
         for component in components ?? [] {
             switch component {
             case let port as Port: copies.append(.port(port))
-            // Not as `Data`, which may share the bytes of an object that changes.
+            // Not matched as `Data`, which may share the bytes of an object that changes.
             case let data as NSData: copies.append(.data(Data(bytes: data.bytes, count: data.length)))
             case let data as Data: copies.append(.data(data))
             default: return nil
@@ -34,7 +34,7 @@ package struct PortContent: Sendable {
         self.init(msgid: UInt32(truncatingIfNeeded: msgid), components: copies, sender: sender)
     }
 
-    /// The memory that it takes, in bytes, about.
+    /// The approximate memory of the content, in bytes.
     var size: Int {
         components.reduce(0) { sum, component in
             switch component {

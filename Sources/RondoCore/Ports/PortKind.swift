@@ -1,8 +1,8 @@
-/// The source of a port: signalled while messages wait.
+/// The kind of a port's source, which is signalled while messages wait.
 struct PortKind: SourceKind {
-    /// What the port says of itself for `RunLoop.debugDescription`; nil: it is gone.
+    /// The port's line for `RunLoop.debugDescription`; nil if the port has been freed.
     let describe: @Sendable () -> String?
-    /// Why the port does not call its delegate, where its loop is not the reason.
+    /// Why the port does not call its delegate, if the reason is not its loop.
     let explain: @Sendable () -> DeliveryObstacle?
     var order: Int { 0 }
     var descriptor: Int32? { nil }

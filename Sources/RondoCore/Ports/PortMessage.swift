@@ -1,22 +1,23 @@
 /// Receives the messages of a port. See `Port.setDelegate(_:)`.
 public protocol PortDelegate: AnyObject {
-    /// Called for each message, on the thread of a loop that holds the port, while it runs in a mode that holds it
-    /// (rule PM-3).
+    /// Called for each message, on the thread of a loop that holds the port, while the loop runs in a mode
+    /// that holds the port (rule PM-3).
     func handle(_ message: PortMessage)
 }
 
-/// A message that has come through a port, or is to be sent through one.
+/// A message that has arrived through a port, or is to be sent through one.
 ///
-/// By Foundation's name, since Foundation's speaks of Foundation's `Port`, which Rondo's is not (rule PM-16).
-/// - Note: Not Sendable. A message that came is used where it was handled.
+/// It has the name of Foundation's class, which cannot be used because it refers to Foundation's `Port`
+/// rather than Rondo's (rule PM-16).
+/// - Note: Not Sendable. Use a received message only on the thread that handled it.
 open class PortMessage: NSObject, NSCopying {
-    /// A number of the program's; it comes through unchanged (rule PM-6).
+    /// A number for the program's use; it is delivered unchanged (rule PM-6).
     open var msgid: UInt32 = 0
-    /// `NSData` and `Port`, in the order sent.
+    /// The components, `NSData` and `Port`, in the order sent.
     open private(set) var components: [AnyObject]?
-    /// The port that the message came through; of one to be sent, the port for the answer.
+    /// The port through which the message arrived; in a message to be sent, the port for the answer.
     open private(set) var receivePort: Port?
-    /// The port for the answer; of a message to be sent, the port it goes through.
+    /// The port for the answer; in a message to be sent, the port to send it through.
     open private(set) var sendPort: Port?
 
     public init(sendPort: Port?, receivePort: Port?, components: [AnyObject]?) {
@@ -25,7 +26,7 @@ open class PortMessage: NSObject, NSCopying {
         self.components = components
     }
 
-    /// As on Apple's systems, where components need not be objects.
+    /// The initializer as on Apple's systems, where components need not be objects.
     public convenience init(send sendPort: Port?, receive replyPort: Port?, components: [Any]?) {
         self.init(
             sendPort: sendPort, receivePort: replyPort,
@@ -39,7 +40,7 @@ open class PortMessage: NSObject, NSCopying {
             from: receivePort, reserved: 0) ?? false
     }
 
-    /// The message itself, which does not change.
+    /// Returns the message itself, which does not change.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 }
 

@@ -1,16 +1,16 @@
-/// The messages that wait in a port, in order, and those that wait for room with their senders.
+/// The messages that wait in a port, in order, and the senders that wait for room.
 ///
-/// What this process sends and what a socket brings are counted apart, each up to the limit: so neither can keep the
-/// other out for ever.
+/// Messages of this process and messages from sockets are counted separately, each up to the limit, so that
+/// neither kind can shut out the other.
 struct PortQueue {
-    /// How many messages of each kind there may be; at least 1.
+    /// The most messages of each kind; at least 1.
     private(set) var limit: Int
     private var entries: [Entry?] = []
-    /// The place of the first message: those before it were taken.
+    /// The index of the first message; those before it have been taken.
     private var head = 0
-    /// Messages of this process among the entries.
+    /// The number of this process's messages among the entries.
     private var ownCount = 0
-    /// Messages of peers among the entries, and the memory that they take, in bytes.
+    /// The number of peers' messages among the entries, and their memory in bytes.
     private(set) var peerCount = 0
     private(set) var peerSize = 0
     private var blocked: [BlockedSender] = []
@@ -24,30 +24,30 @@ struct PortQueue {
 
     var count: Int { entries.count - head }
     var isEmpty: Bool { count == 0 }
-    /// How many threads wait for room.
+    /// The number of threads that wait for room.
     var blockedCount: Int { blocked.count }
 
-    /// Puts in a message of this process; false: there is no room.
+    /// Appends a message of this process; returns false if there is no room.
     mutating func put(_ content: PortContent) -> Bool {
-        // Those that wait already come first.
+        // Senders that wait already come first.
         guard blocked.isEmpty, ownCount < limit else { return false }
         append(content)
         return true
     }
 
-    /// Has `sender` wait for room: its message is put in when some has been taken out.
+    /// Makes `sender` wait for room: its message is appended once another has been taken.
     mutating func block(_ sender: BlockedSender) { blocked.append(sender) }
 
-    /// Lets `sender` give up.
+    /// Ends the wait of `sender` without sending its message.
     ///
-    /// - Returns: False: it waits no longer, and has its answer.
+    /// - Returns: False if the sender is no longer waiting; its outcome is then already set.
     mutating func giveUp(_ sender: BlockedSender) -> Bool {
         guard let index = blocked.firstIndex(where: { $0 === sender }) else { return false }
         blocked.remove(at: index)
         return true
     }
 
-    /// Puts in a message of a peer. The reader of its socket has seen to it that there is room.
+    /// Appends a message of a peer. The reader of the peer's socket has checked that there is room.
     mutating func putFromPeer(_ content: PortContent) {
         entries.append(Entry(content: content, isFromPeer: true))
         peerCount += 1
@@ -58,7 +58,7 @@ struct PortQueue {
         guard !isEmpty, let first = entries[head] else { return nil }
         entries[head] = nil
         head += 1
-        // Not one by one, which would move all the others each time.
+        // Removed many at once: removing each by itself would move all the others each time.
         if head > entries.count / 2 {
             entries.removeFirst(head)
             head = 0
@@ -78,7 +78,7 @@ struct PortQueue {
         admitBlocked()
     }
 
-    /// Takes out everything, and tells the senders that wait that it was in vain.
+    /// Removes all messages, and ends the wait of blocked senders without success.
     mutating func removeAll() -> [PortContent] {
         let dropped = entries.compactMap(\.?.content)
         for sender in blocked { sender.finish(handedOver: false) }

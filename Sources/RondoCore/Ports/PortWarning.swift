@@ -1,11 +1,11 @@
-/// What a port warns about in the log, each kind once.
+/// The kinds of warning that a port logs, each once.
 package enum PortWarning: Hashable, Sendable {
-    /// A message that cannot be sent as it is.
+    /// A message with a component that cannot be sent.
     case message
-    /// A sender that waits for itself.
+    /// A sender that waits for its own thread.
     case ownThread
-    /// A peer that does not keep to the format.
+    /// A peer that violates the format.
     case peer
-    /// A socket that accepts or receives nothing any more.
+    /// A socket that no longer accepts or receives anything.
     case socket
 }

@@ -2,24 +2,24 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The blocks that were performed since the loop's last block point, all for one mode.
+/// The blocks performed since the loop's last block point, all for one mode.
 ///
-/// It has a lock of its own, which is held only for a push and for an exchange of buffers, so that a thread
-/// that performs one block after the other and the loop that runs them hardly contend. Nearly always all
-/// blocks are for the mode that runs, which takes them from here. Otherwise they are moved to the queues of
-/// their modes: by the loop at a block point, or by a thread that performs a block for another mode. (The
-/// lock of the loop is taken before this one.)
+/// The intake has a lock of its own, which is held only for a push and for an exchange of buffers, so that a
+/// thread that performs many blocks and the loop that runs them hardly contend. Nearly always all blocks are
+/// for the running mode, which takes them directly from here. Otherwise they are moved to the queues of their
+/// modes: by the loop at a block point, or by a thread that performs a block for another mode. (The loop's
+/// lock is taken before this one.)
 ///
-/// It compares the names of modes, which are their raw values, and knows nothing else of them.
+/// The intake compares the names of modes, which are their raw values, and knows nothing else about modes.
 final class BlockIntake: Sendable {
     private struct State: ~Copyable, Sendable {
-        /// The thread of the loop has not ended.
+        /// False once the loop's thread has ended.
         var isOpen = true
-        /// The mode of the blocks, by name and by its queue.
+        /// The blocks' mode, by its name and by its queue.
         var mode: String?
         var queue: BlockQueueName?
         var blocks = PerformedBlocks()
-        /// A block has asked for the loop's attention, and the loop has not looked since.
+        /// A block has asked for the loop's attention, and the loop has not looked since then.
         var hasAsked = false
 
         func isFor(_ mode: Int, isCommon: Bool) -> Bool {
@@ -33,33 +33,33 @@ final class BlockIntake: Sendable {
 
     enum Answer {
         case refused
-        /// The block was not taken: the blocks here are for another mode.
+        /// The block was not taken: the intake holds blocks for another mode.
         case isForOtherMode
         /// - Parameters:
-        ///   - isFirstToAsk: The block has asked for the loop's attention, and no other since the loop last
-        ///     looked.
-        ///   - mustWake: The caller has to write `WakeUp`.
+        ///   - isFirstToAsk: The block has asked for the loop's attention, and no other block has since the
+        ///     loop last looked.
+        ///   - mustWake: The caller has to call `wake()` on the loop's `WakeUp`.
         case taken(isFirstToAsk: Bool, mustWake: Bool)
     }
 
     private let attention: Attention
     private let state = Mutex(State())
-    /// `!state.blocks.isEmpty`, written under the lock.
+    /// The value of `!state.blocks.isEmpty`, written under the lock.
     private let isFilled = Atomic(false)
 
     init(_ attention: Attention) {
         self.attention = attention
     }
 
-    /// Whether there are no blocks. A block for which a thread has asked for attention is seen here when the
-    /// loop looks.
+    /// Whether there are no blocks. A loop that looks because of a block's request for attention sees that
+    /// block here.
     var isEmpty: Bool { !isFilled.load(ordering: .acquiring) }
 
     // MARK: Any thread
 
-    /// Takes `block`, if the blocks that are here are for `mode` as well.
+    /// Takes `block` if the intake's blocks are for `mode` as well.
     ///
-    /// - Parameter waking: Whether it asks for attention, unless another block has.
+    /// - Parameter waking: Whether the block asks for attention, unless another block has done so.
     // Inlined: without, the guard's block.performed takes 402 instructions instead of 382.
     @inline(__always)
     func push(_ block: inout PerformedBlock?, mode: String, waking: Bool) -> Answer {
@@ -70,8 +70,8 @@ final class BlockIntake: Sendable {
         }
     }
 
-    /// Takes `block`. If the blocks that are here are for another mode, hands them to `receive` first, in
-    /// order. Under the lock of the loop.
+    /// Takes `block`. If the intake's blocks are for another mode, first hands them to `receive`, in order.
+    /// Called under the loop's lock.
     func push(
         _ block: inout PerformedBlock?, mode: String, queue: BlockQueueName, waking: Bool,
         emptyingInto receive: (PerformedBlock, BlockQueueName) -> Void
@@ -93,7 +93,8 @@ final class BlockIntake: Sendable {
         state.blocks.append(&block)
         guard waking, !state.hasAsked else { return .taken(isFirstToAsk: false, mustWake: false) }
         state.hasAsked = true
-        // Under the lock: once the loop has taken the block, it must not be asked for it any more.
+        // Still under the lock: once the loop has taken the block, there must be no request for attention
+        // because of it.
         return .taken(isFirstToAsk: true, mustWake: attention.ask())
     }
 
@@ -105,10 +106,10 @@ final class BlockIntake: Sendable {
         state.withLock { empty(&$0, into: receive) }
     }
 
-    /// Exchanges the blocks for `blocks`, which is empty, if they are for `mode`.
+    /// Exchanges the intake's blocks for the empty `blocks`, if they are for `mode`.
     ///
-    /// - Parameter isCommon: Whether `mode` is a common one.
-    /// - Returns: False where they are for another mode.
+    /// - Parameter isCommon: Whether `mode` is a common mode.
+    /// - Returns: False if the intake holds blocks for another mode.
     func exchange(for mode: Int, isCommon: Bool, _ blocks: inout PerformedBlocks) -> Bool {
         state.withLock { state in
             guard state.isFor(mode, isCommon: isCommon) else { return state.blocks.isEmpty }

@@ -1,8 +1,8 @@
 /// Blocks that wait for a mode, in the order in which they were performed. They come from `BlockIntake`.
 ///
-/// Each mode has a queue, and so has the common name, so that blocks of other modes cost a pass nothing. A
-/// block for several modes is in the queue of each as one shared box; the mode that runs first takes it, and
-/// it leaves the other queues then. Guarded by the lock of the loop.
+/// Each mode has a queue, and so has the common name, so that blocks for other modes cost a pass nothing. A
+/// block for several modes is in the queue of each, as one shared box; the mode that runs first takes the
+/// block, which is then removed from the other queues. Guarded by the loop's lock.
 struct BlockQueue {
     /// A block that is in more than one queue.
     ///
@@ -19,7 +19,7 @@ struct BlockQueue {
 
     struct Entry {
         fileprivate let sequence: UInt64
-        /// Nil: the block is in other queues too, and in `shared`.
+        /// Nil if the block is also in other queues; `shared` holds it then.
         fileprivate let own: PerformedBlock?
         fileprivate let shared: Shared?
     }
@@ -53,7 +53,7 @@ struct BlockQueue {
             if let block = entry.own {
                 taken.append(block)
             } else if let box = entry.shared, let block = box.block.take() {
-                // (A box is here twice if its modes include both the running one and the common name.)
+                // (A box is in `all` twice if its modes include both the running one and the common name.)
                 shared.append(box)
                 taken.append(block)
             }
@@ -67,7 +67,7 @@ struct BlockQueue {
     }
 }
 
-/// The queue of a mode, or that of the common name.
+/// The name of a block queue: a mode's, or that of the common name.
 enum BlockQueueName: Hashable {
     case mode(Int)
     case common

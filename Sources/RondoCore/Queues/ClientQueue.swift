@@ -1,12 +1,12 @@
 /// Clients of a shared queue that wait to be served, in order.
 ///
-/// The array keeps its capacity: nearly every client is appended to an empty queue, and an `ArraySlice`,
-/// whose front is removed, would be copied to a new array for each of them.
+/// The array keeps its capacity: nearly every client is appended to an empty queue, and an `ArraySlice` whose
+/// front is removed would be copied to a new array for each client.
 struct ClientQueue: ~Copyable {
-    /// Capacity beyond this is given back when the queue is empty, in clients.
+    /// The capacity, in clients, that an empty queue may keep.
     static let keptCapacity = 1_024
 
-    /// The elements before `first` were taken, and are nil.
+    /// The elements before `first` have been taken and are nil.
     private var clients: [(any SharedQueueClient)?] = []
     private var first = 0
 
@@ -17,8 +17,7 @@ struct ClientQueue: ~Copyable {
     var capacity: Int { clients.capacity }
 
     mutating func append(_ client: any SharedQueueClient) {
-        // A queue that is never quite empty must not grow for ever, nor keep the memory that a burst has
-        // needed.
+        // Without this, a queue that is never quite empty would grow for ever, or keep the memory of a burst.
         if first > 32, first > clients.count / 2 {
             if clients.capacity > Self.keptCapacity, count < clients.capacity / 4 {
                 clients = Array(clients[first...])
@@ -30,7 +29,7 @@ struct ClientQueue: ~Copyable {
         clients.append(client)
     }
 
-    /// Before all that wait.
+    /// Puts `client` before all others.
     mutating func prepend(_ client: any SharedQueueClient) {
         guard first > 0 else { return clients.insert(client, at: 0) }
         first -= 1
@@ -39,7 +38,7 @@ struct ClientQueue: ~Copyable {
 
     mutating func popFirst() -> (any SharedQueueClient)? {
         guard !isEmpty else { return nil }
-        // A single client, the usual case, is removed from the end, and leaves nothing to clear.
+        // A single client, the usual case, is removed from the end, which leaves nothing to clear.
         if clients.count == 1, clients.capacity <= Self.keptCapacity { return clients.removeLast() }
         let client = clients[first].take()
         first += 1
@@ -47,9 +46,10 @@ struct ClientQueue: ~Copyable {
         return client
     }
 
-    /// Does nothing where the client is not in the queue.
+    /// Removes `client` from the queue, if it is there.
     mutating func remove(_ client: any SharedQueueClient) {
-        // The client is near the front: clients of several modes are enqueued in the same order in each.
+        // The client is near the front: clients of several modes are enqueued in the same order in each
+        // queue.
         guard let index = clients[first...].firstIndex(where: { $0 === client }) else { return }
         if index == first {
             _ = popFirst()

@@ -6,11 +6,11 @@ internal import struct Synchronization.Atomic
 enum MainQueue {
     private static let known = Atomic<Int32>(-1)
 
-    /// The eventfd by which libdispatch says that there is work; it stays the same. Nil: there is none so
-    /// far, and descriptors have run out.
+    /// The eventfd by which libdispatch signals that there is work; it never changes. Nil if there is none
+    /// yet because descriptors have run out.
     ///
-    /// libdispatch makes the eventfd when it is first asked, and traps if it cannot. So it is asked only
-    /// after one could be made here.
+    /// libdispatch makes the eventfd when it is first asked for it, and traps if it cannot. So this asks only
+    /// after a probe has shown that one can be made.
     static var descriptor: Int32? {
         let found = known.load(ordering: .relaxed)
         if found >= 0 { return found }
@@ -21,7 +21,7 @@ enum MainQueue {
         return made
     }
 
-    /// An epoll set with that descriptor alone, as long as the process lives; nil: descriptors had run out.
+    /// An epoll set with only that descriptor, for the life of the process; nil if descriptors had run out.
     private static let epollSet: Int32? = {
         guard let descriptor, let set = try? systemCall("epoll_create1", { rondo_epoll() }) else {
             return nil
@@ -34,13 +34,13 @@ enum MainQueue {
     /// Runs the queue's blocks. Main thread only; inside one of those blocks it runs none.
     static func drain() {
         var count: eventfd_t = 0
-        // libdispatch expects the loop to read the wake-up; it is no error if there is none.
+        // libdispatch expects the loop to read the wake-up; if there is none, that is no error.
         if let descriptor { _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) } }
         _dispatch_main_queue_callback_4CF(nil)
     }
 
-    /// Asked in nearly every pass of the main loop. The kernel keeps the ready list of an epoll set, and
-    /// answers in half the time that `poll` takes.
+    /// Whether the queue has work. Nearly every pass of the main loop asks. The kernel keeps the ready list
+    /// of an epoll set, so epoll answers in half the time that `poll` takes.
     static var hasWork: Bool {
         if let epollSet {
             let found = rondo_epoll_has_events(epollSet)

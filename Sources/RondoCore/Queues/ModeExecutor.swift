@@ -1,28 +1,28 @@
 internal import RondoMutex
 
 // An actor can live on a run loop, in a mode: its jobs run on the loop's thread while the loop runs in that
-// mode, and at no other time. Two types, because one type that is both a serial and a task executor makes
-// every enqueue slower.
+// mode, and at no other time. Serial and task executor are two types, because a type that is both makes every
+// enqueue slower.
 
 extension RunLoop {
     /// The executor of actors that live in `mode` of this loop; the same object at each call.
     ///
-    /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty,
-    /// but an actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a
-    /// job serves no job of the same executor, since an actor does one thing at a time. Other callbacks of
-    /// that run count as isolated to the actor, since the runtime takes the thread for the job's until the
-    /// job returns. Jobs for a loop whose thread has ended never run.
+    /// A job wakes the loop and runs at a block point of the pass. While jobs wait, the mode is not empty,
+    /// but an actor without a job keeps no loop running: add a `Port` for that. A run nested in a job serves
+    /// no other job of the same executor, since an actor does one thing at a time. Other callbacks of that
+    /// run count as isolated to the actor, since the runtime attributes the thread to the job until the job
+    /// returns. Jobs for a loop whose thread has ended never run.
     public func executor(in mode: Mode) -> ModeExecutor {
         state.withLock { state in
             if let known = state.executors[mode] { return known }
             let executor = ModeExecutor(state.isAlive ? self : nil, mode)
-            // Kept when the thread has ended: an actor that retains only the loop relies on it.
+            // Kept after the thread has ended too, for an actor that retains only the loop.
             state.executors[mode] = executor
             return executor
         }
     }
 
-    /// An executor for tasks that are to run in `mode` of this loop; the same object at each call.
+    /// An executor for tasks that run in `mode` of this loop; the same object at each call.
     public func taskExecutor(in mode: Mode) -> ModeTaskExecutor {
         state.withLock { state in
             if let known = state.taskExecutors[mode] { return known }
@@ -36,14 +36,14 @@ extension RunLoop {
     public final class ModeExecutor: SerialExecutor {
         private struct State {
             var jobs: [UnownedJob] = []
-            /// A block was performed that will run the jobs.
+            /// A block that will run the jobs has been performed.
             var isScheduled = false
-            /// How many activations there were when the jobs began to run; nil while none runs.
+            /// The number of activations when the jobs began to run; nil while none runs.
             var depth: Int?
             var loop: RunLoop?
         }
 
-        /// The loop; nil once its thread has ended: no job runs then.
+        /// The loop; nil once its thread has ended, after which no job runs.
         public var loop: RunLoop? { state.withLock { $0.loop } }
         public let mode: Mode
         private let state: Mutex<State>
@@ -53,8 +53,8 @@ extension RunLoop {
             self.mode = mode
         }
 
-        /// To be called when the loop's thread has ended: the loop retains its executors, and they must not
-        /// retain it.
+        /// Releases the loop. Called when the loop's thread has ended: the loop retains its executors, so the
+        /// two would otherwise keep each other alive.
         func letGoOfLoop() {
             let loop = state.withLock { state in
                 defer { state.loop = nil }
@@ -77,7 +77,7 @@ extension RunLoop {
             loop?.perform(inModes: [mode]) { [self] in run() }
         }
 
-        /// Runs the jobs that are here now; jobs that they enqueue wait for the next block point.
+        /// Runs the jobs that wait now; jobs that they enqueue wait for the next block point.
         private func run() {
             let depth = loop?.depth
             let jobs = state.withLock { state in
@@ -94,7 +94,7 @@ extension RunLoop {
             if mustSchedule { schedule() }
         }
 
-        /// Makes the call of `jobs` a call-out of this executor in a recording, inside that of the block.
+        /// Records `jobs` as a call-out of this executor, inside the block's call-out.
         private func traced(_ jobs: () -> Void) {
             guard RunLoop.isTraced, let loop, let running = loop.state.withLock({ $0.activations.last?.mode })
             else { return jobs() }
@@ -102,11 +102,11 @@ extension RunLoop {
         }
 
         var hasWaitingJobs: Bool { state.withLock { $0.isScheduled && !$0.jobs.isEmpty } }
-        /// What a recording calls the jobs of its actors.
+        /// The label of this executor's jobs in a recording.
         var traceLabel: String { "actors in \(mode.shortName)" }
 
-        /// Inside a job, or inside any other callback of this mode while no job is on the stack:
-        /// `assumeIsolated` works in a timer's block as well.
+        /// True inside a job, and inside any other callback of this mode while no job is on the stack, so
+        /// that `assumeIsolated` also works in a timer's block.
         private var isIsolating: Bool {
             guard let loop, loop.isCurrent else { return false }
             if let depth = state.withLock({ $0.depth }) { return depth == loop.depth }
@@ -115,7 +115,8 @@ extension RunLoop {
         }
 
         public func isIsolatingCurrentContext() -> Bool? {
-            // Never false, which would say that the context is not isolated: this does not know.
+            // Nil, never false: false would state that the context is not isolated, which cannot be known
+            // here.
             isIsolating ? true : nil
         }
 
@@ -153,6 +154,6 @@ extension RunLoop {
         }
     }
 
-    /// How many activations are running, one inside the other.
+    /// The number of activations that are running, one inside the other.
     var depth: Int { state.withLock { $0.activations.count } }
 }

@@ -5,7 +5,7 @@ struct ModeNotifications {
     /// The index of the mode.
     let mode: Int
 
-    /// Whether notifications of `style` wait that the mode posts.
+    /// Whether notifications of `style` wait for this mode.
     func has(_ style: QueuedNotifications.Style) -> Bool {
         loop.state.withLock { [mode] state in
             state.notifications?.has(
@@ -13,9 +13,9 @@ struct ModeNotifications {
         }
     }
 
-    /// Posts the notifications of `style` that wait now. Those that an observer enqueues wait for the next
-    /// occasion (rule NQ-17). One is taken at a time, so that a run nested in an observer posts the rest, and
-    /// one that an observer takes out of a queue is not posted (rule NQ-18).
+    /// Posts the notifications of `style` that wait now. Those that an observer enqueues meanwhile wait for
+    /// the next occasion (rule NQ-17). Each is taken just before it is posted, so that a run nested in an
+    /// observer posts the rest, and a notification that an observer dequeues is not posted (rule NQ-18).
     ///
     /// - Returns: Whether any was posted.
     @inline(never)

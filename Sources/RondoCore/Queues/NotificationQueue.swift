@@ -1,20 +1,20 @@
 internal import RondoMutex
 
-/// Notifications that are posted later, by the run loop of the thread that made the queue: as soon as the
-/// present callback has returned, or when the loop has nothing else to do. Several that mean the same can be
-/// posted as one.
+/// A queue of notifications that the run loop of the thread that made the queue posts later: as soon as the
+/// present callback has returned, or when the loop has nothing else to do. Several notifications that mean
+/// the same can be posted as one.
 ///
-/// It takes the place of Foundation's class of the same name, whose notifications wait for Foundation's own run
-/// loop. A queue posts on the thread that made it, while that thread's loop runs in one of the modes that a
-/// notification was enqueued for (rules NQ-1 to NQ-22). What waits keeps no mode from being empty and is dropped
-/// when the thread ends, or the queue is released.
+/// This class replaces Foundation's class of the same name, whose notifications wait for Foundation's own run
+/// loop. A queue posts on the thread that made it, while that thread's loop runs in one of the modes for
+/// which a notification was enqueued (rules NQ-1 to NQ-22). A waiting notification does not keep a mode from
+/// being empty; it is dropped when the thread ends or the queue is released.
 ///
-/// `@unchecked Sendable` because the class is open: its own properties are immutable or behind a lock. A subclass
-/// has to see to its own.
+/// `@unchecked Sendable` because the class is open: its own properties are immutable or behind a lock. A
+/// subclass has to protect its own.
 open class NotificationQueue: NSObject, @unchecked Sendable {
-    /// When a notification is posted: `.asap`, `.whenIdle` or `.now`.
+    /// The occasion on which a notification is posted: `.asap`, `.whenIdle` or `.now`.
     public typealias PostingStyle = Foundation.NotificationQueue.PostingStyle
-    /// By what a new notification takes the place of those that wait.
+    /// The properties by which a new notification replaces those that wait.
     public typealias NotificationCoalescing = Foundation.NotificationQueue.NotificationCoalescing
 
     private let notificationCenter: NotificationCenter
@@ -27,7 +27,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
 
     /// A further queue of the calling thread.
     ///
-    /// - Parameter notificationCenter: Where its notifications are posted.
+    /// - Parameter notificationCenter: The centre that posts the queue's notifications.
     @available(
         *, noasync, message: "A task has no thread of its own; make the queue on that of the loop you mean."
     )
@@ -41,31 +41,32 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop.removeNotifications { $0.queue == queue }
     }
 
-    /// A name for logs and traces; nil at first. Any thread may set it; it counts for notifications enqueued from
-    /// then on.
+    /// A name for logs and traces; nil at first. Any thread may set it; it applies to notifications enqueued
+    /// from then on.
     public var label: String? {
         get { name.withLock { $0 } }
         set { name.withLock { $0 = newValue } }
     }
 
-    /// Enqueues `notification` for the default mode; it takes the place of those with the same name and sender
+    /// Enqueues `notification` for the default mode; it replaces waiting ones with the same name and sender
     /// (rule NQ-15).
     open func enqueue(_ notification: Notification, postingStyle: PostingStyle) {
         enqueue(notification, postingStyle: postingStyle, coalesceMask: [.onName, .onSender], forModes: nil)
     }
 
-    /// Enqueues `notification`, and returns before it is posted, unless that is to be `.now`.
+    /// Enqueues `notification` and, unless the style is `.now`, returns before it is posted.
     ///
     /// - Parameters:
-    ///   - postingStyle: `.asap`: at the end of the pass, when the present callback has returned. `.whenIdle`:
-    ///     when the loop is about to sleep, and nothing is ready nor due. `.now`: before this returns; dropped,
-    ///     with a warning, where the loop runs in none of `modes`.
-    ///   - coalesceMask: Notifications that wait in either style and match by all that it names are taken out;
-    ///     this one goes to the end.
-    ///   - modes: The loop has to run in one of them; nil: the default mode. `.common` stands for every common
-    ///     mode. None: the notification is dropped, with a warning.
-    /// - Note: From another thread the notification is handed over, and a sleeping loop is woken; `.now` means
-    ///   `.asap` then (rule NQ-20).
+    ///   - postingStyle: `.asap`: at the end of the pass, when the present callback has returned.
+    ///     `.whenIdle`: when the loop is about to sleep, and nothing is ready or due. `.now`: before this
+    ///     returns; if the loop runs in none of `modes`, the notification is dropped with a warning.
+    ///   - coalesceMask: Waiting notifications, of either style, that match in all properties named here are
+    ///     removed; this one goes to the end.
+    ///   - modes: The loop posts the notification while it runs in one of these; nil: the default mode.
+    ///     `.common` stands for every common mode. With an empty array the notification is dropped with a
+    ///     warning.
+    /// - Note: A call from another thread hands the notification over and wakes a sleeping loop; `.now` then
+    ///   means `.asap` (rule NQ-20).
     open func enqueue(
         _ notification: Notification, postingStyle: PostingStyle, coalesceMask: NotificationCoalescing,
         forModes modes: [RunLoop.Mode]?
@@ -87,16 +88,16 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Takes out what waits and matches `notification` by all that `coalesceMask` names; with an empty mask
-    /// nothing (rule NQ-16). Any thread.
+    /// Removes the waiting notifications that match `notification` in all properties named by `coalesceMask`;
+    /// with an empty mask, none (rule NQ-16). Any thread.
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing)
     {
         let queue = ObjectIdentifier(self)
         loop.removeNotifications { $0.queue == queue && $0.coalesces(with: notification, coalesceMask) }
     }
 
-    /// Why `notification` has not been posted; of several with its name and sender, the one that was enqueued
-    /// last. Any thread.
+    /// Why `notification` has not been posted. If several with its name and sender wait, the answer is for
+    /// the one enqueued last. Any thread.
     public func whyNotDelivering(notification: Notification) -> DeliveryObstacle {
         let queue = ObjectIdentifier(self)
         let found = loop.state.withLock { state in
@@ -150,7 +151,7 @@ extension RunLoop {
         return attachment(NotificationQueue.self, orMake: make)
     }
 
-    /// Any thread. A loop whose thread has ended takes nothing.
+    /// Any thread. A loop whose thread has ended ignores the entry.
     fileprivate func enqueue(_ entry: QueuedNotifications.Entry, _ style: QueuedNotifications.Style) {
         let isAlive = state.withLock { state in
             guard state.isAlive else { return false }
@@ -170,7 +171,7 @@ extension RunLoop {
 
     /// Any thread.
     func removeNotifications(where matches: (QueuedNotifications.Entry) -> Bool) {
-        // Nothing is released under the lock.
+        // Removed entries are released after the lock.
         let removed = state.withLock { state -> [QueuedNotifications.Entry] in
             guard let notifications = state.notifications else { return [] }
             defer { notePending(state) }
@@ -181,7 +182,7 @@ extension RunLoop {
 }
 
 extension QueuedNotifications.Entry {
-    /// Whether a new notification of the same queue takes the place of this one (rule NQ-13).
+    /// Whether a new notification of the same queue replaces this one (rule NQ-13).
     fileprivate func coalesces(
         with other: Notification, _ mask: NotificationQueue.NotificationCoalescing
     ) -> Bool {
@@ -189,7 +190,7 @@ extension QueuedNotifications.Entry {
         return !mask.contains(.onSender) || Self.isSame(notification.object, other.object)
     }
 
-    /// Senders are compared by identity; values that are no objects have none.
+    /// Senders are compared by identity; values that are not objects have none and are never the same.
     private static func isSame(_ sender: Any?, _ other: Any?) -> Bool {
         guard let sender, let other else { return sender == nil && other == nil }
         guard type(of: sender) is AnyClass, type(of: other) is AnyClass else { return false }

@@ -1,20 +1,20 @@
 /// A block that was performed and has not run yet.
 ///
-/// `@unchecked Sendable`: the block was passed as `sending`, so the caller has kept no reference to what it
-/// captures. It is run once, on the loop's thread, or released unrun.
+/// `@unchecked Sendable`: the block was passed as `sending`, so the caller has kept no reference to the
+/// values it captures. It is run once, on the loop's thread, or released unrun.
 struct PerformedBlock: @unchecked Sendable {
     let run: () -> Void
 }
 
 /// A queue of blocks: appended at the end, taken from the front.
 ///
-/// An array would retain a block once more while it is called, which fetches its memory once more from the
-/// processor of the thread that performed it.
+/// Not an array: that would retain each block once more while it is called, and so fetch the block's memory
+/// once more from the processor of the thread that performed it.
 ///
 /// `@unchecked Sendable`: it owns its memory, and cannot be copied.
 struct PerformedBlocks: ~Copyable, @unchecked Sendable {
-    /// Capacity that is kept for the next blocks, so that one at a time allocates nothing. A burst may take
-    /// more, which is given back after it.
+    /// Capacity that is kept for the next blocks, so that performing one at a time allocates nothing. A burst
+    /// may use more, which is freed afterwards.
     static let keptCapacity = 1024
     private static let smallestCapacity = 16
 
@@ -57,7 +57,7 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
         return block
     }
 
-    /// Frees memory that a burst has taken. The queue must be empty.
+    /// Frees memory that a burst has used. The queue must be empty.
     mutating func shrink() {
         guard capacity > Self.keptCapacity else { return }
         base?.deallocate()

@@ -1,7 +1,7 @@
-/// The notifications that wait to be posted by one loop, of all its queues, in two lists: those to be posted as
+/// The notifications of all queues that wait to be posted by one loop, in two lists: those to be posted as
 /// soon as possible, and those for an idle loop.
 ///
-/// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
+/// `@unchecked Sendable`: touched only under the lock of the loop that holds it.
 final class QueuedNotifications: @unchecked Sendable {
     fileprivate static let common = "kCFRunLoopCommonModes"
 
@@ -25,7 +25,7 @@ final class QueuedNotifications: @unchecked Sendable {
 
     private var asap = NotificationList()
     private var whenIdle = NotificationList()
-    /// The number of the entry that was enqueued last; 0: none was.
+    /// The number of the entry that was enqueued last; 0 if there was none.
     private(set) var lastNumber: UInt64 = 0
 
     private subscript(style: Style) -> NotificationList {
@@ -40,13 +40,14 @@ final class QueuedNotifications: @unchecked Sendable {
         count(style, in: mode, isCommon: isCommon) > 0
     }
 
-    /// The modes that notifications of either style wait for, with `.common` for its own name.
+    /// The modes for which notifications of either style wait; the common modes appear under the common name.
     var modes: Set<String> { Set(asap.counts.keys).union(whenIdle.counts.keys) }
 
-    /// How many wait for `mode` by its name, without those for the common modes.
+    /// The number of notifications that name `mode`, without those for the common modes.
     func count(_ style: Style, named mode: String) -> Int { self[style].counts[mode] ?? 0 }
 
-    /// "notifications: 2 as soon as possible, 1 when idle", of those that `mode` posts; nil: there are none.
+    /// Describes the notifications that `mode` posts, as in "notifications: 2 as soon as possible, 1 when
+    /// idle"; nil if there are none.
     func summary(in mode: String, isCommon: Bool) -> String? {
         let counts = [
             (count(.asap, in: mode, isCommon: isCommon), "as soon as possible"),
@@ -67,20 +68,20 @@ final class QueuedNotifications: @unchecked Sendable {
         self[style].append(entry)
     }
 
-    /// Takes the first notification of `style` that may be posted in `mode`, and was enqueued after the one with
-    /// the number `first` and not after the one with the number `last`.
+    /// Takes the first notification of `style` that may be posted in `mode` and whose number is greater than
+    /// `first` and at most `last`.
     func take(
         _ style: Style, in mode: String, isCommon: Bool, after first: UInt64, upTo last: UInt64
     ) -> Entry? {
         self[style].take(after: first, upTo: last) { $0.isFor(mode, isCommon: isCommon) }
     }
 
-    /// Takes the entries for which `matches` holds out of both lists. The caller releases them without the lock.
+    /// Removes the entries that match from both lists. The caller releases them after the lock.
     func removeAll(where matches: (Entry) -> Bool) -> [Entry] {
         asap.removeAll(where: matches) + whenIdle.removeAll(where: matches)
     }
 
-    /// The entry that was enqueued last among those for which `matches` holds, and its style.
+    /// The matching entry that was enqueued last, and its style.
     func last(where matches: (Entry) -> Bool) -> (entry: Entry, style: Style)? {
         Style.allCases.compactMap { style in self[style].last(where: matches).map { ($0, style) } }
             .max { $0.0.number < $1.0.number }
@@ -95,8 +96,8 @@ extension QueuedNotifications.Entry {
 
 /// Entries in the order of their numbers.
 ///
-/// An entry that is taken leaves an empty slot, so that taking many from the front moves none of the others;
-/// when half of the slots are empty they are removed.
+/// A taken entry leaves an empty slot, so that taking many from the front moves none of the others; when more
+/// than half of the slots are empty, they are removed.
 private struct NotificationList {
     private struct Slot {
         let number: UInt64
@@ -105,7 +106,7 @@ private struct NotificationList {
 
     private var slots: [Slot] = []
     private var filled = 0
-    /// How many entries name each mode: a pass asks for those of its own without looking at the others.
+    /// The number of entries that name each mode, so that a pass finds its own without looking at the others.
     private(set) var counts: [String: Int] = [:]
 
     var isEmpty: Bool { filled == 0 }

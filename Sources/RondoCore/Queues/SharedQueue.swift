@@ -1,33 +1,34 @@
 // Why streams and loads share a source.
 //
 // An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load
-// is short, and to add a source to a loop and to take it out again would take longer than the load. So all
-// streams and loads of one loop and mode share one signalled source, which keeps the mode from being empty,
-// and a queue of those that are to be served. A program cannot tell the difference: clients are served in the
-// order in which they were enqueued, a run that returns after a source returns after the first client that
-// has called the program (rule RL-37), and a nested run serves the clients behind the one that runs it.
+// is short: adding a source to a loop and removing it again would take longer than the load. So all streams
+// and loads of one loop and mode share one signalled source, which keeps the mode from being empty, and a
+// queue of clients to serve. A program cannot tell the difference: clients are served in the order in which
+// they were enqueued, a run that returns after a source returns after the first client that has called the
+// program (rule RL-37), and a nested run serves the clients behind the client that runs it.
 //
-// Threads: the shared queues of a loop are found and made under a lock of that loop's; the clients of a queue are
-// behind two locks of its own. A client is called with none of them held. `RunLoop.sharedQueues` is locked before
-// sources and loops.
+// Threads: the shared queues of a loop are found and made under that loop's `RunLoop.sharedQueues` lock,
+// which is taken before the locks of sources and loops; the clients of a queue are guarded by two locks of
+// the queue. A client is called with no lock held.
 
 internal import RondoMutex
 
-/// An object that is served by shared queues: a stream, a load.
+/// An object that shared queues serve: a stream, a load.
 package protocol SharedQueueClient: AnyObject, Sendable {
-    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in
-    /// `queue`.
+    /// Does the work for which the client was enqueued, on the loop's thread, with no lock held. The client
+    /// is no longer in `queue`.
     ///
-    /// - Returns: Whether the program was called, or may have been; false where another queue has served it
-    ///   before.
+    /// - Returns: Whether the program was called, or may have been; false if another queue has already served
+    ///   the client.
     func serve(by queue: SharedQueue) -> Bool
 }
 
-/// A client that is registered with a queue, and is notified of the queue's end and of short delays.
+/// A client that is registered with a queue, which notifies it of the queue's end and of short delays.
 package protocol RegisteredClient: SharedQueueClient {
-    /// The thread of the queue's loop has ended: the queue serves nothing any more. On that thread.
+    /// The thread of the queue's loop has ended: the queue serves nothing any more. Called on that thread.
     func loopHasEnded()
-    /// See `SharedQueue.Registration.notifyAfterShortDelay()`. On the loop's thread, in the queue's mode.
+    /// See `SharedQueue.Registration.notifyAfterShortDelay()`. Called on the loop's thread, in the queue's
+    /// mode.
     func shortDelayHasPassed()
 }
 
@@ -39,24 +40,24 @@ package final class SharedQueue: DeferredWork, Sendable {
     private let members = Mutex(Members())
     private let waiting = Mutex(Waiting())
 
-    /// The clients that are to be served.
+    /// The clients to serve.
     private struct Waiting: ~Copyable {
         var clients = ClientQueue()
-        /// The source is signalled for the next pass: further clients need not signal it again.
+        /// The source is already signalled for the next pass: further clients need not signal it.
         var isSignalled = false
     }
 
     /// The members, which keep the queue in its loop.
     private struct Members: ~Copyable {
-        /// How often the queue was joined and not left yet.
+        /// The number of joins not yet followed by a leave.
         var count = 0
-        /// Registered clients, each at its number.
+        /// The registered clients, indexed by registration number.
         var registrations: [Entry] = []
         var freeNumbers: [Int] = []
         var delayTimer: Timer?
 
         struct Entry {
-            /// Nil: the number is free.
+            /// Nil if the number is free.
             var client: (any RegisteredClient)?
             /// The client is to be notified when the short delay has passed.
             var awaitsDelay = false
@@ -101,7 +102,8 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     // MARK: - Members
 
-    /// The queue of `mode`, which is not empty from now on until `leave()` was called as often as this.
+    /// The queue of `mode`. It keeps the mode from being empty until `leave()` has been called as often as
+    /// this.
     package static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> SharedQueue {
         loop.sharedQueues.withLock { queues in
             for queue in queues where queue.mode == mode {
@@ -116,12 +118,12 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// Joins once more. The caller has joined before, and does not leave meanwhile.
+    /// Joins once more. The caller has already joined, and does not leave during this call.
     package func joinAgain() { members.withLock { $0.count += 1 } }
 
     /// To be called once for each `join`.
     package func leave() {
-        // Nearly always there are other members, and this is all.
+        // Nearly always there are other members, and nothing else has to be done.
         let isLast = members.withLock { members in
             guard members.count > 1 else { return true }
             members.count -= 1
@@ -141,14 +143,14 @@ package final class SharedQueue: DeferredWork, Sendable {
             timer?.invalidate()
             return true
         }
-        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps
-        // before (rule RL-32).
+        // The mode may now be empty. Only the end of a pass checks that, and a pass that serves nothing
+        // sleeps first (rule RL-32).
         if hasLeft { loop.wakeUp() }
     }
 
     // MARK: - Registrations
 
-    /// A client's registration with a queue, from `join` to `leave()`.
+    /// A client's registration with a queue, from `join` until `leave()`.
     package struct Registration: Sendable {
         package let queue: SharedQueue
         fileprivate let number: Int
@@ -161,19 +163,19 @@ package final class SharedQueue: DeferredWork, Sendable {
                 return members.registrations[number].client
             }
             queue.leave()
-            // Not released under the lock: its deinit may call back.
+            // Released after the lock, because its deinit may call back.
             withExtendedLifetime(client) {}
         }
 
-        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads
-        /// are over by then, and need not make what only long ones use.
+        /// Makes the queue call `shortDelayHasPassed()` once, after `shortDelay` or somewhat sooner. Nearly
+        /// all loads are over by then, and need not make the objects that only long ones use.
         package func notifyAfterShortDelay() { queue.notifyAfterShortDelay(number) }
     }
 
     /// Joins and registers `client`.
     ///
-    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its
-    ///   own; nil: the shared one.
+    /// - Parameter label: The name of the source in the loop. With a label the client gets a queue of its
+    ///   own; nil: the shared queue.
     package static func join(
         _ loop: RunLoop, _ mode: RunLoop.Mode, label: String?, as client: any RegisteredClient
     ) -> Registration {
@@ -190,7 +192,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         return Registration(queue: queue, number: number)
     }
 
-    /// Whether the thread of its loop has ended.
+    /// Whether the thread of the queue's loop has ended.
     package var hasLoopEnded: Bool { !source.isScheduled }
 
     private func loopHasEnded() {
@@ -204,7 +206,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         let timer = members.withLock { members -> Timer? in
             members.registrations[number].awaitsDelay = true
             guard members.delayTimer == nil else { return nil }
-            // It retains the queue until it fires, or the last member has left.
+            // The timer retains the queue until it fires or the last member has left.
             let timer = Timer(timeInterval: Self.shortDelay, repeats: false) { [self] _ in
                 shortDelayHasPassed()
             }
@@ -220,23 +222,24 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     // MARK: - Clients that wait
 
-    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any
-    /// thread.
+    /// Enqueues `client` to be served in the next pass of the mode. The caller must not enqueue it again
+    /// before it is served. Any thread.
     ///
-    /// - Parameter first: Before the others that wait: a run that returns after a source serves one of them, and they may
-    ///   come faster than that.
+    /// - Parameter first: Whether the client goes before the others: a run that returns after a source serves
+    ///   one client, and others may be enqueued faster than that.
     package func enqueue(_ client: any SharedQueueClient, first: Bool = false) {
         let isFirst = waiting.withLock { waiting in
             if first { waiting.clients.prepend(client) } else { waiting.clients.append(client) }
             defer { signal(&waiting) }
             return !waiting.isSignalled
         }
-        // The loop was woken for the signal before, which may have been made on its own thread.
+        // Only for the first client: if the source was already signalled, the loop has been woken for it.
+        // (That signal may have been made on the loop's own thread.)
         if isFirst { loop.wakeUp() }
     }
 
-    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more
-    /// clients.
+    /// Does the same as `enqueue`, as deferred work if ready descriptors wait to be served: their callbacks
+    /// may enqueue more clients.
     package func enqueueDeferred(_ client: any SharedQueueClient) {
         guard loop.isCurrent, loop.hasDescriptorsToServe(in: mode), loop.deferWork(self) else {
             return enqueue(client)
@@ -244,7 +247,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         waiting.withLock { $0.clients.append(client) }
     }
 
-    /// Signals the source for the clients that were enqueued deferred, if they wait still.
+    /// Signals the source for the clients that were enqueued deferred, if they still wait.
     package func performDeferredWork() -> Bool {
         waiting.withLock { waiting in
             guard !waiting.clients.isEmpty, !waiting.isSignalled else { return false }
@@ -263,12 +266,11 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// How many clients are served in a run that returns after a source, until one calls the program.
+    /// The most clients that are served in a run that returns after a source, until one calls the program.
     private static let maximumClientsOfLastService = 16
 
-    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where
-    /// the run returns after a source it serves one that calls the program, and clients before it that do
-    /// not.
+    /// Serves the clients that wait now; those enqueued meanwhile are served in the next pass. In a run that
+    /// returns after a source, this stops after the first client that calls the program.
     private func serve() {
         let isLast = loop.returnsAfterSource
         var rest = waiting.withLock { waiting in
@@ -280,14 +282,14 @@ package final class SharedQueue: DeferredWork, Sendable {
             rest -= 1
             if client.serve(by: self) && isLast { break }
         }
-        // Under the lock, or a signal that comes between would be lost.
+        // Under the lock: otherwise a signal made in between would be lost.
         waiting.withLock { waiting in
             if waiting.clients.isEmpty { withdrawSignal(&waiting) } else { signal(&waiting) }
         }
     }
 
-    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served
-    /// there.
+    /// Takes the next client. The source stays signalled for the clients behind it, because the client's
+    /// callback may run the loop, which then serves them.
     private func next() -> (any SharedQueueClient)? {
         waiting.withLock { waiting in
             guard let client = waiting.clients.popFirst() else { return nil }
@@ -296,7 +298,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    // Under the lock: so a signal is never withdrawn that a client counts on.
+    // Called under the lock, so that no signal is withdrawn that a client relies on.
 
     private func signal(_ waiting: inout Waiting) {
         if !waiting.isSignalled { source.signal() }

@@ -1,7 +1,6 @@
 internal import CRondoEv
 
-/// A source that is served when the kernel says that its file descriptor can be read or written: version 1 of
-/// `CFRunLoopSource`.
+/// A source that is served when its file descriptor can be read or written: version 1 of `CFRunLoopSource`.
 struct DescriptorKind: SourceKind {
     let watched: Int32
     var order: Int { 0 }
@@ -23,12 +22,13 @@ struct DescriptorKind: SourceKind {
 extension RunLoop.Source {
     /// A source that is served when `fileDescriptor` is ready.
     ///
-    /// The descriptor stays the caller's; it should be non-blocking, since another callback may have read
-    /// what made it ready (rule SRC-17). Invalidate the source before you close it: a descriptor found
-    /// closed invalidates the source and sets `error` (rule SRC-27). What cannot be helped is a descriptor that another
-    /// thread closes, without having invalidated the source, at the very moment at which the loop's thread has looked at it
-    /// and hands it to the kernel: libev, as Debian builds it, ends the process there (an assertion in `ev_epoll.c`).
-    /// - Parameter perform: Gets the source and what it is ready for; called on the loop's thread.
+    /// The descriptor stays the caller's; make it non-blocking, since another callback may already have read
+    /// the bytes (rule SRC-17). Invalidate the source before you close the descriptor: a descriptor found
+    /// closed invalidates the source and sets `error` (rule SRC-27). One case cannot be caught: another
+    /// thread closes the descriptor, without having invalidated the source, just after the loop's thread has
+    /// checked it and before it hands it to the kernel. libev, as Debian builds it, then ends the process (an
+    /// assertion in `ev_epoll.c`).
+    /// - Parameter perform: Gets the source and the events it is ready for; called on the loop's thread.
     public convenience init(
         fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,
         cancel: ModeCallback? = nil, perform: @escaping @Sendable (RunLoop.Source, Interest) -> Void
@@ -39,9 +39,9 @@ extension RunLoop.Source {
     }
 
     /// - Parameters:
-    ///   - keepsFile: The caller invalidates the source before the descriptor is closed, always.
-    ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the
-    ///     descriptor: the source has become invalid then, for the reason in `error`.
+    ///   - keepsFile: The caller promises to invalidate the source before the descriptor is closed, always.
+    ///   - perform: Called once with an empty set if the kernel refuses to watch the descriptor: the source
+    ///     is then invalid, for the reason in `error`.
     package convenience init(
         fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
         cancel: ModeCallback? = nil, perform: @escaping @Sendable (RunLoop.Source, Interest) -> Void
@@ -53,9 +53,9 @@ extension RunLoop.Source {
 
     // MARK: - From the pass
 
-    /// Invalidates the source, whose descriptor the kernel refuses to watch. On the thread of `loop`.
+    /// Invalidates the source because the kernel refuses to watch its descriptor. On the thread of `loop`.
     ///
-    /// - Returns: Whether its owner was called.
+    /// - Returns: Whether the source's owner was called.
     func handleRefusal(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
         guard let perform = invalidate(because: error) else { return false }
         guard keepsFile else {
@@ -74,7 +74,7 @@ extension RunLoop.Source {
 
     func perform(ready: Interest, in mode: Int, named name: RunLoop.Mode, of loop: RunLoop) -> Bool {
         let (perform, ready) = state.withLock { state in
-            // The source may have left the mode since it was found ready, or wait for something else.
+            // Since it was found ready, the source may have left the mode, or its interest may have changed.
             let isMember =
                 !state.isLeaving && state.memberships.contains(Membership(loop: loop, mode: name))
             return (isMember ? state.perform : nil, ready.intersection(state.interest))
@@ -99,7 +99,7 @@ extension RunLoop.Source.Interest {
         if events & Int32(EV_WRITE) != 0 { insert(.write) }
     }
 
-    /// What `poll(2)` calls it.
+    /// The same events in the terms of `poll(2)`.
     var pollEvents: Int16 {
         (contains(.read) ? Int16(POLLIN) : 0) | (contains(.write) ? Int16(POLLOUT) : 0)
     }

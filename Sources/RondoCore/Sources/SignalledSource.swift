@@ -21,10 +21,11 @@ extension RunLoop.Source {
     /// A source that is served after `signal()`.
     ///
     /// - Parameters:
-    ///   - schedule: Called for every (loop, mode) that the source enters, on the thread that adds it.
-    ///   - cancel: Called for every (loop, mode) that it leaves: by removal, invalidation, or the end of
-    ///     the loop's thread.
-    ///   - perform: Called on the thread of a loop that holds it, with no lock held.
+    ///   - schedule: Called for every (loop, mode) that the source enters, on the thread that adds the
+    ///     source.
+    ///   - cancel: Called for every (loop, mode) that the source leaves: by removal, invalidation, or the end
+    ///     of the loop's thread.
+    ///   - perform: Called on the thread of a loop that holds the source, with no lock held.
     public convenience init(
         order: Int = 0, schedule: ModeCallback? = nil, cancel: ModeCallback? = nil,
         perform: @escaping @Sendable () -> Void

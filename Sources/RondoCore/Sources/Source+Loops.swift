@@ -1,4 +1,4 @@
-// A source in the modes of its loops.
+// How a source enters and leaves the modes of its loops.
 
 extension RunLoop {
     /// Serves `source` in `mode` of this loop until it is removed or invalidated.
@@ -11,8 +11,8 @@ extension RunLoop {
         if addUnwatched(source, forMode: mode) { warnUnlessRun() }
     }
 
-    /// As `add(_:forMode:)`, for a source that a program has not scheduled itself: if the loop is never run, no warning
-    /// says so.
+    /// Does the same as `add(_:forMode:)`, for a source that Rondo schedules rather than the program: there
+    /// is no warning if the loop is never run.
     ///
     /// - Returns: Whether the source is valid.
     @discardableResult
@@ -28,12 +28,12 @@ extension RunLoop {
         return true
     }
 
-    /// Ends the membership of `source` in `mode`. Does nothing where it has none.
+    /// Ends the membership of `source` in `mode`. Does nothing if the source is not a member.
     ///
-    /// - Parameter mode: `.common` takes out of every common mode what was added under `.common` (rule
-    ///   RL-24).
-    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it
-    ///   leaves.
+    /// - Parameter mode: `.common` removes, from every common mode, a source that was added under `.common`
+    ///   (rule RL-24).
+    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode
+    ///   that the source leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
         if mode.namesCommonModes {
             for mode in source.unregister(from: self) { source.leave(self, mode, isCommon: true) }
@@ -42,7 +42,7 @@ extension RunLoop {
         }
     }
 
-    /// Whether `source` is in `mode`; of `.common`, whether it was added under that name (rule RL-23).
+    /// Whether `source` is in `mode`; for `.common`, whether it was added under that name (rule RL-23).
     public func contains(_ source: Source, forMode mode: Mode) -> Bool {
         state.withLock { state in
             if mode == .common { return state.commonSources.contains(source) }
@@ -78,7 +78,7 @@ extension RunLoop.Source {
         }
     }
 
-    /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+    /// - Returns: The modes that the source has to leave; none if it was not registered (rule RL-24).
     func unregister(from loop: RunLoop) -> [RunLoop.Mode] {
         state.withLock { state in
             state.details?.commonLoops.removeAll { $0 == loop }
@@ -90,7 +90,7 @@ extension RunLoop.Source {
     }
 
     /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing
-    ///   happens if it is not any more: another thread may have taken it out meanwhile.
+    ///   happens if another thread has unregistered it meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let schedule = state.withLock { state -> ModeCallback?? in
@@ -119,8 +119,8 @@ extension RunLoop.Source {
         if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
     }
 
-    /// - Parameter isCommon: The source leaves because it is not registered under the common name any more.
-    ///   Nothing happens if it is again.
+    /// - Parameter isCommon: The source leaves because it is no longer registered under the common name.
+    ///   Nothing happens if it has been registered again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let cancel = state.withLock { state -> ModeCallback?? in
@@ -141,10 +141,10 @@ extension RunLoop.Source {
         if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
     }
 
-    /// Has `loop` remove the source from `mode` when it next looks, which is soon if the loop is the calling
-    /// thread's and runs in the mode.
+    /// Makes `loop` remove the source from `mode` when it next looks. That is soon, because this is done only
+    /// if the loop is the calling thread's and runs in the mode.
     ///
-    /// - Returns: False where it does not: the source is to leave at once.
+    /// - Returns: False if that is not so: the source has to leave at once.
     private func leaveLater(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
         return loop.state.withLock { state in
@@ -156,8 +156,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// Removes a source that is leaving from its mode. Called by the loop's thread when it looks; the source
-    /// may have come back.
+    /// Removes a source that is leaving from its mode, unless it has come back. The loop's thread calls this
+    /// when it looks.
     func endLeaving() {
         state.withLock { state in if state.isLeaving { endLeaving(&state) } }
     }

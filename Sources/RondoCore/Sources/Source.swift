@@ -6,18 +6,17 @@ extension RunLoop {
     /// An input source: calls out when it has been signalled, or when its descriptor is ready.
     ///
     /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of
-    /// a mode that holds it; `signal()` wakes no loop. A *descriptor* source (version 1) is served when the
-    /// kernel says that its file descriptor can be read or written. Either may be in several modes and
-    /// several loops: whichever first finds it ready serves it. Retained by its loops until it is removed or
-    /// invalidated.
+    /// a mode that holds it; `signal()` wakes no loop. A *descriptor* source (version 1) is served when its
+    /// file descriptor can be read or written. Either may be in several modes and several loops; the first of
+    /// them that finds it ready serves it. Its loops retain it until it is removed or invalidated.
     public final class Source: Sendable {
-        /// What a descriptor source waits for, and what it was found ready for.
+        /// The events that a descriptor source waits for, or was found ready for.
         public struct Interest: OptionSet, Hashable, Sendable {
             public let rawValue: UInt8
 
             public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-            /// There are bytes to read, a connection to accept, or the end.
+            /// There are bytes to read, a connection to accept, or the end of the file.
             public static let read = Interest(rawValue: 1)
             /// There is room to write, or a connection attempt has ended.
             public static let write = Interest(rawValue: 2)
@@ -25,8 +24,8 @@ extension RunLoop {
 
         public typealias ModeCallback = @Sendable (RunLoop, Mode) -> Void
 
-        /// The function that a source calls. A struct, since a bare closure that a lock's closure returns is
-        /// wrapped in another one, which would be an allocation for each call.
+        /// The function that a source calls. A struct, because a bare closure returned from a lock's closure
+        /// is wrapped in another closure, one allocation for each call.
         struct Callback: Sendable {
             let call: @Sendable (Source, Interest) -> Void
         }
@@ -37,15 +36,16 @@ extension RunLoop {
         /// ignore it.
         public var order: Int { kind.behaviour.order }
         let kind: Kind
-        /// The descriptor names one file for as long as the source is valid: its owner invalidates the source
-        /// before closing it. Then a watcher that is as it should be need not be set again.
+        /// Whether the descriptor names one file for as long as the source is valid: its owner promises to
+        /// invalidate the source before closing the descriptor. A watcher with the right events then need not
+        /// be set again.
         let keepsFile: Bool
         let state: Mutex<State>
         private let live = LiveObject(.source)
 
         /// - Parameters:
         ///   - keepsFile: See `keepsFile`.
-        ///   - perform: Called on the thread of a loop that holds it, with no lock held.
+        ///   - perform: Called on the thread of a loop that holds the source, with no lock held.
         init(
             _ kind: Kind, keepsFile: Bool = false, interest: Interest = [], schedule: ModeCallback?,
             cancel: ModeCallback?, perform: Callback
@@ -74,7 +74,7 @@ extension RunLoop {
             }
         }
 
-        /// An object that the layer above keeps with the source, set once: released when the source is
+        /// An object that the layer above keeps with the source, set once; it is released when the source is
         /// invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.details?.attachment } }
@@ -102,18 +102,17 @@ extension RunLoop {
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 
         /// Why a descriptor source became invalid by itself: its descriptor was found closed (`EBADF`), or
-        /// the kernel refuses to watch it (`ENOSPC`, where `fs.epoll.max_user_watches` is used up, or
-        /// `ENOMEM`).
+        /// the kernel refuses to watch it (`ENOSPC` if `fs.epoll.max_user_watches` is used up, or `ENOMEM`).
         ///
-        /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. The cancel
-        /// callbacks are made when it is there.
+        /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. It is set before
+        /// the cancel callbacks are made.
         public var error: (any Error)? { state.withLock { $0.details?.error } }
 
-        /// The errno of `error`; nil: there is none.
+        /// The errno of `error`; nil if there is no error.
         package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
-        /// What a descriptor source waits for. If it is empty, the source stays in its modes and keeps them
-        /// from being empty, but is not watched. Any thread may set it.
+        /// The events that a descriptor source waits for. If the set is empty, the source stays in its modes
+        /// and keeps them from being empty, but is not watched. Any thread may set it.
         public var interest: Interest {
             get { state.withLock { $0.interest } }
             set {
@@ -136,17 +135,17 @@ extension RunLoop {
 
         // MARK: Signalling
 
-        /// Asks for the source to be served. Any number of signals before that are one (rule SRC-3).
+        /// Asks for the source to be served. Several signals before it is served count as one (rule SRC-3).
         ///
-        /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule
-        /// SRC-2). Only where a callback of Foundation's calls this during a sleep that Foundation's loop has
-        /// lent to the main loop, that sleep ends (rule BR-7). A descriptor source ignores signals: the kernel
-        /// alone makes those. Any thread.
+        /// This wakes no loop: to have a sleeping loop serve the source at once, call its `wakeUp()` as well
+        /// (rule SRC-2). One exception: a call from a callback of Foundation's, during a sleep that the main
+        /// loop has lent to Foundation's loop, ends that sleep (rule BR-7). A descriptor source ignores
+        /// signals: only the kernel makes it ready. Any thread.
         public func signal() {
             signal(wakesLoops: false)
         }
 
-        /// `signal()`, and a wake-up of every loop that holds the source.
+        /// Signals the source and wakes every loop that holds it.
         package func signalAndWakeUp() {
             signal(wakesLoops: true)
         }
@@ -178,12 +177,12 @@ extension RunLoop {
                 Trace.request(membership.loop, .signal, mode: membership.mode, label: label, of: self)
             }
             for membership in traced where wakesLoops { Trace.request(membership.loop, .wakeUp) }
-            // With no lock held: a thread that wakes up may ask for the locks at once.
+            // With no lock held: a woken thread may need those locks at once.
             wakeUp?.wake()
             for wakeUp in others { wakeUp.wake() }
         }
 
-        /// Takes back a signal that was not served yet.
+        /// Takes back a signal that has not been served yet.
         package func withdrawSignal() {
             state.withLock { state in
                 guard state.signal != nil else { return }
@@ -202,24 +201,25 @@ extension RunLoop {
         /// Takes the source out of every mode of every loop, for ever: a pending signal is dropped, and later
         /// signals and additions do nothing (rule SRC-11). Any thread.
         ///
-        /// It wakes no loop: one that sleeps in a mode that has nothing left now notices when something wakes it (rule
-        /// RL-32).
+        /// This wakes no loop: a loop asleep in a mode that has become empty notices that only when something
+        /// wakes it (rule RL-32).
         public func invalidate() {
             invalidate(because: nil)
         }
 
-        /// `invalidate()`, and a wake-up of every loop of another thread that has held the source, so that a run that has
-        /// nothing left ends.
+        /// Invalidates the source and wakes the loops of other threads that held it, so that a run whose mode
+        /// has become empty ends.
         package func invalidateAndWakeUp() {
             let loops = state.withLock { $0.places.all.map(\.loop) }
             invalidate()
             for loop in loops { loop.wakeIfForeign() }
         }
 
-        /// - Returns: The callback, which is not performed any more; nil: the source was invalid before.
+        /// - Returns: The callback, which the source no longer performs; nil if the source was already
+        ///   invalid.
         @discardableResult
         func invalidate(because error: SystemError?) -> Callback? {
-            // Nothing is released under the lock.
+            // Everything is released after the lock.
             let (memberships, perform, details) = state.withLock {
                 state -> (Memberships, Callback?, Details?) in
                 guard state.isValid else { return (Memberships(), nil, nil) }
@@ -241,8 +241,8 @@ extension RunLoop {
 
         // MARK: From the pass
 
-        /// When the source was signalled; nil, and forgotten by the mode, where another loop or mode has
-        /// served it.
+        /// The number of the pending signal; nil if another loop or mode has served it, and the mode then
+        /// forgets the source.
         func signal(in mode: Int, of loop: RunLoop) -> UInt64? {
             state.withLock { state in
                 if state.signal == nil {
@@ -252,9 +252,10 @@ extension RunLoop {
             }
         }
 
-        /// The signal, if it still stands, is taken: from here on a new one counts anew (rule SRC-4).
+        /// Takes the signal, if it is still pending, and performs the source; a signal from here on counts
+        /// anew (rule SRC-4).
         ///
-        /// - Returns: Whether it was performed.
+        /// - Returns: Whether the source was performed.
         func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { state -> Callback? in
                 guard state.isValid, state.signal != nil else {

@@ -1,17 +1,17 @@
-/// What differs between the kinds of run-loop source.
+/// The behaviour in which the kinds of run-loop source differ.
 ///
-/// A new kind is a type that conforms to this, in a file of its own together with the initializers of such
-/// sources, and a case of `RunLoop.Source.Kind`.
+/// A new kind is a type that conforms to this protocol, in a file of its own together with the initializers
+/// of such sources, and a case of `RunLoop.Source.Kind`.
 protocol SourceKind {
     /// Signalled sources of one pass are performed in increasing order (rule SRC-6).
     var order: Int { get }
-    /// The descriptor that modes watch for the source; nil: there is none.
+    /// The descriptor that modes watch for the source; nil if there is none.
     var descriptor: Int32? { get }
     /// Whether the source is served after `signal()`.
     var takesSignals: Bool { get }
 
-    /// Why `source` is not served though its loop waits in a mode that holds it; nil: nothing stands in the
-    /// way.
+    /// Why `source` is not served although its loop waits in a mode that holds it; nil if nothing prevents
+    /// it.
     func obstacle(of source: RunLoop.Source) -> DeliveryObstacle?
 
     /// The line for `source` in `RunLoop.debugDescription`.
@@ -19,14 +19,14 @@ protocol SourceKind {
 }
 
 extension RunLoop.Source {
-    /// The kind of a source. An enum, which takes less memory than an existential.
+    /// The kind of a source. An enum, because that takes less memory than an existential.
     enum Kind {
         case signalled(SignalledKind)
         case descriptor(DescriptorKind)
-        /// Elsewhere in memory, since few sources are of ports and all would be larger.
+        /// Indirect: few sources belong to ports, and the case would make every source larger.
         indirect case port(PortKind)
 
-        /// The behaviour in which the kinds differ. Only here are they told apart.
+        /// The behaviour of this kind. Only this type distinguishes the kinds.
         var behaviour: any SourceKind {
             switch self {
             case .signalled(let kind): kind
@@ -35,7 +35,7 @@ extension RunLoop.Source {
             }
         }
 
-        /// As `behaviour` says, without a box for the existential, which each signal would make:
+        /// The same as `behaviour.takesSignals`, without a box for the existential at each signal:
         /// source.performed of the guard takes 7 % fewer instructions.
         var takesSignals: Bool {
             switch self {

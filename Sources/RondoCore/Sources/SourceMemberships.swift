@@ -10,8 +10,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// The memberships of a source, in the order of addition. Nearly every source is in one mode of one loop:
-    /// that one is stored without an array, which would be half as large as the source itself.
+    /// The memberships of a source, in the order of addition. Nearly every source is in one mode of one loop,
+    /// so the first membership is stored without an array, which would be half as large as the source itself.
     struct Memberships {
         private var first: Membership?
         private var others: [Membership] = []
@@ -38,7 +38,7 @@ extension RunLoop.Source {
             if first == nil { first = membership } else { others.append(membership) }
         }
 
-        /// - Returns: Whether it was there.
+        /// - Returns: Whether the membership was there.
         mutating func remove(_ membership: Membership) -> Bool {
             if first == membership {
                 first = others.isEmpty ? nil : others.removeFirst()

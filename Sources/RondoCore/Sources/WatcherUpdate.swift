@@ -5,18 +5,19 @@ struct WatcherUpdate {
     let mode: Int
     let modeLoop: ModeLoop
 
-    /// Applies `changes` to the watchers. Sources that left are stopped first, so that a number
-    /// that was closed and given out again is free when the others are started.
+    /// Applies `changes` to the watchers. Sources that left are stopped first, so that a descriptor number
+    /// that was closed and reused is free when the others are started.
     ///
     /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
-    /// libev does that here at once, under the lock that every removal needs: a thread that invalidates a
-    /// source and then closes its descriptor has done so before the check, or does it after the kernel knows
-    /// the descriptor.
+    /// libev has to hand over the descriptors here at once, under the loop's lock, which every removal needs:
+    /// a thread that invalidates a source and then closes its descriptor has done both before the check here,
+    /// or does both after the kernel knows the descriptor.
     func apply(_ changes: ModeState.Changes) {
-        // The locks of sources come before that of the loop.
+        // Locks of sources are taken before the loop's lock.
         let interests = changes.watch.map(\.interest)
         let withdrawn = loop.state.withLock { [mode, modeLoop, owner = loop.owner] state in
-            // Those that were withdrawn since the changes were taken as well: their descriptors may be closed by now.
+            // Also stop sources withdrawn since the changes were taken: their descriptors may be closed by
+            // now.
             let withdrawn = state.modes[mode].takeWithdrawn()
             for source in changes.stop { modeLoop.unwatch(source) }
             for source in withdrawn { modeLoop.unwatch(source) }
@@ -25,7 +26,7 @@ struct WatcherUpdate {
                 guard let descriptor = source.kind.behaviour.descriptor,
                     state.modes[mode].holds(source)
                 else { continue }
-                // The source has left and come back, as a connection does between two requests.
+                // The source has left and come back, as a connection's does between two requests.
                 if source.keepsFile, modeLoop.watches(source, events: interest.events),
                     !owner.serving.contains(source)
                 {
@@ -37,17 +38,18 @@ struct WatcherUpdate {
                     continue
                 }
                 modeLoop.watch(source, descriptor: descriptor, events: interest.events)
-                // A nested run must not find a source that it cannot serve (rule SRC-26): it would spin.
+                // A nested run must not find a source that it may not serve (rule SRC-26): it would spin.
                 if owner.serving.contains(source) { modeLoop.pause(source) }
             }
             if isChanged { modeLoop.applyChanges() }
             return withdrawn
         }
-        // Released without the lock.
+        // Released after the lock.
         withExtendedLifetime(withdrawn) {}
     }
 
-    /// Has the sources watched anew whose watchers were stopped for a new epoll set.
+    /// Marks the sources whose watchers were stopped for a new epoll set as changed, so that they are watched
+    /// again.
     func noteInterrupted() {
         let interrupted = modeLoop.takeInterrupted().compactMap { $0 as? RunLoop.Source }
         loop.state.withLock { [mode] state in
@@ -55,9 +57,10 @@ struct WatcherUpdate {
         }
     }
 
-    /// Removes the sources that have left the mode and have not come back.
+    /// Removes the sources that have left the mode and not come back.
     func endLeaves() {
-        // The locks of sources come before that of the loop. Those that left last are found first.
+        // Locks of sources are taken before the loop's lock. In reverse, because `ModeState.noteReturn(of:)`
+        // searches from the end.
         for source in loop.state.withLock({ $0.modes[mode].leaving }).reversed() {
             source.endLeaving()
         }

@@ -1,22 +1,22 @@
-/// Which of two elements comes first.
+/// The order by which `InPlaceSort` sorts.
 protocol SortOrder {
     associatedtype Element
 
     func comesBefore(_ one: Element, _ other: Element) -> Bool
 }
 
-/// Sorts in place, without a buffer as the standard library uses one. The order of equal elements is not
-/// kept.
+/// Sorts in place, without the buffer that the standard library's sort allocates. The order of equal elements
+/// is not kept.
 ///
-/// Quicksort by the median of three (Hoare; Sedgewick), which leaves short pieces to insertion, and goes over
-/// to heapsort where the pieces do not become short soon enough (Musser's introsort), so that no order of the
-/// elements makes it slow. (The order is a type, not a closure, so that comparing is no call.)
+/// Quicksort by the median of three (Hoare; Sedgewick), which leaves short pieces to insertion sort, and
+/// switches to heapsort if the pieces do not become short soon enough (Musser's introsort), so that no order
+/// of the elements makes it slow. (The order is a type, not a closure, so that a comparison is not a call.)
 struct InPlaceSort<Order: SortOrder> {
     typealias Elements = UnsafeMutableBufferPointer<Order.Element>
 
     let order: Order
 
-    /// Pieces that insertion sorts faster.
+    /// The length up to which insertion sort is faster.
     private var shortest: Int { 24 }
 
     func sort(_ elements: Elements) {
@@ -36,8 +36,8 @@ struct InPlaceSort<Order: SortOrder> {
         insertionSort(elements)
     }
 
-    /// - Returns: Where the second of two pieces begins, neither of them empty; nothing in the first comes
-    ///   after anything in the second.
+    /// - Returns: The index at which the second of two pieces begins. Neither is empty; nothing in the first
+    ///   piece comes after anything in the second.
     private func partition(_ elements: Elements) -> Int {
         let (first, middle, last) = (elements[0], elements[elements.count / 2], elements[elements.count - 1])
         let (lower, upper) = order.comesBefore(middle, first) ? (middle, first) : (first, middle)

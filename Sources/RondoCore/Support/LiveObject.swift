@@ -1,8 +1,8 @@
 internal import RondoMutex
 
-/// Counts the objects that have it as a stored property, so that tests find leaked ones.
+/// Counts the objects that have it as a stored property, so that tests can find leaks.
 ///
-/// In debug builds only; in release ones it is empty and costs nothing.
+/// It counts in debug builds only; in release builds it is empty and costs nothing.
 package struct LiveObject: ~Copyable, Sendable {
     package enum Kind: Int, CaseIterable, Sendable {
         case timer, source, observer, stream, connection, urlConnection, load, session, sessionTask, child
@@ -22,7 +22,7 @@ package struct LiveObject: ~Copyable, Sendable {
             Self.counts.withLock { $0[kind.rawValue] -= 1 }
         }
 
-        /// How many of each kind are alive; nil in release builds, which do not count.
+        /// The number of live objects of each kind; nil in release builds.
         package static var census: [Kind: Int]? {
             let counts = counts.withLock { $0 }
             return Dictionary(uniqueKeysWithValues: Kind.allCases.map { ($0, counts[$0.rawValue]) })

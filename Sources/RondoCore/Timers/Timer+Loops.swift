@@ -1,4 +1,4 @@
-// A timer in the modes of its loop.
+// How a timer enters and leaves the modes of its loop.
 
 extension RunLoop {
     /// Fires `timer` in `mode` of this run loop until it is invalidated or removed.
@@ -16,7 +16,7 @@ extension RunLoop {
         Trace.request(self, .add, mode: mode, label: timer.label, of: timer)
     }
 
-    /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
+    /// Removes `timer` from `mode`; it stays valid and keeps its date (rule TM-14).
     public func remove(_ timer: Timer, forMode mode: Mode) {
         if mode.namesCommonModes {
             for mode in timer.unregister(from: self) { timer.leave(self, mode, isCommon: true) }
@@ -50,7 +50,7 @@ extension Timer {
         }
     }
 
-    /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+    /// - Returns: The modes that the timer has to leave; none if it was not registered (rule RL-24).
     func unregister(from loop: RunLoop) -> [RunLoop.Mode] {
         state.withLock { state in
             guard state.isHeld(by: loop), state.isCommon else { return [] }
@@ -73,12 +73,12 @@ extension Timer {
     }
 
     /// - Parameter isCommon: The timer enters because it is registered under the common name. Nothing happens
-    ///   if it is not any more: another thread may have taken it out meanwhile.
+    ///   if another thread has unregistered it meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         enter(loop, .one(mode), isCommon: isCommon)
     }
 
-    /// Enters the common modes in one step: the timer's date is known before it waits in the first of them.
+    /// Enters all common modes in one step: the timer's date is read before it waits in the first of them.
     func enter(_ loop: RunLoop, common modes: [RunLoop.Mode]) {
         if !modes.isEmpty { enter(loop, .several(modes), isCommon: true) }
     }
@@ -115,8 +115,8 @@ extension Timer {
         loop.warnUnlessRun()
     }
 
-    /// - Parameter isCommon: The timer leaves because it is not registered under the common name any more.
-    ///   Nothing happens if it is again.
+    /// - Parameter isCommon: The timer leaves because it is no longer registered under the common name.
+    ///   Nothing happens if it has been registered again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
             guard state.isHeld(by: loop), !isCommon || !state.isCommon else { return }

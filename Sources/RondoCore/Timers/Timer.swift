@@ -1,15 +1,16 @@
 internal import RondoMutex
 
-/// Calls a block once at a date, or again and again on a grid of dates, on the thread of the run loop it was
-/// added to, while that loop runs in a mode it was added in.
+/// Calls a block once at a date, or repeatedly on a grid of dates, on the thread of the run loop to which it
+/// was added, while that loop runs in a mode in which it was added.
 ///
 /// Never early; late only as long as the loop is busy or in another mode, and by what it takes to end a sleep,
 /// which lasts 50 µs at least. Lateness does not add up (rules TM-1 to TM-6). Times are kept on the monotonic
 /// clock: setting the wall clock moves nothing. Retained by its loop until it is invalidated. The counterpart
 /// of `NSTimer` and `CFRunLoopTimer`.
 ///
-/// The block is `@Sendable`, since a timer can be handed to the loop of another thread. So the compiler refuses a block that
-/// changes a variable (`count += 1`), until the program says what guards it. On the main loop that is the main actor:
+/// The block is `@Sendable`, since a timer can be handed to the loop of another thread. So the compiler
+/// rejects a block that changes a variable (`count += 1`) until the program states what guards the variable.
+/// On the main loop that is the main actor:
 ///
 /// ```swift
 /// var count = 0       // in main.swift, or in a class of the main actor
@@ -18,17 +19,18 @@ internal import RondoMutex
 /// }
 /// ```
 ///
-/// Elsewhere declare the variable `nonisolated(unsafe) var count = 0` where the thread of the timer's loop alone touches
-/// it, and keep it in a `Mutex` where other threads do too.
+/// Elsewhere, declare the variable `nonisolated(unsafe) var count = 0` if only the thread of the timer's loop
+/// touches it, and keep it in a `Mutex` if other threads do too.
 public final class Timer: NSObject, TimerHeapMember, Sendable {
-    /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
+    /// The interval, in seconds, that replaces a repeating interval of 0 or less (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    // In this order the fields leave no gaps; for what that is worth see `LoopOrDetails`.
-    // `nonisolated(unsafe)`: the lock in `marks` guards them, but for the registration. The lock of the loop
-    // that holds the timer guards that, and the timer's lock while no loop does. A caller that does not come
-    // from the loop's heap takes the timer's lock first: it says which loop holds the timer. The registration
-    // is here, and not in a table of the loop, so that removing a timer needs no look-up.
+    // In this order the fields leave no gaps; `LoopOrDetails` tells what that saves.
+    // `nonisolated(unsafe)`: the lock in `marks` guards all fields but the registration. That is guarded by
+    // the lock of the loop that holds the timer, or by the timer's lock while no loop does. Take the timer's
+    // lock first, unless you found the timer in the loop's heap: the lock says which loop holds the timer.
+    // The registration is stored here, and not in a table of the loop, so that removing a timer needs no
+    // look-up.
 
     let marks = Mutex(Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16
@@ -54,15 +56,16 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     ) {
         let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
         let first = LoopClock.now.advanced(bySeconds: seconds)
-        // The date may never be asked for: then the wall clock is not read for it. Unless it could not be
-        // told later.
+        // The date may never be asked for, so the wall clock is not read now, unless the date could not be
+        // computed later.
         let isTold = LoopClock.isMachines && abs(seconds) < Self.longestUntold
         self.init(
             first: first, date: isTold ? nil : LoopClock.date(inSeconds: seconds), interval: interval,
             repeats: repeats, block: block)
     }
 
-    /// A timer whose first date is `date`; one in the past fires in the first pass of a suitable mode.
+    /// A timer whose first date is `date`; a date in the past makes it fire in the first pass of a suitable
+    /// mode.
     public convenience init(
         fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
     ) {
@@ -71,10 +74,10 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
             block: block)
     }
 
-    /// `Timer(timeInterval:repeats:block:)` with something for its block to find in `userInfo`.
+    /// `Timer(timeInterval:repeats:block:)` with a value that its block finds in `userInfo`.
     ///
-    /// - Parameter userInfo: Kept until the timer is invalidated or goes. Any thread may read it, so it has
-    ///   to be Sendable; a dictionary of different things is written `[...] as [String: any Sendable]`.
+    /// - Parameter userInfo: Kept until the timer is invalidated or freed. Any thread may read it, so it has
+    ///   to be Sendable; a dictionary of different types is written `[...] as [String: any Sendable]`.
     public convenience init(
         timeInterval interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
@@ -83,9 +86,9 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         keep(userInfo)
     }
 
-    /// `Timer(fire:interval:repeats:block:)` with something for its block to find in `userInfo`.
+    /// `Timer(fire:interval:repeats:block:)` with a value that its block finds in `userInfo`.
     ///
-    /// - Parameter userInfo: Kept until the timer is invalidated or goes.
+    /// - Parameter userInfo: Kept until the timer is invalidated or freed.
     public convenience init(
         fire date: Date, interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
@@ -118,7 +121,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         if let details = loopOrDetails.details { details.release() }
     }
 
-    /// Seconds; an instant further away may be beyond the clock's range.
+    /// Seconds; the date of an instant further away may be beyond the clock's range.
     private static let longestUntold: TimeInterval = 1e9
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
@@ -137,10 +140,9 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         return timer
     }
 
-    /// As `scheduledTimer(withTimeInterval:repeats:block:)`, with something for its block to find in
-    /// `userInfo`.
+    /// `scheduledTimer(withTimeInterval:repeats:block:)` with a value that its block finds in `userInfo`.
     ///
-    /// - Parameter userInfo: Kept until the timer is invalidated or goes.
+    /// - Parameter userInfo: Kept until the timer is invalidated or freed.
     @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
     @discardableResult
     public static func scheduledTimer(
@@ -156,14 +158,15 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     public var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// The date of the next firing, possibly past; of an invalid timer, that of its last (rule TM-22).
+    /// The date of the next firing, which may have passed; for an invalid timer, the date of its last firing
+    /// (rule TM-22).
     ///
-    /// Setting it moves the next firing and starts a new grid there; the past means as soon as possible. From
-    /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it
-    /// is later than the one that has just fired (rules TM-19 to TM-21).
+    /// Setting it moves the next firing and starts a new grid there; a past date means as soon as possible.
+    /// From another thread it takes effect at once. In the timer's own block it replaces the next date only
+    /// if it is later than the date that has just fired (rules TM-19 to TM-21).
     ///
-    /// The date of a timer that was made with an interval is computed by the wall clock when it is first
-    /// asked for, and stays then: if the clock was set before, it is the date by the new time.
+    /// If the timer was made with an interval, its date is computed by the wall clock when it is first asked
+    /// for, and then kept: if the clock was set before that, the date follows the new time.
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
@@ -179,8 +182,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
             let loop = state.withLock { state -> RunLoop? in
                 guard state.isValid else { return nil }
                 if state.isCalled {
-                    // A timer that fires is changed under this lock only; the block may have taken it out of
-                    // its loop.
+                    // While a timer fires only this lock guards its registration; the block may have removed
+                    // it from its loop.
                     let deadline = registration.deadline
                     guard instant > deadline else { return nil }
                     state.updateDetails { ($0.moved, $0.lastBeat) = (instant, deadline) }
@@ -200,7 +203,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// Seconds by which a firing may be late so that wake-ups can be shared; 0 unless set.
+    /// Seconds by which a firing may be late so that wake-ups can be shared; 0 at first.
     ///
     /// A repeating timer keeps at most half its interval; a negative value counts as 0 (rule TM-27). Later
     /// dates are still counted from the grid (rule TM-26).
@@ -230,8 +233,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// An object that the layer above keeps with the timer, set once: released when the timer is invalidated
-    /// or freed.
+    /// An object that the layer above keeps with the timer, set once; it is released when the timer is
+    /// invalidated or freed.
     package var attachment: (any AnyObject & Sendable)? {
         get { state.withLock { state in state.withDetails { $0.attachment } ?? nil } }
         set {
@@ -241,8 +244,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// The value that the timer was made with for its block to find; nil where there is none, and once the
-    /// timer is invalid, which releases it. Any thread.
+    /// The value that was passed to the initializer for the block to find; nil if there was none, or the
+    /// timer is invalid, which releases the value. Any thread.
     public var userInfo: (any Sendable)? {
         let kept = state.withLock { state in state.withDetails { $0.userInfo } ?? nil }
         return kept?.value
@@ -257,7 +260,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     /// Calls the block at once on the calling thread, whatever the mode (rule TM-18).
     ///
-    /// A repeating schedule stays as it is; a timer that fires once is invalidated after it.
+    /// A repeating schedule is not changed; a timer that fires once is invalidated afterwards.
     public func fire() {
         let now = LoopClock.now
         let (block, repeats) = state.withLock { state -> (Block?, Bool) in
@@ -275,10 +278,10 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     /// Stops the timer for ever: it leaves its modes, and its block is released (rule TM-15).
     ///
-    /// - Note: From another thread than the loop's it is accepted, but a block already begun may still
-    ///   finish.
+    /// - Note: Any thread may call this, but on another thread than the loop's a block that has already begun
+    ///   may still finish.
     public func invalidate() {
-        // Block and objects must not be released under the lock.
+        // The block and the objects are released after the lock.
         let released = state.withLock { state in
             state.withLoop { withdraw(from: $0, isCommon: state.isCommon) }
             return state.invalidate()

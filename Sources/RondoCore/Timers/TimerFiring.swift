@@ -1,10 +1,10 @@
-// How a pass calls a timer that it has found due. Loop's thread only.
+// How a pass calls a due timer. Loop's thread only.
 
 extension Timer {
     /// Calls the timer, which `loop` has taken as due in `mode`, and sets the next date of its grid.
     func fire(in mode: Int, of loop: RunLoop) {
         let (block, repeats) = state.withLock { state -> (Block?, Bool) in
-            // Another thread may have changed it since it was taken.
+            // Another thread may have changed the timer since it was taken.
             guard state.isValid, state.isHeld(by: loop), !state.isOvertaken else { return (nil, false) }
             state.isCalled = true
             let repeats = state.withDetails { details in
@@ -22,7 +22,7 @@ extension Timer {
             let deadline =
                 block != nil ? state.next(after: registration.deadline, now) : registration.deadline
             (state.isCalled, state.isOvertaken) = (false, false)
-            // The block may have moved it to another loop.
+            // The block may have moved the timer to another loop.
             guard let holder = state.loop else {
                 registration.endFiring(deadline: deadline, order: nil)
                 return nil
@@ -35,7 +35,7 @@ extension Timer {
 }
 
 extension Timer.State {
-    /// After a firing at `deadline`: the date that the block has set, or the next one of the grid.
+    /// The date after a firing at `deadline`: the date that the block has set, or the next date of the grid.
     fileprivate func next(after deadline: LoopInstant, _ now: LoopInstant) -> LoopInstant {
         updateDetails { details in
             details.lastBeat = deadline

@@ -13,7 +13,7 @@ struct TimerDate<Member: AnyObject> {
 }
 
 extension TimerDate {
-    /// Nil: the date has been taken back.
+    /// Returns nil if the date has been removed.
     init?(_ node: TimerNode<Member>) {
         guard let timer = node.timer?.takeUnretainedValue() else { return nil }
         self.init(timer: timer, deadline: node.deadline)
@@ -22,49 +22,50 @@ extension TimerDate {
 
 /// The dates of the timers of one mode, nearest first.
 ///
-/// A timer in several modes has a date in each, which is the same; equal dates fire in the order in which the
-/// timers were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop, which also holds
-/// the timers.
+/// A timer in several modes has the same date in each; timers with equal dates fire in the order in which
+/// they were added (rules TM-12 and TM-23). The lock of the loop, which also retains the timers, guards all
+/// of this.
 ///
 /// A million timers do not fit into the processor's caches, so frequent operations touch few of them:
 ///
-/// - A date is removed, or read, by its *index*, which the timer keeps. To write an index with every node
+/// - A date is removed, or read, by its *index*, which the timer stores. Writing an index with every node
 ///   that moves would cost more than moving it, and a program whose timers are each in one mode and all fire
-///   never asks for one. So indices are written for all timers when the first date is removed, which touches
-///   every timer once, and kept from then on, until the heap is made anew.
-/// - A removed date leaves a *gap*, a node without a timer. A gap at the top goes when the nearest date is
-///   asked for; all go when half of the heap and some more are gaps.
-/// - Due timers leave the heap in one go and are sorted in place; equal dates are ordered only then. (A
-///   buffer to sort in would be a large piece of memory, and to get one costs glibc a walk over all small
-///   ones freed before.)
+///   never needs one. So indices are written for all timers when the first date is removed, which touches
+///   every timer once, and then maintained until the heap is rebuilt.
+/// - A removed date leaves a *gap*, a node without a timer. A gap at the top is removed when the nearest date
+///   is asked for; all are removed when more than half of the heap, and `toleratedGaps` more, are gaps.
+/// - Due timers leave the heap together and are sorted in place; equal dates are put in order only then. (A
+///   buffer to sort in would be a large piece of memory, and to allocate one glibc walks over all small
+///   pieces freed before.)
 ///
-/// A class, since it owns memory that cannot be copied. It knows its timers as `Member` only, and nothing of
+/// A class, since it owns memory that cannot be copied. It knows its timers only as `Member`, and nothing of
 /// their loop.
 final class TimerHeap<Member: TimerHeapMember> {
     private typealias Node = TimerNode<Member>
 
-    /// How many timers fire while one is fetched from memory.
+    /// The number of timers that fire while one is prefetched from memory.
     private static var lookAhead: Int { 6 }
 
     private let mode: Int
-    // `@exclusivity(unchecked)`, `nodes` and `due`: under the loop's lock, and neither is handed out while it
-    // changes. With the checks the guard's timer.scheduled takes 1,469 instructions instead of 1,166, and
-    // timer.fired 1,231 instead of 1,032.
-    /// Four children a node.
+    // `@exclusivity(unchecked)` for `nodes` and `due`: they are used under the loop's lock, and neither is
+    // handed out while it changes. With the checks the guard's timer.scheduled takes 1,469 instructions
+    // instead of 1,166, and timer.fired 1,231 instead of 1,032.
+    /// A heap in which each node has four children.
     @exclusivity(unchecked) private var nodes = TimerNodes<Member>()
-    /// The timers that were found due and have not fired yet, from `nextDue` on.
+    /// The timers that were found due, from `nextDue` on those that have not fired yet.
     @exclusivity(unchecked) private var due = TimerNodes<Member>()
     private var nextDue = 0
-    /// Whether timers know their indices: in `nodes`, or in `due` if negative.
+    /// Whether timers know their indices: an index is one in `nodes`, or, if negative, the complement of one
+    /// in `due`.
     private var keepsIndices = false
-    /// How many of `nodes` are gaps.
+    /// The number of gaps in `nodes`.
     private var gaps = 0
-    /// Gaps that are not worth the work of removing them.
+    /// The number of gaps not worth the work of removing them.
     private static var toleratedGaps: Int { 64 }
-    /// How many timers are in the mode, those that are firing included.
+    /// The number of timers in the mode, including those that are firing.
     private(set) var count = 0
 
-    /// - Parameter mode: Its index in its loop.
+    /// - Parameter mode: The index of the mode in its loop.
     init(mode: Int) {
         self.mode = mode
     }
@@ -76,10 +77,10 @@ final class TimerHeap<Member: TimerHeapMember> {
 
     // MARK: - Members
 
-    /// A timer has entered the mode.
+    /// Called when a timer has entered the mode.
     func noteAdded() { count += 1 }
 
-    /// A timer has left it.
+    /// Called when a timer has left the mode.
     func noteRemoved() { count -= 1 }
 
     // MARK: - Dates
@@ -122,7 +123,7 @@ final class TimerHeap<Member: TimerHeapMember> {
         if gaps > 0 { removeGapsOnTop() }
         let first = nodes.isEmpty ? nil : nodes.start[0]
         guard nextDue < due.count else { return first }
-        // A timer that was added since may have an earlier date.
+        // A timer that was added after the due ones were collected may have an earlier date.
         if let first, first.deadline < due.start[nextDue].deadline { return first }
         return due.start[nextDue]
     }
@@ -133,12 +134,12 @@ final class TimerHeap<Member: TimerHeapMember> {
 
     // MARK: - Due timers
 
-    /// Collects the timers that are due at `now`; `takeFirstDue` returns them one by one. They include those
-    /// that an outer batch has not fired yet, where a timer's block runs the loop.
+    /// Collects the timers that are due at `now`; `takeFirstDue` then returns them one by one. If a timer's
+    /// block runs the loop, they include those that the outer batch has not fired yet.
     func collectDue(at now: LoopInstant) {
         due.compact(from: nextDue)
         nextDue = 0
-        // One after the other from the top; if they are many, it is less work to go through the whole heap.
+        // One by one from the top; if they are many, it is less work to go through the whole heap.
         var rest = max(16, nodes.count / 16)
         removeGapsOnTop()
         while !nodes.isEmpty, nodes.start[0].deadline <= now {
@@ -174,8 +175,7 @@ final class TimerHeap<Member: TimerHeapMember> {
         func comesBefore(_ one: Node, _ other: Node) -> Bool { one.deadline < other.deadline }
     }
 
-    /// Sorts by date, equal dates in order of addition. The timers keep that order, and it is fetched once
-    /// from each.
+    /// Sorts by date, and timers of equal date in the order of addition, which is read once from each timer.
     private static func sort(_ nodes: UnsafeMutableBufferPointer<Node>) {
         let sort = InPlaceSort(order: DateOrder())
         // What was taken from the top one after the other is in order.
@@ -186,7 +186,7 @@ final class TimerHeap<Member: TimerHeapMember> {
             var end = first + 1
             while end < nodes.count, nodes[end].deadline == deadline { end += 1 }
             if end - first > 1 {
-                // The order replaces the date meanwhile.
+                // Meanwhile the order is stored in place of the date.
                 for index in first..<end { nodes[index].deadline.nanoseconds = order(of: nodes[index]) }
                 sort.sort(UnsafeMutableBufferPointer(rebasing: nodes[first..<end]))
                 for index in first..<end { nodes[index].deadline = deadline }
@@ -203,7 +203,7 @@ final class TimerHeap<Member: TimerHeapMember> {
         node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.registration.order ?? 0) } } ?? 0
     }
 
-    /// The first of the collected timers that still has its date, which it loses here, in this mode.
+    /// Takes the first collected timer that still has its date; its date in this mode is removed.
     func takeFirstDue() -> TimerNode<Member>? {
         guard nextDue < due.count else { return nil }
         let node = due.start[nextDue]
@@ -216,26 +216,26 @@ final class TimerHeap<Member: TimerHeapMember> {
     private func skipRemovedDue() {
         while nextDue < due.count, due.start[nextDue].timer == nil { nextDue += 1 }
         guard nextDue == due.count else { return }
-        // Room is kept for the next that are due together.
+        // Capacity is kept for the next batch of due timers.
         due.removeAll(keeping: nodes.count / 2)
         nextDue = 0
     }
 
-    /// Has a timer that fires soon fetched from memory while the first one fires.
+    /// Prefetches a timer that fires soon while the present one fires.
     private func fetchNextDue() {
         guard nextDue + Self.lookAhead < due.count, let timer = due.start[nextDue + Self.lookAhead].timer
         else {
             return
         }
-        // A timer takes two lines of the cache, and what its block captures was most often allocated just
-        // before it. (W1, a million timers: together with sorting in place one took 1,427 ns of CPU instead
-        // of 1,749.)
+        // A timer takes two cache lines, and the context of its block was most often allocated just before
+        // it. (W1, a million timers: together with sorting in place one took 1,427 ns of CPU instead of
+        // 1,749.)
         rondo_prefetch(timer.toOpaque() - 48)
         rondo_prefetch(timer.toOpaque())
         rondo_prefetch(timer.toOpaque() + 48)
     }
 
-    /// All timers that are due at `now`, in firing order; they stay where they are.
+    /// All timers that are due at `now`, in firing order; they are not removed.
     func dueTimers(at now: LoopInstant) -> [TimerDate<Member>] {
         var found = due.all[nextDue...].filter { $0.timer != nil }
         var unexplored = [0]
@@ -279,7 +279,7 @@ final class TimerHeap<Member: TimerHeapMember> {
         }
     }
 
-    /// The heap has to be made anew then.
+    /// Removes all gaps. The caller then has to call `heapify()`.
     private func removeGaps() {
         if gaps > 0 { nodes.compact(from: 0) }
         gaps = 0

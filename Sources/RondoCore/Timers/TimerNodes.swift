@@ -1,10 +1,10 @@
 internal import CRondoEv
 
-/// A date in a heap, and its timer; nil where the date was removed.
+/// A date in a heap, and its timer; the timer is nil if the date was removed.
 ///
-/// `Unmanaged`, so that moving a node counts no reference and a node is trivial memory that `realloc` may
-/// move: a million one-shot timers (W1) took 228 MiB in an array and a table, and take 157 MiB so. It is safe
-/// since a timer that has a date is a member of its mode, and the loop retains its members.
+/// `Unmanaged`, so that moving a node needs no reference counting and a node is trivial memory that `realloc`
+/// may move: a million one-shot timers (W1) took 228 MiB in an array and a table, and take 157 MiB this way.
+/// It is safe since a timer that has a date is a member of its mode, and the loop retains its members.
 struct TimerNode<Member: AnyObject> {
     var deadline: LoopInstant
     var timer: Unmanaged<Member>?
@@ -12,18 +12,19 @@ struct TimerNode<Member: AnyObject> {
 
 /// An array of nodes that is never in memory twice while it grows.
 ///
-/// An array of the standard library is copied to a larger buffer as it grows, and both buffers are full then:
-/// with a million timers that is half of what they need otherwise. This one grows by `realloc`, which moves
-/// large pieces by their page tables, and returns memory that it no longer needs.
+/// A standard array is copied to a larger buffer as it grows, and then both buffers are full: with a million
+/// timers that is half of the memory they need otherwise. This one grows by `realloc`, which moves large
+/// pieces by their page tables, and returns memory that it no longer needs.
 struct TimerNodes<Member: AnyObject>: ~Copyable {
     typealias Node = TimerNode<Member>
 
     /// Capacity beyond this is given back when less than a fourth is in use.
     private static var keptCapacity: Int { 1024 }
-    /// How many nodes are moved to another array before their memory is given back: 64 KiB of them.
+    /// The number of nodes that are moved to another array before their memory is given back: 64 KiB of
+    /// nodes.
     private static var nodesAtOnce: Int { 4096 }
 
-    /// Owned: from `realloc`, and freed in `deinit`. Initialized up to `count`; a node is trivial.
+    /// Owned: allocated by `realloc`, and freed in `deinit`. Initialized up to `count`; a node is trivial.
     private(set) var start: UnsafeMutablePointer<Node>
     private(set) var count = 0
     private var capacity: Int
@@ -68,15 +69,15 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
         return last
     }
 
-    /// - Parameter kept: The capacity that is left at most.
+    /// - Parameter kept: The capacity to keep, if there is more; at least `keptCapacity`.
     mutating func removeAll(keeping kept: Int) {
         count = 0
         let kept = max(kept, Self.keptCapacity)
         if capacity > kept { setCapacity(kept) }
     }
 
-    /// Moves the nodes from `first` on to the end of `other`, in their order, and piece by piece, so that
-    /// hardly any of them is in memory twice.
+    /// Moves the nodes from `first` on to the end of `other`, in order, and piece by piece, so that hardly
+    /// any of them are in memory twice.
     mutating func move(from first: Int, toEndOf other: inout TimerNodes<Member>) {
         let moved = count - first
         if other.count + moved > other.capacity { other.setCapacity(other.count + moved) }

@@ -1,18 +1,18 @@
 /// A timer's registration with its loop: the modes that hold the timer, its number in the order of addition,
 /// and its date, or the position of the date in the heap of a mode.
 ///
-/// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten
-/// bytes (see `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the
-/// timer waits in a mode, its date is in the heap of that mode only. The lock of the loop that holds the
-/// timer guards it. While the timer waits nowhere it is changed only with the timer's own lock held too, so
-/// that this lock is enough to read its deadline.
+/// Nearly every timer is in one mode, and a program may have a million of them. A registration in one mode
+/// takes ten bytes (`Timer.LoopOrDetails` tells what that saves), one in several modes also an object. While
+/// the timer waits in one mode, its date is only in the heap of that mode. The lock of the loop that holds
+/// the timer guards the registration. While the timer waits nowhere, changing it requires the timer's own
+/// lock too, so that this lock suffices for reading its deadline.
 struct TimerRegistration {
     struct Position {
         let mode: Int
         var index: Int32
     }
 
-    /// The registration of a timer in several modes, or in one whose number is too large.
+    /// The registration of a timer in several modes, or in one mode whose index is too large.
     private final class Several {
         var order: UInt32
         /// The date while the timer fires.
@@ -26,10 +26,10 @@ struct TimerRegistration {
         }
     }
 
-    /// `isFiring`, `isSeveral` and the mode, if it is one.
+    /// The flags `isFiring` and `isSeveral`, and the mode if there is only one.
     private(set) var bits: UInt16
-    /// If the timer waits in one mode: its order and, above it, its index in the heap. If it is in several: a
-    /// reference to `Several`. Otherwise its deadline.
+    /// If the timer waits in one mode: its order in the low half, its index in the heap in the high half. If
+    /// it is in several modes: a reference to `Several`. Otherwise its deadline.
     private(set) var word: UInt64
 
     private static let firingBit: UInt16 = 1 << 15
@@ -41,7 +41,7 @@ struct TimerRegistration {
         self.init(bits: Self.noMode, word: Self.word(of: deadline))
     }
 
-    /// A registration from what its two fields were.
+    /// A registration made of stored `bits` and `word`.
     init(bits: UInt16, word: UInt64) {
         self.bits = bits
         self.word = word
@@ -53,8 +53,9 @@ struct TimerRegistration {
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// `Unmanaged`, since it is a case of `word`. Retained by this struct until the timer waits in one mode
-    /// again, or is in none. Every timer leaves its modes before it is freed: its loop retains it as long.
+    /// `Unmanaged`, since it is stored in `word`. This struct retains it until the timer waits in only one
+    /// mode again, or is in none. Every timer leaves its modes before it is freed, because its loop retains
+    /// it until then.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
@@ -114,8 +115,9 @@ struct TimerRegistration {
         several?.takeUnretainedValue().positions.contains { $0.mode == mode } ?? false
     }
 
-    /// Timers with equal dates fire in this order (rule TM-23). Nil if the timer fires and is in one mode or
-    /// none: then `LoopState.firingTimers` keeps its order.
+    /// The number in the order of addition: timers with equal dates fire in this order (rule TM-23). Nil if
+    /// the timer is in no mode, or fires and is in one mode only; `LoopState.firingTimers` keeps its order
+    /// while it fires.
     var order: UInt32? {
         get {
             if isSeveral { return orderOfSeveral }
@@ -182,7 +184,7 @@ struct TimerRegistration {
         }
     }
 
-    /// - Parameter deadline: The date that the timer had there, if it waited.
+    /// - Parameter deadline: The date that the timer had in `mode`, if it waited.
     mutating func remove(_ mode: Int, deadline: LoopInstant?) {
         if isSeveral { return removeFromSeveral(mode, deadline: deadline) }
         guard !isEmpty, oneMode == mode else { return }
@@ -214,7 +216,7 @@ struct TimerRegistration {
         self.deadline = deadline
     }
 
-    /// - Parameter order: The order that `LoopState.firingTimers` has kept, if the timer is in a mode.
+    /// - Parameter order: The order kept in `LoopState.firingTimers`; nil if the timer is in no mode.
     mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
         bits &= ~Self.firingBit
         if isEmpty {

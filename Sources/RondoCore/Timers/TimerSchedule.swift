@@ -1,7 +1,7 @@
-/// When a timer is due: a grid of dates, first + k × interval.
+/// The dates of a timer: a grid, first + k × interval.
 ///
-/// The grid is laid on scheduled dates, never on the instant a callback came, so lateness does not add up
-/// (rule TM-4). It is kept in whole nanoseconds.
+/// The grid follows scheduled dates, never the instant of a callback, so lateness does not add up (rule
+/// TM-4). It is kept in whole nanoseconds.
 struct TimerSchedule: Equatable, Sendable {
     /// The date that fires next, or is firing now.
     private(set) var deadline: LoopInstant
@@ -15,12 +15,12 @@ struct TimerSchedule: Equatable, Sendable {
 
     var repeats: Bool { interval > 0 }
 
-    /// After a firing that ended at `now`: the first beat of the grid that is later than `now`; however many
-    /// beats were missed, they have been served by the one firing (rules TM-5 and TM-6).
+    /// Moves the deadline, after a firing that ended at `now`, to the first beat of the grid that is later
+    /// than `now`. That one firing has served all missed beats (rules TM-5 and TM-6).
     mutating func advance(past now: LoopInstant) {
         precondition(repeats, "bug in Rondo: only a repeating timer has a next beat")
         guard deadline <= now else {
-            // The callback was early by hand (`fire()` leaves the grid alone) or took no time at all.
+            // The callback was made early by hand (`fire()` does not change the grid) or took no time at all.
             deadline = deadline.advanced(byNanoseconds: interval)
             return
         }

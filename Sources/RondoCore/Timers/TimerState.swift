@@ -1,15 +1,15 @@
 internal import RondoMutex
 
-// What the lock of a timer guards. `Timer` declares the storage, so that it has no gaps, and only `State`
-// changes it.
+// The fields that a timer's lock guards. `Timer` declares the storage, so that it has no gaps, and only
+// `State` changes it.
 extension Timer {
-    /// The block of a timer. A struct, since a bare closure that a lock's closure returns is wrapped in
-    /// another one, which would be an allocation for each call.
+    /// The block of a timer. A struct, because a bare closure returned from a lock's closure is wrapped in
+    /// another closure, one allocation for each call.
     struct Block: Sendable {
         let call: @Sendable (Timer) -> Void
     }
 
-    /// The conditions that hold for a timer; `State` names each.
+    /// Conditions of a timer; `State` documents each.
     struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -25,19 +25,19 @@ extension Timer {
         }
     }
 
-    /// The loop that holds a timer, or the timer's details, which know the loop then: one word.
+    /// The loop that holds a timer, or the timer's details, which then store the loop: one word.
     ///
-    /// `Unmanaged`, and the loop unretained: a retained loop would be counted by each of its timers. What
-    /// makes it safe: a loop that ends removes its timers first, under the lock of each, and sets this to nil
-    /// there. So under the timer's lock the loop is alive as long as the timer is in it. The thread that
-    /// removes the timer may be leaving the loop's own lock when that loop is freed: a Mutex touches nothing
-    /// of itself after the step that lets others in.
+    /// `Unmanaged`, and the loop unretained: otherwise each of its timers would count a reference to the
+    /// loop. This is safe because a loop that ends first removes its timers, under the lock of each, and sets
+    /// this to nil there. So under the timer's lock the loop is alive as long as the timer is in it. The
+    /// thread that removes the timer may still be leaving the loop's own lock when that loop is freed; this
+    /// is safe because a Mutex touches nothing of itself after the step that admits others.
     ///
     /// One word instead of two, the registration in two fields and a lock without gaps make a timer 56 bytes
     /// instead of 72: a million one-shot timers (W1) take 147.9 MiB instead of 162.8.
     struct LoopOrDetails {
-        /// The address of the loop, or that of the details with 1 added. (An enum would mark the upper bits
-        /// of the pointer, and a leak checker would not recognise it as one.)
+        /// The address of the loop, or the address of the details plus 1. (An enum would mark the upper bits
+        /// of the pointer, and a leak checker would not recognise it as a pointer.)
         private let word: UInt
 
         static let neither = LoopOrDetails(word: 0)
@@ -46,12 +46,12 @@ extension Timer {
             LoopOrDetails(word: UInt(bitPattern: loop.toOpaque()))
         }
 
-        /// Owned: released in the timer's `deinit`. Reading the details counts no reference.
+        /// Owned: released in the timer's `deinit`. Reading the details needs no reference counting.
         static func details(_ details: Unmanaged<Details>) -> LoopOrDetails {
             LoopOrDetails(word: UInt(bitPattern: details.toOpaque()) + 1)
         }
 
-        /// Nil: the timer is in no loop, or its details know the loop.
+        /// Nil if the timer is in no loop, or its details store the loop.
         var loop: Unmanaged<RunLoop>? {
             word & 1 == 0 ? UnsafeRawPointer(bitPattern: word).map { .fromOpaque($0) } : nil
         }
@@ -61,9 +61,9 @@ extension Timer {
         }
     }
 
-    /// The state that the lock of a timer guards, while that is held.
+    /// Access to the fields that a timer's lock guards, valid while the lock is held.
     struct State: ~Copyable {
-        /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With a reference here and
+        /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With references here and
         /// in `Guard` the guard's timer.scheduled takes 1,245 instructions instead of 1,166.
         let timer: Unmanaged<Timer>
         var marks: Marks
@@ -90,14 +90,14 @@ extension Timer {
 
         var isValid: Bool { marks[.isValid] }
 
-        /// The timer is registered in its loop under the common name, whatever modes it has been taken out of
-        /// since.
+        /// The timer is registered in its loop under the common name, even if it has been removed from single
+        /// modes since.
         var isCommon: Bool {
             get { marks[.isCommon] }
             set { marks[.isCommon] = newValue }
         }
 
-        /// The thread of the loop that held the timer last has ended.
+        /// The thread of the loop that last held the timer has ended.
         var threadHasEnded: Bool {
             get { marks[.threadHasEnded] }
             set { marks[.threadHasEnded] = newValue }
@@ -109,7 +109,7 @@ extension Timer {
             set { marks[.isCalled] = newValue }
         }
 
-        /// A date was set between the pass that found it due and the call.
+        /// A date was set after the pass found the timer due and before the call.
         var isOvertaken: Bool {
             get { marks[.isOvertaken] }
             set { marks[.isOvertaken] = newValue }
@@ -121,15 +121,15 @@ extension Timer {
             nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
         }
 
-        /// As `loop`, without a reference count: the guard's timer.cancelled takes 785 instructions, and 831
-        /// with it.
+        /// Calls `body` with the loop, without reference counting: the guard's timer.cancelled takes 785
+        /// instructions, and 831 with it.
         func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
 
         func isHeld(by loop: RunLoop) -> Bool {
             unretainedLoop?.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
         }
 
-        /// Whether `loop` may hold the timer: it is valid, and no other loop holds it (rule TM-13).
+        /// Whether the timer may be added to `loop`: it is valid, and no other loop holds it (rule TM-13).
         func mayEnter(_ loop: RunLoop) -> Bool { isValid && (unretainedLoop == nil || isHeld(by: loop)) }
 
         var block: Block? { timer._withUnsafeGuaranteedRef { $0.block } }
@@ -142,13 +142,13 @@ extension Timer {
             }
         }
 
-        /// Reads the details; nil: the timer has none.
+        /// Reads the details; returns nil if the timer has none.
         func withDetails<Result>(_ body: (Details) -> Result) -> Result? {
             guard let details = loopOrDetails.details else { return nil }
             return details._withUnsafeGuaranteedRef(body)
         }
 
-        /// Changes the details, which are made on first use: most timers never need them.
+        /// Changes the details, which are allocated on first use: most timers never need them.
         @discardableResult
         func updateDetails<Result>(_ body: (Details) -> Result) -> Result {
             if let details = loopOrDetails.details { return details._withUnsafeGuaranteedRef(body) }
@@ -158,7 +158,7 @@ extension Timer {
             return body(made)
         }
 
-        /// - Returns: The objects to be released without the lock.
+        /// - Returns: The objects to release after the lock.
         mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?, UserInfo?) {
             marks = marks.subtracting([.isValid, .isCommon])
             unretainedLoop = nil
@@ -167,8 +167,8 @@ extension Timer {
             return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
         }
 
-        /// The date of an instant, by the anchor. A timer that was made with an interval gets its anchor
-        /// here, at its deadline.
+        /// The date of an instant, computed from the anchor. A timer that was made with an interval gets its
+        /// anchor here, at its deadline.
         func date(of instant: LoopInstant, deadline: LoopInstant) -> Date {
             let anchor = updateDetails { details in
                 let anchor =
@@ -178,12 +178,12 @@ extension Timer {
             }
             if instant == anchor.instant { return anchor.date }
             let distance = instant.seconds(since: anchor.instant)
-            // From the distant past there is no way to count.
+            // A distance that is not finite cannot be added.
             return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: instant)
         }
     }
 
-    /// The lock of a timer. A Mutex around all that it guards would leave gaps: see `LoopOrDetails`.
+    /// The lock of a timer. A Mutex around all the fields it guards would leave gaps: see `LoopOrDetails`.
     struct Guard {
         /// `Unmanaged`: the caller retains the timer while it uses this; see `State.timer`.
         let timer: Unmanaged<Timer>
@@ -199,35 +199,35 @@ extension Timer {
         }
     }
 
-    /// An instant and its date, so that a date reads back as it was handed in.
+    /// An instant and its date, so that a date reads back exactly as it was set.
     struct Anchor {
         let instant: LoopInstant
         let date: Date
     }
 
-    /// The part of a timer that is made only for those that repeat, or have a date, label, tolerance or user
-    /// info.
+    /// The part of a timer that is allocated only for timers that repeat, or have a date, label, tolerance or
+    /// user info.
     ///
-    /// `@unchecked Sendable`: touched under the lock of its timer only, by the timer and by its firing (`TimerFiring`), which
-    /// is why other files can change it.
+    /// `@unchecked Sendable`: touched only under the lock of its timer, by the timer and by its firing
+    /// (`TimerFiring`), which is why other files can change it.
     final class Details: @unchecked Sendable {
         /// See `LoopOrDetails`.
         var unretainedLoop: Unmanaged<RunLoop>?
         /// `timeInterval`, which never changes.
         var interval: TimeInterval = 0
         var anchor: Anchor?
-        /// When the timer last fired, if that is not its deadline: a beat of the grid, or the instant at
-        /// which it was fired by hand.
+        /// The date of the last firing: a beat of the grid, or the instant at which `fire()` was called. Nil
+        /// if it is the deadline, or the timer has not fired.
         var lastBeat: LoopInstant?
         var tolerance: TimeInterval = 0
-        /// The date set by the block itself while the timer fires.
+        /// The date that the block itself has set while the timer fires.
         var moved: LoopInstant?
         var label: String?
         var attachment: (any AnyObject & Sendable)?
         var userInfo: UserInfo?
     }
 
-    /// The user info in an object, which is one word where an existential is five.
+    /// The user info in an object: one word, where an existential takes five.
     final class UserInfo: Sendable {
         let value: any Sendable
 

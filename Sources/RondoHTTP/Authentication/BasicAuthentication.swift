@@ -3,9 +3,9 @@ import Foundation
 /// The value of an Authorization or Proxy-Authorization field in the Basic scheme (RFC 7617).
 package struct BasicAuthentication: Sendable, Equatable {
     package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
-        /// The server would take what follows the colon for the password.
+        /// The server would read the text after the colon as the password.
         case colonInUser
-        /// RFC 7617 §2 allows no control characters in either.
+        /// RFC 7617 §2 allows control characters in neither of them.
         case controlCharacter
 
         package var description: String {
@@ -17,11 +17,11 @@ package struct BasicAuthentication: Sendable, Equatable {
         }
     }
 
-    /// `Basic dXNlcjpwYXNz`. It holds the password as plain text does.
+    /// For example `Basic dXNlcjpwYXNz`. The value reveals the password like plain text.
     package let fieldValue: String
 
-    /// Both are sent in UTF-8 and in normal form C (§2.1): what servers ask for that say `charset="UTF-8"`, the
-    /// only value there is, and what the browsers send to all others.
+    /// User and password are sent in UTF-8 and in normal form C (§2.1): servers that say `charset="UTF-8"`,
+    /// the only possible value, ask for this, and browsers send it to all others.
     package init(user: String, password: String) throws(Failure) {
         let isControl = { (byte: UInt8) in byte < Grammar.space || byte == 0x7F }
         if user.utf8.contains(Grammar.colon) { throw .colonInUser }

@@ -1,16 +1,17 @@
-// What a server asks for in WWW-Authenticate, and a proxy in Proxy-Authenticate (RFC 9110 §11). Commas separate
-// both the challenges and the parameters within one, so a name is known to be a scheme only by what follows it:
+// The challenges of a server in WWW-Authenticate, and of a proxy in Proxy-Authenticate (RFC 9110 §11). Commas
+// separate both the challenges and the parameters within one, so only the text after a name shows whether the
+// name is a scheme:
 //
 //     Basic realm="a", Digest realm="b", nonce="c", Negotiate YWJj==, Newauth
 //
-// A name with "=" behind it is a parameter of the challenge before it; any other name begins a challenge.
+// A name followed by "=" is a parameter of the preceding challenge; any other name begins a challenge.
 
-/// One challenge: a scheme, and what it says about itself.
+/// One challenge: a scheme with its token or parameters.
 package struct Challenge: Sendable, Equatable {
     package struct Parameter: Sendable, Equatable {
-        /// As it was spelled; compared without regard to case.
+        /// As the server spelled it; compared without regard to case.
         package var name: String
-        /// Without its quotes and their backslashes.
+        /// Without quotes and their backslashes.
         package var value: String
 
         package init(name: String, value: String) {
@@ -19,13 +20,14 @@ package struct Challenge: Sendable, Equatable {
         }
     }
 
-    /// More challenges than this in one response are not looked at. Each may become a question to a person;
-    /// servers offer up to five.
+    /// The most challenges of one response that are read. Each may lead to a prompt for a person; servers
+    /// offer up to five.
     package static let maximumCount = 16
 
-    /// As it was spelled; compared without regard to case.
+    /// As the server spelled it; compared without regard to case.
     package var scheme: String
-    /// What some schemes send in place of parameters (RFC 9110 §11.2, `token68`), Negotiate for one.
+    /// The value that some schemes, such as Negotiate, send instead of parameters (RFC 9110 §11.2,
+    /// `token68`).
     package var token: String?
     package var parameters: [Parameter]
 
@@ -35,17 +37,18 @@ package struct Challenge: Sendable, Equatable {
         self.parameters = parameters
     }
 
-    /// The value of the first parameter called `name`, whatever the case.
+    /// The value of the first parameter called `name`, compared without regard to case.
     package subscript(name: String) -> String? {
         parameters.first { Grammar.equalIgnoringCase($0.name.utf8, name.utf8) }?.value
     }
 
-    /// The part of the server that is asked about (RFC 9110 §11.5); empty where the challenge names none.
+    /// The part of the server to which the credentials apply (RFC 9110 §11.5); empty if the challenge names
+    /// none.
     package var realm: String { self["realm"] ?? "" }
 
     /// The challenges in the values of one field that may be repeated, in order; at most `maximumCount`.
     ///
-    /// What cannot be read is skipped: a server that sends one challenge wrong may have sent another right.
+    /// Unreadable parts are skipped: a server that sends one challenge wrong may have sent another right.
     package static func challenges(in values: [String]) -> [Challenge] {
         var challenges: [Challenge] = []
         for value in values {
@@ -69,7 +72,7 @@ struct ChallengeParser {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next challenge, nil at the end.
+    /// The next challenge; nil at the end.
     mutating func next() -> Challenge? {
         while true {
             skipSeparators()
@@ -77,11 +80,12 @@ struct ChallengeParser {
             if let scheme = schemeHere() {
                 var challenge = Challenge(scheme: scheme)
                 challenge.token = tokenHere()
-                // Behind a token there should be none; but a parameter without a value looks like one: `realm=, nonce="a"`.
+                // There should be no parameters after a token; but a parameter without a value looks like a
+                // token: `realm=, nonce="a"`.
                 challenge.parameters = parameters()
                 return challenge
             }
-            // A parameter without a scheme, or no name at all.
+            // A parameter without a scheme, or text that is not a name.
             skipToComma()
         }
     }
@@ -98,11 +102,11 @@ struct ChallengeParser {
 
     // MARK: Parts
 
-    /// A name that is no parameter's; takes it.
+    /// Consumes a name that is not a parameter's.
     private mutating func schemeHere() -> String? {
         let end = endOfName(from: position)
         guard end > position, byte(skippingWhitespace(from: end)) != Self.equals else { return nil }
-        // Something else than a space or a comma ends no scheme: `Basic"x"`.
+        // A scheme ends only at whitespace, a comma or the end, unlike `Basic"x"`.
         guard end == bytes.count || Grammar.isWhitespace(bytes[end]) || bytes[end] == Grammar.comma else {
             return nil
         }
@@ -110,7 +114,8 @@ struct ChallengeParser {
         return text(position..<end)
     }
 
-    /// `token68`, which only a comma or the end may follow; takes it. `a=` is one, `a=b` is a parameter.
+    /// Consumes a `token68`, after which only a comma or the end may come. `a=` is a token, `a=b` a
+    /// parameter.
     private mutating func tokenHere() -> String? {
         let start = skippingWhitespace(from: position)
         var end = start
@@ -123,7 +128,7 @@ struct ChallengeParser {
         return text(start..<end)
     }
 
-    /// `name = value`; takes it.
+    /// Consumes `name = value`.
     private mutating func parameterHere() -> Challenge.Parameter? {
         let end = endOfName(from: position)
         let equals = skippingWhitespace(from: end)
@@ -131,7 +136,7 @@ struct ChallengeParser {
         let name = text(position..<end)
         position = skippingWhitespace(from: equals + 1)
         if byte(position) == Self.quote { return Challenge.Parameter(name: name, value: quotedString()) }
-        // Unquoted values hold spaces at times: `realm=My Site`. They end at the comma, as in Chromium.
+        // Unquoted values sometimes contain spaces: `realm=My Site`. They end at the comma, as in Chromium.
         let start = position
         skipToComma()
         var last = position
@@ -139,8 +144,8 @@ struct ChallengeParser {
         return Challenge.Parameter(name: name, value: text(start..<last))
     }
 
-    /// From the opening quote to the closing one, or to the end where there is none; takes it, and whatever
-    /// stands before the next comma.
+    /// Consumes a quoted string, up to the closing quote or, if there is none, the end; and any text before
+    /// the next comma.
     private mutating func quotedString() -> String {
         var value: [UInt8] = []
         position += 1

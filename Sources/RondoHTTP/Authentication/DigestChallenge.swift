@@ -1,13 +1,13 @@
-/// A challenge of the Digest scheme (RFC 7616 §3.3) that can be answered here.
+/// A challenge of the Digest scheme (RFC 7616 §3.3) that this library can answer.
 package struct DigestChallenge: Sendable, Equatable {
     package struct Algorithm: Sendable, Equatable {
         package var hash: DigestHash
         /// One of the `-sess` variants: the password is hashed with the first nonces of a session.
         package var isSession: Bool
-        /// As the challenge spelled it; nil if it named none, which means MD5.
+        /// The name as the challenge spelled it; nil if it named no algorithm, which means MD5.
         package var name: String?
 
-        /// Nil for one that is not known.
+        /// Returns nil for an unknown algorithm.
         package init?(_ name: String?) {
             self.name = name
             switch (name ?? "MD5").lowercased() {
@@ -22,9 +22,9 @@ package struct DigestChallenge: Sendable, Equatable {
         }
     }
 
-    /// What the answer protects besides the password (`qop`).
+    /// The parts of the message that the answer protects besides the password (`qop`).
     package enum Protection: String, Sendable {
-        /// Method and target. RFC 2069 had no `qop`: neither client nonce nor count take part.
+        /// Method and target. RFC 2069 had no `qop`: the hash includes neither client nonce nor count.
         case unnamed = ""
         /// Method and target.
         case auth
@@ -37,17 +37,19 @@ package struct DigestChallenge: Sendable, Equatable {
     package var opaque: String?
     package var algorithm: Algorithm
     package var protection: Protection
-    /// The user's name was right and the nonce too old: to be answered anew without a challenge to the delegate.
+    /// The credentials were right and the nonce too old: answer again without asking the delegate.
     package var isStale: Bool
-    /// The user's name is to be sent hashed (§3.4.4).
+    /// The user's name has to be sent hashed (§3.4.4).
     package var hashesUser: Bool
     /// The server reads names in UTF-8 (§3.3, `charset`).
     package var isUTF8: Bool
-    /// Where the credentials hold: absolute paths and URLs (§3.3, `domain`); empty for the whole server.
+    /// The absolute paths and URLs for which the credentials are valid (§3.3, `domain`); empty for the whole
+    /// server.
     package var domain: [String]
 
-    /// Nil where the scheme is another one, the nonce is missing, or algorithm and `qop` are unknown: such a
-    /// challenge has to be ignored (§3.3). So has one with control characters: the answer would repeat them.
+    /// Returns nil if the scheme is not Digest, the nonce is missing, or algorithm or `qop` is unknown: such
+    /// a challenge has to be ignored (§3.3). So has one with control characters, since the answer would
+    /// repeat them.
     package init?(_ challenge: Challenge) {
         guard challenge.scheme.lowercased() == "digest", let nonce = challenge["nonce"],
             let algorithm = Algorithm(challenge["algorithm"]), algorithm.hash.isAvailable,
@@ -65,7 +67,8 @@ package struct DigestChallenge: Sendable, Equatable {
         domain = (challenge["domain"] ?? "").split(separator: " ").map(String.init)
     }
 
-    /// `auth` wherever it is offered, as in every browser: `auth-int` needs the whole body before its head.
+    /// Chooses `auth` if it is offered, like every browser: `auth-int` needs the whole body before the
+    /// request's head.
     private static func protection(_ offered: String?) -> Protection? {
         guard let offered else { return .unnamed }
         let names = offered.lowercased().split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" })

@@ -6,11 +6,11 @@ package import struct Foundation.Data
 package enum DigestHash: Sendable, Equatable, CaseIterable {
     case md5
     case sha256
-    /// SHA-512 with initial values of its own, cut to 256 bits (FIPS 180-4 §5.3.6). Not the first half of
-    /// SHA-512, with which the example in RFC 7616 §3.9.2 was made by mistake.
+    /// SHA-512 with other initial values, cut to 256 bits (FIPS 180-4 §5.3.6). Not the first half of SHA-512,
+    /// which the example in RFC 7616 §3.9.2 uses by mistake.
     case sha512T256
 
-    /// OpenSSL's name for it.
+    /// OpenSSL's name of the function.
     private var name: String {
         switch self {
         case .md5: "MD5"
@@ -19,30 +19,30 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
         }
     }
 
-    /// False where the machine's policy forbids it, as FIPS does MD5.
+    /// False if the machine's policy forbids the function, as FIPS forbids MD5.
     package var isAvailable: Bool { hexadecimal(of: "") != nil }
 
-    /// The hash of `text` in UTF-8, in lower-case hexadecimal digits; nil where it is not available.
+    /// The hash of `text` in UTF-8, in lower-case hexadecimal digits; nil if the function is not available.
     package func hexadecimal(of text: String) -> String? {
         var running = RunningHash(self)
         running?.update(Array(text.utf8).span.bytes)
         return running?.finish()
     }
 
-    /// The same of bytes.
+    /// The hash of `data`, in the same form.
     package func hexadecimal(of data: Data) -> String? {
         var running = RunningHash(self)
         running?.update(data.bytes)
         return running?.finish()
     }
 
-    /// Bytes in, a hash out: for a body that is read in pieces.
+    /// A hash computed step by step, for a body that is read in pieces.
     package struct RunningHash: ~Copyable {
         /// Owned: made here, freed in `deinit`, never handed out.
         private let context: OpaquePointer
         private var isSound: Bool
 
-        /// Nil where `hash` is not available.
+        /// Returns nil if `hash` is not available.
         package init?(_ hash: DigestHash) { self.init(named: hash.name) }
 
         /// - Parameter name: OpenSSL's name of the function.
@@ -55,7 +55,7 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
                 return nil
             }
             self.context = context
-            // The context keeps a reference of its own to the function.
+            // The context keeps its own reference to the function.
             isSound = EVP_DigestInit_ex(context, function, nil) == 1
             EVP_MD_free(function)
         }
@@ -67,7 +67,7 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
             isSound = isSound && result == 1
         }
 
-        /// The hash of everything so far, in lower-case hexadecimal digits; nil if OpenSSL failed on the way.
+        /// The hash of all bytes so far, in lower-case hexadecimal digits; nil if OpenSSL has failed.
         package consuming func finish() -> String? {
             guard let bytes = finishBytes() else { return nil }
             let digits = Array("0123456789abcdef".utf8)
@@ -75,7 +75,7 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
             return String(decoding: text, as: UTF8.self)
         }
 
-        /// The same as bytes.
+        /// The same hash as bytes.
         consuming func finishBytes() -> [UInt8]? {
             var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0

@@ -1,17 +1,17 @@
 import Foundation
 
-/// The authorization of a user's requests by one Digest challenge: of the request that was refused, and of those after
-/// it, which need not be refused first (RFC 7616 §3.6).
+/// The authorization of a user's requests by one Digest challenge: of the request that was refused, and of
+/// later ones, which need not be refused first (RFC 7616 §3.6).
 ///
-/// It counts its requests, so that there must be one for each nonce, and follows the nonces that the server
-/// hands out in Authentication-Info. It knows the user's name and a hash of the password.
+/// A session counts its requests, so each nonce must have only one session, and it follows the nonces that
+/// the server sends in Authentication-Info. It stores the user's name and a hash of the password.
 package struct DigestSession: Sendable, Equatable {
     package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
-        /// A header field could not carry it.
+        /// The user name contains a control character, which a header field cannot carry.
         case controlCharacter
-        /// `auth-int`, and the hash of the body was not handed in.
+        /// The protection is `auth-int`, and the caller passed no hash of the body.
         case bodyHashMissing
-        /// OpenSSL refuses the hash function.
+        /// OpenSSL does not offer the hash function.
         case hashUnavailable
 
         package var description: String {
@@ -27,15 +27,16 @@ package struct DigestSession: Sendable, Equatable {
 
     package let challenge: DigestChallenge
     private let user: String
-    /// Client nonce: one for the session, so that servers that keep nothing can check the `-sess` variants.
+    /// The client nonce: one for the session, so that a server that stores nothing can check the `-sess`
+    /// variants.
     private let clientNonce: String
-    /// H(A1) (§3.4.2), made once with the nonce of the challenge.
+    /// H(A1) (§3.4.2), computed once with the nonce of the challenge.
     private let secret: String
     private var nonce: String
-    /// Requests sent with `nonce`.
+    /// The number of requests sent with `nonce`.
     private var count: UInt32 = 0
 
-    /// - Parameter clientNonce: Unguessable and never used before; tests hand one in.
+    /// - Parameter clientNonce: Unguessable and never used before; tests pass a fixed one.
     package init(
         _ challenge: DigestChallenge, user: String, password: String, clientNonce: String = randomNonce()
     ) throws(Failure) {
@@ -68,7 +69,7 @@ package struct DigestSession: Sendable, Equatable {
 
     // MARK: Authorizing
 
-    /// The authorization of one request as it was sent: what the server's proof is checked against.
+    /// The authorization of one request as sent. The server's proof is checked against it.
     package struct Authorization: Sendable, Equatable {
         /// The value of Authorization or Proxy-Authorization.
         package let fieldValue: String
@@ -77,15 +78,17 @@ package struct DigestSession: Sendable, Equatable {
         fileprivate let count: String
     }
 
-    /// The field value for one request; each call counts.
+    /// The field value for one request. Each call counts as a request.
     ///
     /// - Parameters:
     ///   - target: The request target exactly as it is sent, `host:port` for CONNECT.
-    ///   - bodyHash: The body's hash in hexadecimal digits by the challenge's function, where `needsBodyHash`.
+    ///   - bodyHash: The body's hash in hexadecimal digits, by the challenge's function; required if
+    ///     `needsBodyHash`.
     package mutating func authorize(
         method: String, target: String, bodyHash: String? = nil
     ) throws(Failure) -> Authorization {
-        // After 2³² − 1 requests the server has long sent another nonce; if not, it says that this is stale.
+        // Before 2³² − 1 requests the server will have sent another nonce; otherwise it will answer that this
+        // one is stale.
         count &+= 1
         let digits = String(count, radix: 16)
         let countText = String(repeating: "0", count: 8 - digits.count) + digits
@@ -113,7 +116,7 @@ package struct DigestSession: Sendable, Equatable {
         return response
     }
 
-    /// Quoted and unquoted as RFC 7616 §3.4 lists them: some servers insist.
+    /// Quoted and unquoted exactly as RFC 7616 §3.4 lists the parameters: some servers insist on it.
     private func fieldValue(target: String, count: String, response: String) -> String {
         var parts = [userParameter]
         parts.append("realm=\(Self.quoted(challenge.realm))")
@@ -138,7 +141,8 @@ package struct DigestSession: Sendable, Equatable {
             let hash = challenge.algorithm.hash.hexadecimal(of: "\(user):\(challenge.realm)") ?? ""
             return "username=\"\(hash)\""
         }
-        // The extended form is of RFC 7616, and so is the charset by which a server shows that it knows it.
+        // The extended form is part of RFC 7616; by sending the charset, which is too, a server shows that it
+        // supports that RFC.
         if challenge.isUTF8, !user.utf8.allSatisfy({ $0 < 0x80 }) {
             return "username*=UTF-8''\(Self.percentEncoded(user))"
         }
@@ -161,23 +165,24 @@ package struct DigestSession: Sendable, Equatable {
         return value.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
     }
 
-    // MARK: What the server says afterwards
+    // MARK: The server's confirmation
 
-    /// What Authentication-Info or Proxy-Authentication-Info says of an authorization (RFC 7616 §3.5).
+    /// The meaning of Authentication-Info or Proxy-Authentication-Info for an authorization (RFC 7616 §3.5).
     package enum Confirmation: Sendable, Equatable {
-        /// It proves nothing: there is no `rspauth`.
+        /// The field proves nothing: it has no `rspauth`.
         case absent
-        /// The server knows the password too.
+        /// The server also knows the password.
         case confirmed
-        /// It does not: another server may have answered.
+        /// The server does not know the password: another server may have answered.
         case refuted
-        /// `auth-int`, and the hash of the response's body was not handed in.
+        /// The field says `auth-int`, and the caller passed no hash of the response's body.
         case bodyHashMissing
     }
 
-    /// Takes the value of the field. The next request uses the nonce in it, if there is one.
+    /// Reads the value of the field. The next request uses the nonce in it, if there is one.
     ///
-    /// - Parameter bodyHash: Of the response's body as it was transferred; needed only for `auth-int`.
+    /// - Parameter bodyHash: The hash of the response's body as it was transferred; needed only for
+    ///   `auth-int`.
     package mutating func received(
         _ info: String, to sent: Authorization, bodyHash: String? = nil
     ) -> Confirmation {

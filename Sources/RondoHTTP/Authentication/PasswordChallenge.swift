@@ -1,4 +1,4 @@
-/// A challenge that wants a user name and a password.
+/// A challenge that a user name and a password can answer.
 package enum PasswordChallenge: Sendable, Equatable {
     case basic(realm: String)
     case digest(DigestChallenge)
@@ -10,12 +10,12 @@ package enum PasswordChallenge: Sendable, Equatable {
         }
     }
 
-    /// Those of `challenges` that want these, the strongest first: Digest before Basic, SHA-512-256
-    /// before SHA-256 before MD5, and among equals the one that the server named first (RFC 9110 §11.3, RFC
-    /// 7616 §3.7). Each realm has one of a kind.
+    /// The challenges that a user name and a password can answer, the strongest first: Digest before Basic,
+    /// SHA-512-256 before SHA-256 before MD5, and among equals the one that the server named first (RFC 9110
+    /// §11.3, RFC 7616 §3.7). Each realm appears once for each kind.
     ///
-    /// Bearer, Negotiate and the others are not among them: their credentials are the program's own affair,
-    /// which sets Authorization itself and gets the response as it is.
+    /// Bearer, Negotiate and others are left out: their credentials are the program's affair. The program
+    /// sets Authorization itself and gets the response unchanged.
     package static func strongestFirst(_ challenges: [Challenge]) -> [PasswordChallenge] {
         var usable: [PasswordChallenge] = []
         for challenge in challenges {
@@ -31,7 +31,7 @@ package enum PasswordChallenge: Sendable, Equatable {
             .map(\.element)
     }
 
-    /// Nil where the scheme is another one, or uses an algorithm or quality that is not known here.
+    /// Returns nil for another scheme, or an unknown algorithm or `qop`.
     package init?(_ challenge: Challenge) {
         switch challenge.scheme.lowercased() {
         case "basic": self = .basic(realm: challenge.realm)

@@ -1,13 +1,15 @@
 internal import Glibc
 
-/// What the Cache-Control fields of a message say to a private cache (RFC 9111 §5.2, RFC 5861, RFC 8246).
+/// The directives in the Cache-Control fields of a message, for a private cache (RFC 9111 §5.2, RFC 5861, RFC
+/// 8246).
 ///
-/// `private`, `s-maxage` and `proxy-revalidate` are for shared caches and have no place here.
+/// `s-maxage` and `proxy-revalidate` are for shared caches and are ignored.
 package struct CacheControl: Sendable, Equatable {
     package var noStore = false
-    /// A cache that knows the status code may overlook `noStore`; no other cache may store the response (§5.2.2.3).
+    /// A cache that knows the status code may ignore `noStore`; no other cache may store the response
+    /// (§5.2.2.3).
     package var mustUnderstand = false
-    /// Also with field names: what may be reused without them is not told apart (§5.2.2.4 allows that).
+    /// Also true for a directive with field names, which are not evaluated (§5.2.2.4 allows that).
     package var noCache = false
     package var mustRevalidate = false
     package var isPublic = false
@@ -15,18 +17,18 @@ package struct CacheControl: Sendable, Equatable {
     package var isImmutable = false
     package var onlyIfCached = false
 
-    // Seconds. One that cannot be read counts as 0, the most cautious (§4.2.1).
+    // In seconds. An unreadable value counts as 0, the most cautious one (§4.2.1).
 
     package var maxAge: Int64?
     package var minFresh: Int64?
-    /// `.max` where it has no value: any staleness will do.
+    /// `.max` if the directive has no value, which accepts any staleness.
     package var maxStale: Int64?
     package var staleWhileRevalidate: Int64?
     package var staleIfError: Int64?
 
     package init() {}
 
-    /// Pragma counts only where there is no Cache-Control at all (§5.4), and only in requests.
+    /// Pragma is used only if there is no Cache-Control at all (§5.4), and only in requests.
     package init(_ fields: HeaderFields, isRequest: Bool) {
         var isThere = false
         fields.forEachValue(of: "Cache-Control") { value in
@@ -41,11 +43,11 @@ package struct CacheControl: Sendable, Equatable {
     private mutating func take(_ name: Bytes, _ seconds: Int64?) {
         func isNamed(_ other: StaticString) -> Bool {
             guard let start = name.baseAddress, name.count == other.utf8CodeUnitCount else { return false }
-            // Nearly always it is spelled in the usual way.
+            // Nearly always the name has its usual spelling.
             return memcmp(start, other.utf8Start, name.count) == 0
                 || Grammar.equalIgnoringCase(name, other.utf8Bytes)
         }
-        // The first of a kind counts (§4.2.1).
+        // The first directive of a kind is used (§4.2.1).
         func note(_ noted: inout Int64?, otherwise missing: Int64 = 0) {
             if noted == nil { noted = seconds ?? missing }
         }
@@ -78,10 +80,10 @@ package struct CacheControl: Sendable, Equatable {
         }
     }
 
-    /// The largest number of seconds that is kept, 68 years (§1.2.2).
+    /// The upper limit for a number of seconds, 68 years (§1.2.2).
     private static let maximumSeconds: Int64 = 1 << 31
 
-    /// 0: it is no number.
+    /// Returns 0 for text that is not a number.
     static func seconds(_ digits: some Sequence<UInt8>) -> Int64 {
         var seconds: Int64 = 0
         for digit in digits {
@@ -91,8 +93,8 @@ package struct CacheControl: Sendable, Equatable {
         return seconds
     }
 
-    /// Calls `body` with the name of each directive, and its argument, which may be quoted, in seconds; nil: it has none.
-    /// Nothing is allocated, or nearly never: it is done for every response that may be stored.
+    /// Calls `body` with the name of each directive and its argument, quoted or not, in seconds; nil if it
+    /// has none. This allocates hardly ever, since it is done for every response that may be stored.
     private static func forEachDirective(in value: Bytes, _ body: (_ name: Bytes, _ seconds: Int64?) -> Void)
     {
         var rest = value[...]

@@ -1,16 +1,16 @@
 package import Foundation
 
-/// A response that a cache keeps, as far as the rules look at it: everything but the content.
+/// The part of a stored response that the cache rules use: everything but the content.
 package struct CacheEntry: Sendable, Equatable {
     package var status: Int
-    /// As received, and as updated by 304 since.
+    /// The fields as received, and as updated by later 304 responses.
     package var fields: HeaderFields
-    /// When the request was sent and the response received, by the wall clock: an entry may outlive the
-    /// machine's uptime.
+    /// The instants at which the request was sent and the response received, by the wall clock: an entry may
+    /// outlive the machine's uptime.
     package var requestedAt: Date
     package var receivedAt: Date
-    /// What the request said in the fields that Vary names: lower-case names, nil for a field that it had
-    /// not.
+    /// The request's values of the fields that Vary names: by lower-case name; nil for a field that the
+    /// request did not have.
     package var selecting: [String: String?]
 
     package init(
@@ -32,14 +32,15 @@ package struct CacheEntry: Sendable, Equatable {
             receivedAt: receivedAt, selecting: Self.selecting(fields, request))
     }
 
-    /// The fields of a response without those that speak of one connection.
+    /// The fields of a response without those that apply to one connection only.
     package static func keptFields(of response: ResponseHead) -> HeaderFields {
         var fields = response.fields
         for name in hopByHop(fields) { fields.remove(name) }
         return fields
     }
 
-    /// The names, in lower case, of those of `fields` that speak of one connection and are not kept (§3.1).
+    /// The names, in lower case, of those of `fields` that apply to one connection only and are not stored
+    /// (§3.1).
     package static func hopByHop(_ fields: HeaderFields) -> Set<String> {
         var names = Set(connectionFields.filter(fields.contains))
         fields.forEachElement(of: "Connection") { element in
@@ -56,17 +57,17 @@ package struct CacheEntry: Sendable, Equatable {
     /// The status codes that may be reused without an explicit lifetime (RFC 9110 §15.1).
     static let heuristicallyCacheable: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
 
-    /// No response is guessed to be fresh for longer. As Firefox.
+    /// The longest lifetime that is assumed without an explicit one, in seconds. As Firefox.
     package static let maximumHeuristicLifetime: Double = 7 * 86_400
 
     // MARK: Freshness
 
-    /// Seconds that the response stays fresh after it was made (RFC 9111 §4.2.1).
+    /// Seconds for which the response stays fresh after it was made (RFC 9111 §4.2.1).
     package var lifetime: Double {
         let control = CacheControl(fields, isRequest: false)
         if let maxAge = control.maxAge { return Double(maxAge) }
         if let expires = fields.values(for: "Expires").first {
-            // A value that is no date is in the past (§5.3).
+            // A value that is not a date counts as past (§5.3).
             guard let date = HTTPDate.parse(exactly: expires, now: receivedAt) else { return 0 }
             return max(0, date.timeIntervalSince(madeAt))
         }
@@ -77,15 +78,15 @@ package struct CacheEntry: Sendable, Equatable {
         return min(max(0, madeAt.timeIntervalSince(modified)) / 10, Self.maximumHeuristicLifetime)
     }
 
-    /// What Date says, or the time of receipt (RFC 9110 §6.6.1).
+    /// The date in Date, or the time of receipt (RFC 9110 §6.6.1).
     private var madeAt: Date {
         fields["Date"].flatMap { HTTPDate.parse($0, now: receivedAt) } ?? receivedAt
     }
 
-    /// Seconds since the response was made or confirmed by its origin (RFC 9111 §4.2.3).
+    /// Seconds since the response was made or validated by its origin (RFC 9111 §4.2.3).
     package func age(at now: Date) -> Double {
         let apparent = max(0, receivedAt.timeIntervalSince(madeAt))
-        // Of several the first counts; values that are not numbers are passed over (§5.1).
+        // Of several values the first is used; a value that is not a number counts as 0 (§5.1).
         let said = fields.values(for: "Age").first.map { value in
             Double(CacheControl.seconds(value.utf8.prefix { $0 != UInt8(ascii: ",") && $0 != Grammar.space }))
         }
@@ -104,8 +105,7 @@ package struct CacheEntry: Sendable, Equatable {
         }
     }
 
-    /// What a request with these fields says where `selecting` says what another one has said; nil where nothing
-    /// would match.
+    /// The values of a request with these fields in the form of `selecting`; nil if no request would match.
     package func selection(for request: HeaderFields) -> [String: String?]? {
         Self.varying(fields) == nil ? nil : Self.selecting(fields, request)
     }
@@ -118,7 +118,7 @@ package struct CacheEntry: Sendable, Equatable {
         return selecting
     }
 
-    /// The names in Vary, in lower case; nil for `*`, which nothing matches.
+    /// The names in Vary, in lower case; nil for `*`, which no request matches.
     static func varying(_ fields: HeaderFields) -> [String]? {
         var names: [String] = []
         var isAny = false
@@ -129,18 +129,17 @@ package struct CacheEntry: Sendable, Equatable {
         return isAny ? nil : names
     }
 
-    /// Whitespace at commas does not count.
+    /// Removes whitespace around commas, which does not matter.
     private static func normalized(_ value: String) -> String {
         value.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: ",")
     }
 
     // MARK: Validation
 
-    /// The fields that make a request ask whether the entry is still right (§4.3.1); empty if the entry has
-    /// no validator.
+    /// The fields that make a request conditional on the entry (§4.3.1); empty if the entry has no validator.
     package var conditions: [(name: String, value: String)] {
         var conditions: [(name: String, value: String)] = []
-        // A server that sends control characters is not sent any.
+        // A validator with control characters is not sent back.
         if let tag = fields["ETag"], tag.utf8.allSatisfy(Grammar.isFieldValue) {
             conditions.append(("If-None-Match", tag))
         }
@@ -150,9 +149,9 @@ package struct CacheEntry: Sendable, Equatable {
         return conditions
     }
 
-    /// Takes what a 304 says (§3.2 and §4.3.4).
+    /// The entry as updated by a 304 (§3.2 and §4.3.4).
     ///
-    /// - Returns: Nil where the 304 speaks of another response: it names another entity tag.
+    /// - Returns: Nil if the 304 is about another response: it names another entity tag.
     package func freshened(by response: ResponseHead, requestedAt: Date, receivedAt: Date) -> CacheEntry? {
         if let new = response.fields["ETag"], let old = fields["ETag"], Self.opaque(new) != Self.opaque(old) {
             return nil
@@ -164,7 +163,7 @@ package struct CacheEntry: Sendable, Equatable {
         return entry
     }
 
-    /// The fields of a response that is kept, after a 304 with the fields `new`.
+    /// The fields of a stored response after a 304 with the fields `new`.
     package static func freshened(_ fields: HeaderFields, by new: HeaderFields) -> HeaderFields {
         var fields = fields
         var replaced: Set<String> = []
@@ -178,18 +177,18 @@ package struct CacheEntry: Sendable, Equatable {
                 fields.append(name: name, value: value)
             }
         }
-        // The age was the old response's, unless the new one has its own.
+        // The stored age is the old response's; the new response may have its own.
         if !new.has("Age") { fields.remove("Age") }
         return fields
     }
 
-    /// Without the mark of a weak tag.
+    /// The tag without the mark of a weak tag.
     private static func opaque(_ tag: String) -> Substring {
         tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
     }
 
-    /// Fields of a 304 that must not touch the entry's: they frame a message, or say how the content that is
-    /// kept was encoded.
+    /// Fields of a 304 that must not replace the entry's: they frame a message, or describe how the stored
+    /// content was encoded.
     private static let describesContent: Set<String> = [
         "content-length", "content-encoding", "content-type", "content-range", "trailer",
     ]

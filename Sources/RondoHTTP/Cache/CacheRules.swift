@@ -5,39 +5,40 @@ package import struct Foundation.URL
 package enum CachePolicy: Sendable, CaseIterable {
     /// HTTP's rules.
     case protocolRules
-    /// Always load.
+    /// Load in any case.
     case reload
-    /// The entry, whatever its age; else load.
+    /// Use the entry, whatever its age; load if there is none.
     case cacheElseLoad
-    /// The entry, whatever its age; else fail.
+    /// Use the entry, whatever its age; fail if there is none.
     case cacheOnly
-    /// Always load, and tell caches on the way to do so too.
+    /// Load in any case, and tell the caches on the way to do so too.
     case reloadEndToEnd
-    /// The entry only after the server confirmed it; else load.
+    /// Use the entry only after the server has validated it; otherwise load.
     case revalidate
 }
 
-/// What a private cache may keep and reuse (RFC 9111). Values in, decisions out; the clock is handed in.
+/// Which responses a private cache may store and reuse (RFC 9111). Values in, decisions out; the caller
+/// passes the time.
 package enum CacheRules {
     package enum Decision: Sendable, Equatable {
-        /// Send the request as it is; an entry, if there is one, is of no use.
+        /// Send the request unchanged; an entry, if there is one, cannot be used.
         case load
-        /// Send it with the entry's conditions. 304 means the entry.
+        /// Send the request with the entry's conditions. A 304 means that the entry is the answer.
         case revalidate
         /// The entry is the answer.
         case use
-        /// The entry is the answer, and is to be brought up to date meanwhile (RFC 5861 §3).
+        /// The entry is the answer, and has to be validated in the background (RFC 5861 §3).
         case useAndRevalidate
-        /// There is no entry that may be used, and nothing may be sent.
+        /// No entry may be used, and nothing may be sent.
         case fail
     }
 
     // MARK: Reuse
 
-    /// Whether requests of this kind are answered from a cache and their answers kept: GET without a range
-    /// and without conditions of the program's own, which wants the server's word then.
+    /// Whether requests of this kind are answered from a cache and their responses stored: GET without a
+    /// range and without conditions of the program's own, which ask for the server's answer.
     ///
-    /// - Parameter fields: Nil: the request has none of its own.
+    /// - Parameter fields: Nil if the request has no fields of its own.
     package static func concerns(method: String, fields: HeaderFields?) -> Bool {
         guard let fields, !fields.isEmpty else { return method == "GET" }
         return method == "GET" && !ownConditions.contains(where: fields.contains)
@@ -47,11 +48,11 @@ package enum CacheRules {
         "Range", "If-Range", "If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since",
     ]
 
-    /// What to do with a request that `concerns` is true for.
+    /// The decision about a request for which `concerns` is true.
     ///
     /// - Parameters:
-    ///   - request: The fields as they would be sent, cookies and all: Vary may name any of them.
-    ///   - entry: The response kept for the URL, if there is one.
+    ///   - request: The fields as they would be sent, cookies included: Vary may name any of them.
+    ///   - entry: The response stored for the URL, if there is one.
     package static func decide(
         _ policy: CachePolicy, request: HeaderFields, entry: CacheEntry?, now: Date
     ) -> Decision {
@@ -65,7 +66,7 @@ package enum CacheRules {
         }
     }
 
-    /// §4 and §5.2.1.
+    /// The decision by HTTP's rules (§4 and §5.2.1).
     private static func byRules(_ request: CacheControl, _ entry: CacheEntry?, _ now: Date) -> Decision {
         guard let entry else { return request.onlyIfCached ? .fail : .load }
         let response = CacheControl(entry.fields, isRequest: false)
@@ -89,9 +90,11 @@ package enum CacheRules {
         entry.conditions.isEmpty ? .load : .revalidate
     }
 
-    /// Whether the entry may stand in for a server that failed or could not be reached (RFC 5861 §4).
+    /// Whether the entry may replace the answer of a server that failed or could not be reached (RFC 5861
+    /// §4).
     ///
-    /// - Parameter status: The server's, one of 500, 502, 503 and 504 to count; nil if none came.
+    /// - Parameter status: The server's status; only 500, 502, 503 and 504 are failures. Nil if there was no
+    ///   response.
     package static func mayStandIn(
         _ entry: CacheEntry, for status: Int?, request: HeaderFields, policy: CachePolicy, now: Date
     ) -> Bool {
@@ -108,11 +111,12 @@ package enum CacheRules {
 
     // MARK: Storing
 
-    /// Whether the response may be kept (§3, rule UC-53): one to a request that `concerns` is true for.
+    /// Whether the response may be stored (§3, rule UC-53). The request must be one for which `concerns` is
+    /// true.
     ///
-    /// A 206 is not: it is a part. `Vary: *` is not: nothing would ever match it.
+    /// A 206 may not, since it is a part. `Vary: *` may not, since no request would ever match it.
     ///
-    /// - Parameter request: The fields that were sent; nil: there were none.
+    /// - Parameter request: The fields that were sent; nil if there were none.
     package static func mayStore(_ response: ResponseHead, to request: HeaderFields?) -> Bool {
         guard 200..<300 ~= response.status, response.status != 206, response.status != 205 else {
             return false
@@ -130,9 +134,9 @@ package enum CacheRules {
             || said.isPublic || said.isPrivate || response.fields.has("Expires")
     }
 
-    /// Whether a response that may be stored could ever answer a request without being loaded anew: it is fresh for a
-    /// while, or the server can be asked about it, or the program takes kept responses whatever their age, as the policy of
-    /// its request says.
+    /// Whether a response that may be stored could ever answer a request without being loaded again: it is
+    /// fresh for a while, or the server can validate it, or by its request's policy the program accepts
+    /// stored responses of any age.
     package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy, now: Date) -> Bool {
         let fields = response.fields
         if fields.has("ETag") || fields.has("Last-Modified") { return true }
@@ -147,11 +151,11 @@ package enum CacheRules {
         ).lifetime > 0
     }
 
-    /// Of the status codes that are stored at all, those that mean something to a cache (§5.2.2.3).
+    /// Those status codes, among the ones that are stored at all, whose meaning a cache knows (§5.2.2.3).
     private static let understood: Set<Int> = [200, 203, 204]
 
-    /// The URLs whose entries a response to an unsafe request makes doubtful (§4.4): its own, and those that
-    /// Location and Content-Location name on the same origin. Empty for a safe method, and for an error.
+    /// The URLs whose entries a response to an unsafe request makes doubtful (§4.4): its own, and those in
+    /// Location and Content-Location on the same origin. Empty for a safe method, and for an error.
     package static func invalidated(by response: ResponseHead, method: String, url: URL) -> [URL] {
         guard !["GET", "HEAD", "OPTIONS", "TRACE"].contains(method), 200..<400 ~= response.status else {
             return []
@@ -170,8 +174,8 @@ package enum CacheRules {
 
     // MARK: Requests
 
-    /// What a request says to caches on the way, where it says nothing itself: a reload from end to end
-    /// (§5.2.1.4), with Pragma for those of HTTP/1.0, or that they too ask the server (§5.2.1.1).
+    /// The fields that tell the caches on the way what the policy wants, unless the request has such fields:
+    /// to reload from end to end (§5.2.1.4), with Pragma for caches of HTTP/1.0, or to validate (§5.2.1.1).
     package static func endToEndFields(_ policy: CachePolicy) -> [(name: String, value: String)] {
         switch policy {
         case .reloadEndToEnd: [("Cache-Control", "no-cache"), ("Pragma", "no-cache")]

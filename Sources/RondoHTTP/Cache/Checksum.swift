@@ -1,10 +1,10 @@
 package import struct Foundation.Data
 
-/// A sum by which a reader finds bytes that a disk has changed, and a number that stands for a text in tables. It is the
-/// same in every process, and no protection from changes that are made on purpose.
+/// A checksum that detects bytes that a disk has changed, and a number that represents a text in tables. It
+/// is the same in every process, and does not protect against deliberate changes.
 ///
-/// Eight bytes at a time: each step can be undone, so that bytes that differ in one word never have the same sum. zlib's
-/// CRC-32 took 1 µs for a page of 1 KiB, a tenth of what it cost to store it.
+/// It processes eight bytes at a time. Each step is invertible, so inputs that differ in one word never have
+/// the same sum. zlib's CRC-32 took 1 µs for a page of 1 KiB, a tenth of the cost of storing it.
 package struct Checksum {
     private var sum: UInt64 = 0xcbf2_9ce4_8422_2325
 
@@ -12,14 +12,14 @@ package struct Checksum {
 
     package var value: Int64 { Int64(bitPattern: sum) }
 
-    /// The sum of a text alone.
+    /// The sum of one text.
     package static func of(_ text: String) -> Int64 {
         var checksum = Checksum()
         checksum.add(text)
         return checksum.value
     }
 
-    /// Adds bytes, and how many they are, so that what stands at the border of two pieces counts too.
+    /// Adds the number of bytes and the bytes, so that the boundary between two pieces counts too.
     package mutating func add(_ data: Data) {
         data.withUnsafeBytes { add($0) }
     }
@@ -29,7 +29,7 @@ package struct Checksum {
         text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
     }
 
-    /// None is told apart from 0.
+    /// Adds a number; nil and 0 give different sums.
     package mutating func add(_ number: Int64?) {
         add(word: number == nil ? 0 : 1)
         add(word: UInt64(bitPattern: number ?? 0))
@@ -50,7 +50,7 @@ package struct Checksum {
         add(word: last)
     }
 
-    /// By an odd number, and the upper half into the lower one: both can be undone.
+    /// Multiplication by an odd number, and xor of the upper half into the lower one: both are invertible.
     private mutating func add(word: UInt64) {
         let product = (sum ^ word) &* 0x9e37_79b9_7f4a_7c15
         sum = product ^ product >> 32

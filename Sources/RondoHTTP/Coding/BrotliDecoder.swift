@@ -1,6 +1,7 @@
 internal import RondoLibraries
 
-/// Brotli (RFC 7932). Windows above its 16 MiB ("large window") are refused by the library unless asked for.
+/// Decodes Brotli (RFC 7932). The library rejects windows above that RFC's 16 MiB ("large window") by
+/// default.
 final class BrotliDecoder: CodingDecoder {
     /// `BROTLI_DECODER_RESULT_SUCCESS` and its kin.
     private static let success: Int32 = 1, needsMoreInput: Int32 = 2, needsMoreOutput: Int32 = 3
@@ -26,7 +27,7 @@ final class BrotliDecoder: CodingDecoder {
     {
         if hasEnded { return DecoderStep(consumed: input.count, produced: 0) }
         if !input.isEmpty { sawInput = true }
-        // For this call only.
+        // These pointers are valid for this call only.
         var nextIn = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
         var availableIn = input.count
         var nextOut = output.baseAddress?.assumingMemoryBound(to: UInt8.self)

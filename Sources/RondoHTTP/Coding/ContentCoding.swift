@@ -1,15 +1,15 @@
 internal import RondoLibraries
 
-/// A content coding that can be undone (RFC 9110 §8.4.1).
+/// A content coding that can be decoded (RFC 9110 §8.4.1).
 package enum ContentCoding: String, Sendable, CaseIterable {
     case gzip
-    /// By its definition zlib's format; what some servers send is DEFLATE without it, which is read too.
+    /// Defined as zlib's format; some servers send DEFLATE without it, which is accepted too.
     case deflate
     case brotli = "br"
     case zstd
 
-    /// Those that can be undone on this machine: the libraries of Brotli and Zstandard are looked up when they are first
-    /// asked for.
+    /// The codings that can be decoded on this machine. The libraries of Brotli and Zstandard are loaded on
+    /// first use.
     package static let available: [ContentCoding] = allCases.filter { coding in
         switch coding {
         case .gzip, .deflate: true
@@ -18,12 +18,12 @@ package enum ContentCoding: String, Sendable, CaseIterable {
         }
     }
 
-    /// The value of Accept-Encoding: `gzip, deflate, br, zstd`, as the browsers send it, without those that are not
-    /// available.
+    /// The value of Accept-Encoding: `gzip, deflate, br, zstd`, like the browsers', without unavailable
+    /// codings.
     package static let acceptEncoding = available.map(\.rawValue).joined(separator: ", ")
 
-    /// The codings that Content-Encoding names, in the order in which they were applied, `identity` left out;
-    /// nil if one of them is unknown: such content is handed on as it is.
+    /// The codings in Content-Encoding, in the order in which they were applied, without `identity`; nil if
+    /// one of them is unknown or unavailable: such content is delivered without decoding.
     package static func codings(in fields: HeaderFields) -> [ContentCoding]? {
         var codings: [ContentCoding] = []
         var areKnown = true
@@ -41,37 +41,38 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     }
 }
 
-/// How much may come out of encoded content before it is taken for an attack. Content is decoded as it comes
-/// and nothing of it is kept, so the limits protect receivers that keep it.
+/// Limits for the size of decoded content, beyond which it is treated as an attack. Content is decoded piece
+/// by piece and not stored, so the limits protect receivers that store it.
 package struct ContentLimits: Sendable, Equatable {
-    /// Bytes that come out for each that goes in. As Apache's `DeflateInflateRatioLimit`; text is seldom
-    /// above 20, DEFLATE cannot exceed 1,032, the others have no bound.
+    /// Bytes of output for each byte of input. As Apache's `DeflateInflateRatioLimit`; text is seldom above
+    /// 20, DEFLATE cannot exceed 1,032, the others have no bound.
     package var maximumRatio: Int64 = 200
 
-    /// The ratio is looked at from so many bytes of output on: small files may well be all zeros.
+    /// Bytes of output up to which the ratio is not checked: a small file may well be all zeros.
     package var ratioThreshold: Int64 = 64 * 1024 * 1024
 
-    /// Bytes that come out in all.
+    /// Bytes of output in all.
     package var maximumSize = Int64.max
 
-    /// Codings on top of each other. As curl (`MAX_ENCODE_STACK`).
+    /// The number of codings applied one after the other. As curl (`MAX_ENCODE_STACK`).
     package var maximumCodings = 5
 
     package init() {}
 }
 
-/// Why content could not be decoded.
+/// The reason why content could not be decoded.
 package enum ContentDecodingError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// It is not in that coding, or damaged. What the library says, where it says something.
+    /// The content is damaged or not in that coding. `detail` is the library's message, if there is one.
     case corrupt(ContentCoding, detail: String)
-    /// It ended in the middle.
+    /// The content ended too early.
     case truncated(ContentCoding)
     case exceededRatio(Int64)
     case exceededSize(Int64)
     case tooManyCodings(Int)
     /// The library could not allocate its memory.
     case outOfMemory(ContentCoding)
-    /// The machine lacks the library. (Such content is handed on as it is, and no decoder made.)
+    /// The machine lacks the library. (Normally no decoder is made then, and the content is delivered without
+    /// decoding.)
     case missingLibrary(ContentCoding)
 
     package var description: String {

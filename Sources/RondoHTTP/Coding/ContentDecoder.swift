@@ -1,13 +1,14 @@
 package import Foundation
 
-/// Undoes the codings of a body as it comes, however many there are on top of each other.
+/// Decodes a body piece by piece, however many codings were applied to it.
 ///
-/// `receive` only stores bytes, `next` gives one event: so nothing is decoded before its receiver can take it,
-/// and it keeps the bytes that were received and a buffer for each coding. An error is a state that is never left.
+/// `receive` only stores bytes, and `next` returns one event, so nothing is decoded before the receiver can
+/// take it. The decoder stores the received bytes and a buffer for each coding. An error is a state that is
+/// never left.
 ///
-/// What comes after the end of the encoded content is dropped, as in the browsers. An empty body is empty
-/// content in any coding, also as there. Content that ends too early is an error, unlike there: a program
-/// would take it for whole.
+/// Bytes after the end of the encoded content are dropped, as in browsers. An empty body is empty content in
+/// any coding, also as in browsers. Content that ends too early is an error, unlike in browsers: a program
+/// would take it for complete.
 package final class ContentDecoder {
     // A class, and not Sendable: it owns the libraries' states. It belongs to one load.
 
@@ -15,14 +16,14 @@ package final class ContentDecoder {
         /// The next piece of the content, never empty, at most `pieceSize` bytes.
         case data(Data)
         case needMoreData
-        /// There is nothing more.
+        /// The content is complete.
         case end
     }
 
-    /// A coding, and what it has been given and not read yet.
+    /// A coding, with input that it has not read yet.
     private final class Stage {
         let decoder: any CodingDecoder
-        /// Output of the stage before, where there is one.
+        /// The output of the stage before; nil in the first stage.
         let buffer: UnsafeMutableRawBufferPointer?
         var unread: Range<Int> = 0..<0
         var produced: Int64 = 0
@@ -30,29 +31,29 @@ package final class ContentDecoder {
 
         init(_ decoder: any CodingDecoder, isFirst: Bool) {
             self.decoder = decoder
-            // Owned: freed in `deinit`, shown to decoders for one call at a time.
+            // Owned: freed in `deinit`; decoders use it only during a call.
             buffer = isFirst ? nil : .allocate(byteCount: ContentDecoder.pieceSize, alignment: 16)
         }
 
         deinit { buffer?.deallocate() }
     }
 
-    /// The largest piece that is handed out.
+    /// The size of the largest piece that is returned.
     package static let pieceSize = 64 * 1024
 
     private let limits: ContentLimits
-    /// In the order in which they are undone: the last that was applied is the first.
+    /// The stages in the order of decoding: the coding applied last comes first.
     private let stages: [Stage]
     /// Owned: freed in `deinit`; pieces are copied out of it.
     private let output: UnsafeMutableRawBufferPointer
     private var received: [Data] = []
-    /// How much of the first of `received` has been read.
+    /// The number of bytes of `received[0]` that have been read.
     private var position = 0
     private var receivedCount: Int64 = 0
     private var sawEnd = false
     private var failure: ContentDecodingError?
 
-    /// - Parameter codings: In the order in which they were applied, as Content-Encoding names them.
+    /// - Parameter codings: The codings in the order in which they were applied, as in Content-Encoding.
     package init(_ codings: [ContentCoding], limits: ContentLimits = ContentLimits())
         throws(ContentDecodingError)
     {
@@ -80,7 +81,7 @@ package final class ContentDecoder {
 
     // MARK: Input
 
-    /// Encoded bytes, the next after those before.
+    /// Stores encoded bytes, which follow those received before.
     package func receive(_ bytes: Data) {
         precondition(!sawEnd, "bug in Rondo: bytes after the end")
         guard !bytes.isEmpty else { return }
@@ -88,7 +89,7 @@ package final class ContentDecoder {
         receivedCount += Int64(bytes.count)
     }
 
-    /// No more will be received.
+    /// Ends the input: no more bytes will be received.
     package func receiveEnd() { sawEnd = true }
 
     // MARK: Output
@@ -115,7 +116,7 @@ package final class ContentDecoder {
         return stages[stages.count - 1].hasEnded ? .end : .needMoreData
     }
 
-    /// Decodes with a stage and all before it.
+    /// Decodes with a stage and all stages before it.
     ///
     /// - Returns: The number of bytes in `room`; 0 if more input is needed; nil at the end.
     private func produce(_ index: Int, into room: UnsafeMutableRawBufferPointer) throws(ContentDecodingError)
@@ -124,7 +125,7 @@ package final class ContentDecoder {
         let stage = stages[index]
         if stage.hasEnded { return nil }
         while true {
-            // A decoder may hold output back from input that it has taken.
+            // A decoder may hold back output of input that it has consumed.
             let count = try step(stage, isFirst: index == 0, into: room)
             if count > 0 { return count }
             if stage.buffer == nil ? !received.isEmpty : !stage.unread.isEmpty { continue }
@@ -150,7 +151,7 @@ package final class ContentDecoder {
         return count > 0 ? .more : .later
     }
 
-    /// One call of a stage's decoder.
+    /// Calls a stage's decoder once.
     private func step(_ stage: Stage, isFirst: Bool, into room: UnsafeMutableRawBufferPointer)
         throws(ContentDecodingError) -> Int
     {
@@ -163,7 +164,7 @@ package final class ContentDecoder {
             stage.unread = stage.unread.lowerBound + step.consumed..<stage.unread.upperBound
         } else if let first = received.first {
             let position = position
-            // `Data` knows no typed throws.
+            // `Data` does not support typed throws.
             step = try first.withUnsafeBytes { bytes in
                 let input = UnsafeRawBufferPointer(rebasing: bytes[position...])
                 return Result { () throws(ContentDecodingError) in
@@ -179,7 +180,7 @@ package final class ContentDecoder {
             hadInput = false
             step = try stage.decoder.decode(UnsafeRawBufferPointer(start: nil, count: 0), into: room)
         }
-        // No library does this; if one did, this loop would never end.
+        // No known library does this; it would make this loop endless.
         if hadInput, step.consumed == 0, step.produced == 0 {
             throw .corrupt(stage.decoder.coding, detail: "the decoder does not go on")
         }
@@ -188,7 +189,7 @@ package final class ContentDecoder {
         return step.produced
     }
 
-    /// Every stage counts: content that grows on the way and shrinks to nothing costs time all the same.
+    /// Every stage is checked: content that first grows and then shrinks to nothing costs time too.
     private func check(_ stage: Stage) throws(ContentDecodingError) {
         if stage.produced > limits.maximumSize { throw .exceededSize(limits.maximumSize) }
         let (allowed, overflow) = receivedCount.multipliedReportingOverflow(by: limits.maximumRatio)
@@ -198,27 +199,28 @@ package final class ContentDecoder {
     }
 }
 
-/// What a call of a decoder did.
+/// The result of one call of a decoder: the bytes consumed and produced.
 struct DecoderStep {
     var consumed: Int
     var produced: Int
 }
 
-/// One coding, by its library.
+/// A decoder for one coding, based on its library.
 protocol CodingDecoder: AnyObject {
     var coding: ContentCoding { get }
 
-    /// Decodes some of `input` into `output`, which is never empty; `input` may be. Where it produces nothing, it has
-    /// consumed something, if there was anything. After the end of the content it consumes without looking.
+    /// Decodes some of `input` into `output`. `output` is never empty; `input` may be. A call that produces
+    /// nothing has consumed some input, if there was any. After the end of the content, input is consumed and
+    /// ignored.
     func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
         throws(ContentDecodingError) -> DecoderStep
 
-    /// There is no more input: is the content whole?
+    /// Called when there is no more input. Throws if the content is not complete.
     func finish() throws(ContentDecodingError)
 }
 
-/// Bytes that decide whether content begins as its coding does, or, where it has ended, is followed by more of its kind
-/// or by something else that is no concern of ours. They may come one at a time.
+/// The first bytes of content, or of the data after its end, which decide whether they begin (more) content
+/// of the same kind or something to be ignored. They may arrive one at a time.
 struct ContinuationProbe {
     enum Verdict { case undecided, more, other }
 
@@ -232,7 +234,7 @@ struct ContinuationProbe {
         self.isMore = isMore
     }
 
-    /// Takes as many bytes as it needs, and answers how many those were.
+    /// Takes as many bytes as it still needs, and returns how many those were.
     mutating func take(_ input: UnsafeRawBufferPointer) -> Int {
         let count = min(length - bytes.count, input.count)
         bytes.append(contentsOf: input.prefix(count))

@@ -1,29 +1,29 @@
 internal import CRondoZlib
 
-/// gzip (RFC 1952), and DEFLATE in zlib's wrapping (RFC 1950) or none (RFC 1951).
+/// Decodes gzip (RFC 1952), and DEFLATE with zlib's header (RFC 1950) or without (RFC 1951).
 final class ZlibDecoder: CodingDecoder {
     enum Format { case gzip, deflate }
 
     private enum State {
-        /// The first bytes of `deflate`, which tell whether it has zlib's header.
+        /// Reading the first bytes of `deflate`, which show whether it has zlib's header.
         case sniffing(ContinuationProbe)
         case decoding
-        /// A gzip file is a series of members (RFC 1952 §2.2): another may follow.
+        /// Between two members of a gzip file, which is a series of them (RFC 1952 §2.2).
         case betweenMembers(ContinuationProbe)
-        /// Whatever comes is not ours.
+        /// The content is complete; further bytes are ignored.
         case ended
     }
 
     private let format: Format
     private var state: State
-    /// Owned, on the heap because zlib compares its address; freed in `deinit`.
+    /// Owned: freed in `deinit`. On the heap, because zlib compares its address.
     private let stream: UnsafeMutablePointer<z_stream>
     private var isOpen = false
     private var sawInput = false
     /// The last block of the content has been decoded.
     private var hasAllContent = false
 
-    // Bits of `data_type`, as zlib.h describes them at `inflate`.
+    // Bits of `data_type`, described in zlib.h at `inflate`.
     private static let lastBlock: Int32 = 64
     private static let blockEnd: Int32 = 128
 
@@ -94,7 +94,7 @@ final class ZlibDecoder: CodingDecoder {
         }
     }
 
-    /// Goes on with bytes that were looked at before.
+    /// Decodes the bytes that the probe has taken, then the rest of the input.
     private func resume(
         with bytes: [UInt8], after taken: Int, of input: UnsafeRawBufferPointer,
         into output: UnsafeMutableRawBufferPointer
@@ -102,7 +102,7 @@ final class ZlibDecoder: CodingDecoder {
         let step = try bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
             try inflate(UnsafeRawBufferPointer(bytes), into: output)
         }
-        // Two bytes make no output, but they may be all of the content and end it.
+        // Two bytes make no output, but they may be the whole content and end it.
         if step.produced > 0 || taken == input.count {
             return DecoderStep(consumed: taken, produced: step.produced)
         }
@@ -114,7 +114,8 @@ final class ZlibDecoder: CodingDecoder {
     private func inflate(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
         throws(ContentDecodingError) -> DecoderStep
     {
-        // For this call only. zlib declares its input as mutable and does not write to it.
+        // These pointers are valid for this call only. zlib declares its input as mutable but does not write
+        // to it.
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = UInt32(clamping: input.count)
@@ -122,13 +123,13 @@ final class ZlibDecoder: CodingDecoder {
         stream.pointee.avail_out = UInt32(clamping: output.count)
         var result = Z_OK
         repeat {
-            // Up to the next block's end each time, so that the last one's is seen.
+            // Z_BLOCK stops at the end of each block, so that the end of the last block is seen.
             let (before, room) = (stream.pointee.avail_in, stream.pointee.avail_out)
             result = CRondoZlib.inflate(stream, Z_BLOCK)
             let isAtBlockEnd = stream.pointee.data_type & Self.blockEnd != 0
             if isAtBlockEnd, stream.pointee.data_type & Self.lastBlock != 0 { hasAllContent = true }
             let hasMoved = stream.pointee.avail_in < before || stream.pointee.avail_out < room
-            // At a block's end zlib may hold bits of the next ones.
+            // At the end of a block zlib may already hold bits of the next one.
             guard hasMoved || isAtBlockEnd else { break }
         } while (result == Z_OK || result == Z_BUF_ERROR) && stream.pointee.avail_out > 0
         let step = DecoderStep(
@@ -157,7 +158,7 @@ final class ZlibDecoder: CodingDecoder {
         switch state {
         case .ended, .betweenMembers: return
         case .sniffing, .decoding:
-            // Some servers leave checksum and length behind the content out.
+            // Some servers omit the checksum and the length after the content.
             if sawInput && !hasAllContent { throw .truncated(coding) }
         }
     }

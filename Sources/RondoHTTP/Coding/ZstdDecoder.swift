@@ -1,22 +1,23 @@
 internal import CRondoLibraries
 internal import RondoLibraries
 
-/// Zstandard (RFC 8878), a series of frames.
+/// Decodes Zstandard (RFC 8878), a series of frames.
 ///
-/// libzstd decodes a frame that is there as a whole in another way than one that comes in pieces: it minds no limit
-/// of the window then. And a frame whose last block is empty it does not hold to the size that its header says. So
-/// the bytes of a header are given to it one at a time, and the size is looked at here.
+/// libzstd decodes a frame that it gets as a whole differently from one that it gets in pieces: it then
+/// ignores the limit of the window. And if the last block of a frame is empty, libzstd does not check the
+/// frame's size against the header. So this decoder passes the bytes of a header one at a time, and checks
+/// the size itself.
 final class ZstdDecoder: CodingDecoder {
     /// The largest window, as a power of two: 8 MiB, the most that this content coding may use (RFC 9659).
     private static let maximumWindowLog: Int32 = 23
 
     private enum State {
-        /// Whether a frame begins is asked here, before the first one too: libzstd, as Debian builds it, also
-        /// decodes what was written before there was a standard, and minds no limit of the window there.
+        /// Before a frame, also the first one, its beginning is checked here: libzstd, as Debian builds it,
+        /// also decodes formats older than the standard, for which it ignores the limit of the window.
         case beforeFrame(ContinuationProbe, isFirst: Bool)
         /// The bytes of the header that have been decoded.
         case header([UInt8])
-        /// How much is to come yet, where the header says it.
+        /// The number of bytes still to come, if the header gives the size.
         case decoding(left: UInt64?)
         case ended
     }
@@ -64,20 +65,20 @@ final class ZstdDecoder: CodingDecoder {
         }
     }
 
-    /// - Returns: How much of `input` belongs to the header.
+    /// - Returns: The number of bytes of `input` that belong to the header.
     private func readHeader(_ before: [UInt8], _ input: UnsafeRawBufferPointer)
         throws(ContentDecodingError) -> Int
     {
         var bytes = before
         for index in input.indices {
             let byte = UnsafeRawBufferPointer(rebasing: input[index...index])
-            // A header makes no output. A frame to be skipped may be nothing but its header.
+            // A header makes no output. A skippable frame may consist of its header alone.
             if try step(byte, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)).hasEnded {
                 state = .beforeFrame(Self.frameProbe, isFirst: false)
                 return index + 1
             }
             bytes.append(input[index])
-            // An error while bytes of the header are missing; of a frame to be skipped it is 0.
+            // This is an error while bytes of the header are missing, and 0 for a skippable frame.
             let size = library.contentSize(bytes, bytes.count)
             if size != Self.sizeError {
                 state = .decoding(left: size == Self.unknownSize ? nil : UInt64(size))
@@ -104,11 +105,11 @@ final class ZstdDecoder: CodingDecoder {
         return step
     }
 
-    /// One call of libzstd, and whether a frame has ended in it.
+    /// Calls libzstd once. `hasEnded` tells whether a frame has ended in the call.
     private func step(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
         throws(ContentDecodingError) -> (DecoderStep, hasEnded: Bool)
     {
-        // For this call only.
+        // These pointers are valid for this call only.
         var source = rondo_zstd_input(source: input.baseAddress, size: input.count, position: 0)
         var target = rondo_zstd_output(target: output.baseAddress, size: output.count, position: 0)
         let result = library.decode(context, &target, &source)
@@ -118,11 +119,11 @@ final class ZstdDecoder: CodingDecoder {
         return (DecoderStep(consumed: source.position, produced: target.position), hasEnded: result == 0)
     }
 
-    /// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, macros that Swift does not see.
+    /// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, macros that Swift does not import.
     private static let unknownSize = CUnsignedLongLong.max
     private static let sizeError = CUnsignedLongLong.max - 1
 
-    /// RFC 8878 §3.1.1 and §3.1.2: a frame, or one to be skipped. Little-endian.
+    /// The magic numbers, little-endian, of a frame and of a skippable frame (RFC 8878 §3.1.1 and §3.1.2).
     private static var frameProbe: ContinuationProbe {
         ContinuationProbe(length: 4) { bytes in
             bytes == [0x28, 0xB5, 0x2F, 0xFD]

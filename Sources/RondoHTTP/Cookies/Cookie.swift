@@ -1,21 +1,21 @@
 package import struct Foundation.Date
 
-/// A cookie as a store keeps it (RFC 6265bis §5.7).
+/// A cookie in the form in which a store keeps it (RFC 6265bis §5.7).
 package struct Cookie: Sendable, Equatable {
     package var name: String
     package var value: String
     /// A canonical host name: in lower case, without a leading dot.
     package var domain: String
-    /// Only this host gets it, and none below it.
+    /// Whether the cookie is sent only to this host, and to no host below it.
     package var isHostOnly: Bool
     package var path: String
-    /// Nil: until the program ends.
+    /// Nil: the cookie lasts until the program ends.
     package var expires: Date?
     package var isSecure: Bool
     package var isHTTPOnly: Bool
-    /// When it came first: replaced by another value it keeps its place (§5.7, step 20.3).
+    /// When the cookie was first set; a new value does not change this (§5.7, step 20.3).
     package var createdAt: Date
-    /// When this value came.
+    /// When this value was set.
     package var updatedAt: Date
 
     package init(
@@ -34,7 +34,8 @@ package struct Cookie: Sendable, Equatable {
         self.updatedAt = updatedAt ?? createdAt
     }
 
-    /// Of two cookies that share these the later replaces the other (rule UC-57).
+    /// The identity of a cookie: of two cookies with the same key the later replaces the earlier (rule
+    /// UC-57).
     package struct Key: Hashable, Sendable {
         package var domain: String
         package var isHostOnly: Bool
@@ -51,13 +52,13 @@ package struct Cookie: Sendable, Equatable {
     package func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 }
 
-/// Where a request goes, as far as cookies look at it.
+/// The destination of a request, as far as it matters to cookies.
 package struct CookieOrigin: Sendable, Equatable {
     /// Canonical: in lower case, without the brackets of an IPv6 address.
     package var host: String
     /// The path as it is sent, without query.
     package var path: String
-    /// By TLS.
+    /// Whether the request uses TLS.
     package var isSecure: Bool
 
     package init(host: String, path: String, isSecure: Bool) {

@@ -1,7 +1,7 @@
 package import Foundation
 
-/// The date in a cookie's Expires, read by RFC 6265 §5.1.1: any text in which a time, a day, a month and a year
-/// can be found, in whatever order.
+/// Reads the date in a cookie's Expires by RFC 6265 §5.1.1: any text that contains a time, a day, a month and
+/// a year, in any order.
 package enum CookieDate {
     package static func parse(_ text: String) -> Date? {
         var found = Found()
@@ -27,7 +27,7 @@ package enum CookieDate {
         var month: Int?
         var year: Int?
 
-        /// The first of each kind counts; a token is looked at in this order.
+        /// Takes a token. The first of each kind is used; the kinds are tried in this order.
         mutating func take(_ token: [UInt8]) {
             if time == nil, let found = CookieDate.time(token) {
                 time = found
@@ -45,7 +45,7 @@ package enum CookieDate {
         }
     }
 
-    /// So many digits, then anything that is none.
+    /// Reads a number that has this many digits and is followed by no further digit.
     private static func number(_ token: ArraySlice<UInt8>, digits: ClosedRange<Int>) -> Int? {
         let text = token.prefix(while: Grammar.isDigit)
         return digits ~= text.count ? text.reduce(0) { $0 * 10 + Int($1 - 0x30) } : nil

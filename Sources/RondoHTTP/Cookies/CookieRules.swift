@@ -1,28 +1,29 @@
 package import struct Foundation.Date
 
-/// Which cookies are kept and which are sent (RFC 6265bis §5). Values in, decisions out; the store and the
-/// clock are the caller's.
+/// Which cookies are stored and which are sent (RFC 6265bis §5). Values in, decisions out; the caller has the
+/// store and the clock.
 package enum CookieRules {
-    /// No cookie lives longer (§5.5): 400 days.
+    /// The longest lifetime of a cookie in seconds (§5.5): 400 days.
     package static let maximumAge: Double = 400 * 86_400
 
-    /// Cookies of one domain; beyond, the oldest make room. RFC 6265 §6.1 asks for 50 at least, Chromium
-    /// keeps 180.
+    /// The most cookies of one domain; beyond that the oldest are removed. RFC 6265 §6.1 asks for 50 at
+    /// least, Chromium keeps 180.
     package static let maximumPerDomain = 180
 
-    /// Cookies in all; beyond, the oldest make room. RFC 6265 §6.1 asks for 3,000 at least.
+    /// The most cookies in all; beyond that the oldest are removed. RFC 6265 §6.1 asks for 3,000 at least.
     package static let maximumCount = 3_300
 
     // MARK: Receiving
 
-    /// The cookie that a Set-Cookie field of a response from `origin` sets; nil where it must be refused.
+    /// The cookie that a Set-Cookie field of a response from `origin` sets; nil if the field must be
+    /// rejected.
     ///
-    /// One that has expired already deletes the cookie that it replaces.
+    /// A cookie that has already expired deletes the cookie that it replaces.
     package static func cookie(
         _ field: SetCookie, from origin: CookieOrigin, suffixes: PublicSuffixes = .shared, now: Date
     ) -> Cookie? {
         guard let (domain, isHostOnly) = domain(of: field, from: origin, suffixes) else { return nil }
-        // A plain connection may not set what only TLS may send (§5.7, step 8).
+        // A connection without TLS may not set a cookie that is sent only over TLS (§5.7, step 8).
         if field.isSecure, !origin.isSecure { return nil }
         guard prefixAllows(field, isHostOnly: isHostOnly) else { return nil }
         return Cookie(
@@ -39,13 +40,13 @@ package enum CookieRules {
         }
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         if suffixes.contains(domain) {
-            // A host that is itself a suffix may keep its own (§5.7, step 5).
+            // A host that is itself a public suffix may set a cookie for itself only (§5.7, step 5).
             return domain == origin.host ? (domain, true) : nil
         }
         return domainMatches(origin.host, domain) ? (domain, false) : nil
     }
 
-    /// Max-Age goes before Expires (§5.7, step 3).
+    /// Max-Age takes precedence over Expires (§5.7, step 3).
     private static func expiry(of field: SetCookie, now: Date) -> Date? {
         let latest = now.addingTimeInterval(maximumAge)
         if let maxAge = field.maxAge {
@@ -55,7 +56,7 @@ package enum CookieRules {
         return field.expires.map { min(latest, $0) }
     }
 
-    /// `__Secure-` and `__Host-`, in any case (§4.1.3 and §5.7).
+    /// Whether the rules for the prefixes `__Secure-` and `__Host-`, in any case, hold (§4.1.3 and §5.7).
     private static func prefixAllows(_ field: SetCookie, isHostOnly: Bool) -> Bool {
         let name = field.name.lowercased()
         let isHost = name.hasPrefix("__host-")
@@ -63,8 +64,8 @@ package enum CookieRules {
         return field.isSecure && (!isHost || (isHostOnly && field.domain == nil && field.path == "/"))
     }
 
-    /// Whether `cookie` may replace the stored ones: one from plain HTTP must not push out, or hide, a secure
-    /// one (§5.7, step 16, "leave secure cookies alone").
+    /// Whether `cookie` may be stored beside the given ones: a cookie from plain HTTP must not replace, or
+    /// hide, a secure one (§5.7, step 16, "leave secure cookies alone").
     package static func mayStore(
         _ cookie: Cookie, from origin: CookieOrigin, beside stored: some Sequence<Cookie>
     ) -> Bool {
@@ -78,7 +79,7 @@ package enum CookieRules {
 
     // MARK: Sending
 
-    /// Those of `cookies` that go to `origin`: longer paths first, then earlier ones (§5.8.3).
+    /// Those of `cookies` that are sent to `origin`: longer paths first, then earlier creation (§5.8.3).
     package static func chosen(of cookies: [Cookie], to origin: CookieOrigin, now: Date) -> [Cookie] {
         let meant = cookies.filter { isMeant($0, for: origin) && !$0.isExpired(at: now) }
         if meant.count < 2 { return meant }
@@ -101,21 +102,21 @@ package enum CookieRules {
 
     // MARK: Matching
 
-    /// §5.1.3.
+    /// Whether `host` domain-matches `domain` (§5.1.3).
     package static func domainMatches(_ host: String, _ domain: String) -> Bool {
         if host == domain { return true }
         return host.utf8.count > domain.utf8.count && host.hasSuffix(domain)
             && host.utf8.dropLast(domain.utf8.count).last == UInt8(ascii: ".") && !isAddress(host)
     }
 
-    /// §5.1.4.
+    /// Whether `path` path-matches `cookiePath` (§5.1.4).
     package static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
         guard path.utf8.starts(with: cookiePath.utf8) else { return false }
         if path.utf8.count == cookiePath.utf8.count || cookiePath.utf8.last == slash { return true }
         return path.utf8.dropFirst(cookiePath.utf8.count).first == slash
     }
 
-    /// §5.1.4: up to the last slash, without it.
+    /// The default path (§5.1.4): up to the last slash, without it.
     package static func defaultPath(_ path: String) -> String {
         guard path.utf8.first == slash, let last = path.utf8.lastIndex(of: slash), last > path.startIndex
         else { return "/" }
@@ -124,7 +125,8 @@ package enum CookieRules {
 
     private static let slash = UInt8(ascii: "/")
 
-    /// A host that is no name: an IPv6 address, or one that ends in a number (WHATWG URL, "ends in a number").
+    /// Whether a host is not a name: an IPv6 address, or one that ends in a number (WHATWG URL, "ends in a
+    /// number").
     package static func isAddress(_ host: String) -> Bool {
         if host.utf8.contains(Grammar.colon) { return true }
         let last = host.utf8.split(separator: UInt8(ascii: ".")).last

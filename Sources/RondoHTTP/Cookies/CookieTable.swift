@@ -1,17 +1,18 @@
 package import struct Foundation.Date
 
-/// The cookies that are kept, by domain: what a response sets and what a request gets cost as much as its own
-/// domain has cookies, however many there are.
+/// The stored cookies, by domain. The time that a response's or a request's cookies take depends on the
+/// number of cookies of its own domain, not on the total.
 ///
-/// A value: it knows no file, no clock and no lock.
+/// A value without access to files, clocks or locks.
 package struct CookieTable: Sendable {
     private var domains: [String: [Cookie.Key: Cookie]] = [:]
-    /// The secure ones, which a cookie of plain HTTP must not hide, by name.
+    /// The keys of secure cookies, which a cookie of plain HTTP must not hide, by name.
     private var secure: [String: Set<Cookie.Key>] = [:]
-    /// In the order of their coming, `coming[head...]`. What was removed meanwhile is passed over.
+    /// The cookies in the order in which they were first set: `coming[head...]`. Those removed since are
+    /// skipped.
     private var coming: [(key: Cookie.Key, createdAt: Date)] = []
     private var head = 0
-    /// None expires before.
+    /// No cookie expires before this date.
     private var earliestExpiry = Date.distantFuture
     package private(set) var count = 0
 
@@ -21,14 +22,15 @@ package struct CookieTable: Sendable {
 
     package var all: [Cookie] { domains.values.flatMap(\.values) }
 
-    /// Those of a domain, be they its hosts' too or not.
+    /// The cookies of a domain, host-only or not.
     package func cookies(ofDomain domain: String) -> [Cookie] {
         domains[domain].map { Array($0.values) } ?? []
     }
 
     // MARK: Changing
 
-    /// Puts a cookie in the place of the one with its key, if there is one; then it keeps that one's age.
+    /// Stores a cookie, and returns the cookie with the same key that it replaces, if any. It then keeps that
+    /// cookie's creation date.
     @discardableResult
     package mutating func insert(_ given: Cookie) -> Cookie? {
         var cookie = given
@@ -73,14 +75,14 @@ package struct CookieTable: Sendable {
 
     // MARK: Receiving
 
-    /// A response from an insecure origin compares its cookies with at most so many secure ones. A cookie that is not compared is
-    /// not kept.
+    /// The most comparisons with secure cookies for one response from an insecure origin. A cookie that is
+    /// not compared is not stored.
     package static let maximumComparisons = 20_000
 
-    /// Takes what one response sets, and makes room (§5.7): a domain that has too many loses its expired cookies and its
-    /// oldest ones; so do all together.
+    /// Stores the cookies that one response sets, and makes room (§5.7): a domain with too many cookies loses
+    /// its expired ones and then its oldest ones; so does the whole table.
     ///
-    /// - Returns: The keys whose cookies may be others now, or gone.
+    /// - Returns: The keys whose cookies have changed or been removed.
     package mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, now: Date) -> [Cookie.Key] {
         var changed: [Cookie.Key] = []
         var comparisons = 0
@@ -121,9 +123,9 @@ package struct CookieTable: Sendable {
         return gone
     }
 
-    /// Makes room where there are too many cookies in all.
+    /// Removes cookies if there are too many in all.
     ///
-    /// - Returns: The keys of those that had to go.
+    /// - Returns: The keys of the removed cookies.
     package mutating func makeRoom(now: Date) -> [Cookie.Key] {
         guard count > CookieRules.maximumCount else { return [] }
         var gone = removeExpired(now: now)
@@ -137,9 +139,9 @@ package struct CookieTable: Sendable {
         return gone
     }
 
-    /// Removes what has expired.
+    /// Removes expired cookies.
     ///
-    /// - Returns: Their keys.
+    /// - Returns: The keys of the removed cookies.
     package mutating func removeExpired(now: Date) -> [Cookie.Key] {
         guard earliestExpiry <= now else { return [] }
         let gone = all.filter { $0.isExpired(at: now) }.map(\.key)
@@ -150,7 +152,7 @@ package struct CookieTable: Sendable {
 
     // MARK: Sending
 
-    /// Those that go to `origin`, in the order in which they are sent (§5.8.3).
+    /// The cookies for a request to `origin`, in the order in which they are sent (§5.8.3).
     package func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
         guard count > 0 else { return [] }
         var candidates: [Cookie] = []

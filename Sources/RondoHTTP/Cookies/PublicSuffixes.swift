@@ -2,17 +2,18 @@ internal import RondoLibraries
 
 private import struct Synchronization.Atomic
 
-/// The domains under which names are given to the public, `com` and `co.uk`: cookies must not be set for them.
+/// The domains under which the public can register names, such as `com` and `co.uk`: cookies must not be set
+/// for them.
 ///
-/// By libpsl and the list of the machine. On a machine without libpsl every name without a dot is taken for one, and
-/// nothing more is known.
+/// The list is libpsl's and the machine's. Without libpsl only a name without a dot counts as a public
+/// suffix.
 package struct PublicSuffixes: Sendable {
     package static let shared = PublicSuffixes()
 
-    /// Whether there is a list. The first to ask loads it.
+    /// Whether there is a list. The first call loads it.
     package static var hasList: Bool { latest != nil }
 
-    /// Whether the list was loaded, so that to ask takes no time.
+    /// Whether the list has been loaded, so that looking up a domain takes no time.
     package static var isLoaded: Bool { loaded.load(ordering: .relaxed) }
 
     private static let loaded = Atomic(false)

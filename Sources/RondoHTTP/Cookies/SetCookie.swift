@@ -1,16 +1,16 @@
 package import struct Foundation.Date
 
-/// The value of a Set-Cookie field, taken apart (RFC 6265bis §5.6) and not yet judged.
+/// The parts of a Set-Cookie field's value (RFC 6265bis §5.6), before any decision about the cookie.
 ///
-/// An attribute that is not understood is passed over, as the RFC demands: a server that writes one attribute wrong has
-/// still set its cookie.
+/// An attribute that cannot be read is ignored, as the RFC requires: a server that writes one attribute wrong
+/// has still set its cookie.
 package struct SetCookie: Sendable, Equatable {
     /// Never empty.
     package var name: String
     package var value: String
-    /// In lower case, without a leading dot; nil if there was none.
+    /// In lower case, without a leading dot; nil if the field has no Domain.
     package var domain: String?
-    /// Nil where there was none, or none that begins with a slash.
+    /// Nil if the field has no Path that begins with a slash.
     package var path: String?
     package var expires: Date?
     /// Seconds.
@@ -18,13 +18,13 @@ package struct SetCookie: Sendable, Equatable {
     package var isSecure = false
     package var isHTTPOnly = false
 
-    /// Bytes of name and value together; a longer cookie is no cookie (§5.6).
+    /// The most bytes of name and value together; a longer cookie is ignored (§5.6).
     package static let maximumSize = 4096
-    /// Bytes of an attribute's value; a longer one is passed over (§5.6).
+    /// The most bytes of an attribute's value; a longer attribute is ignored (§5.6).
     package static let maximumAttributeSize = 1024
 
-    /// Nil where the field sets nothing: it has no name (RFC 6265 §5.2; browsers have begun to keep such
-    /// cookies, which servers read as something else), is too long, or holds a control character.
+    /// Returns nil if the field sets no cookie: it has no name (RFC 6265 §5.2; browsers have begun to keep
+    /// such cookies, which servers misread), is too long, or contains a control character.
     package init?(_ field: String) {
         var field = field
         guard let cookie = field.withUTF8({ SetCookie($0) }) else { return nil }
@@ -50,7 +50,7 @@ package struct SetCookie: Sendable, Equatable {
         }
     }
 
-    /// The last of a kind counts (§5.7).
+    /// The last attribute of a kind is used (§5.7).
     private mutating func take(_ name: String, _ value: String) {
         switch name.lowercased() {
         case "expires": expires = CookieDate.parse(value) ?? expires
@@ -68,7 +68,7 @@ package struct SetCookie: Sendable, Equatable {
     private static func seconds(_ text: String) -> Int64? {
         let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
         guard !digits.isEmpty, digits.allSatisfy(Grammar.isDigit) else { return nil }
-        // What does not fit is far away.
+        // A number that does not fit is as far away as possible.
         return Int64(text) ?? (digits.count < text.utf8.count ? 0 : .max)
     }
 

@@ -7,7 +7,8 @@ struct ByteQueue: Sendable {
     var unread: ArraySlice<UInt8> { storage[start...] }
 
     mutating func append(_ bytes: some Sequence<UInt8>) {
-        // Bytes that were read are dropped before more are stored, so the queue holds the unread ones and one addition.
+        // Bytes that were read are dropped before more are stored, so that the queue holds hardly more than
+        // the unread ones.
         if isEmpty {
             storage.removeAll()
             start = 0

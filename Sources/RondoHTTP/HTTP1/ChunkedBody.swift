@@ -1,17 +1,17 @@
-// The chunked coding (RFC 9112 §7.1), strictly: what a lenient reader and a strict one see differently here
-// is the favourite of request and response smugglers. Two liberties of the grammar are taken. Extensions are
-// skipped unread, as the RFC wants of recipients that know none. Spaces and tabs between a size and what follows
-// are padding: before an extension they are BWS, and before the line end servers of old put them, which Go
-// and Chromium accept for their sake. A bare LF, a bare CR, a sign, `0x` or a size of more than 63 bits is an
-// error.
+// The chunked coding (RFC 9112 §7.1), read strictly: differences between a lenient and a strict reader are
+// what request and response smuggling mostly uses. There are two exceptions. Extensions are skipped without
+// being read, as the RFC requires of recipients that know none. Spaces and tabs between a size and what
+// follows are accepted as padding: before an extension they are BWS; before the line end old servers put
+// them, and Go and Chromium accept them for that reason. A bare LF, a bare CR, a sign, `0x` or a size of more
+// than 63 bits is an error.
 //
-// The line before a chunk is read byte by byte by a small machine and never stored, so a line that arrives in
-// pieces costs nothing and one that never ends is only counted.
+// The line before a chunk is read byte by byte by a small state machine and never stored, so a line that
+// arrives in pieces costs nothing, and of an endless line only the bytes are counted.
 
-/// Where a chunked body is being read.
+/// A reader of a chunked body, and its position in the body.
 struct ChunkedBody: Sendable {
     enum Step: Equatable {
-        /// This part of the input belongs to the body.
+        /// The bytes in this range of the input belong to the body.
         case data(Range<Int>)
         case needMoreData
         /// The last chunk has been seen; the trailer section begins.
@@ -34,14 +34,14 @@ struct ChunkedBody: Sendable {
     private var position = Position.size(0, digits: false)
     private var lineLength = 0
     private let maximumLineLength: Int
-    /// Bytes of the body so far, without framing.
+    /// The number of body bytes so far, without framing.
     private(set) var received: Int64 = 0
 
     init(maximumLineLength: Int) {
         self.maximumLineLength = maximumLineLength
     }
 
-    /// Takes what it can from `input` beginning at `consumed`, which it moves on.
+    /// Reads from `input` starting at `consumed`, and advances `consumed`.
     mutating func next(
         in input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(HTTP1Error) -> Step {
@@ -63,7 +63,7 @@ struct ChunkedBody: Sendable {
         return .needMoreData
     }
 
-    /// One byte of framing.
+    /// Reads one byte of framing.
     private mutating func take(_ byte: UInt8) throws(HTTP1Error) {
         switch position {
         case .size(let size, let hasDigits):

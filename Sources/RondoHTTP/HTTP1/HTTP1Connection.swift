@@ -1,56 +1,58 @@
-// One HTTP/1.1 connection seen by the client: what it says turned into bytes, what it hears into events. It
-// holds no socket and no clock; the end of the connection is an input like any other.
+// The client's side of one HTTP/1.1 connection: turns requests into bytes, and received bytes into events. It
+// has no socket and no clock; the end of the connection is an input like any other.
 //
-// There are two ways to hand in what was received. The fast one, `nextEvent(from:consumed:)`, reads where the
-// bytes lie and reports pieces of the body as ranges of them: nothing of a body is copied or kept. The simple
-// one, `receive(_:)` and `nextEvent()`, is the same over a queue of its own. One connection keeps to one way.
+// There are two ways to pass in received bytes. The fast one, `nextEvent(from:consumed:)`, reads the bytes in
+// place and reports pieces of the body as ranges of them, so no byte of a body is copied or stored. The
+// simple one, `receive(_:)` and `nextEvent()`, does the same with a queue of its own. Use only one way for a
+// connection.
 
-/// What happened on a connection.
+/// An event on a connection.
 package enum HTTP1Event: Sendable, Equatable {
-    /// An interim response (1xx but 101). Any number of them may come before `response`.
+    /// An interim response (1xx except 101). Any number of them may precede `response`.
     case informational(ResponseHead)
-    /// The final response; `bodyLength` is nil if the end of the body cannot be known beforehand.
+    /// The final response; `bodyLength` is nil if the length of the body is not known in advance.
     case response(ResponseHead, bodyLength: Int64?)
     /// Bytes of the body, from `nextEvent()`; never empty.
     case body(ArraySlice<UInt8>)
-    /// The same from `nextEvent(from:consumed:)`: where they lie in its input.
+    /// The same from `nextEvent(from:consumed:)`: the range of the bytes in its input.
     case bodyRange(Range<Int>)
-    /// Fields after a chunked body; does not come if there are none.
+    /// Fields after a chunked body; there is no such event if there are none.
     case trailers(HeaderFields)
     /// The response is complete.
     case end
-    /// Nothing more can be told before more bytes or the end of the connection have come.
+    /// There is no event before more bytes or the end of the connection have been received.
     case needMoreData
-    /// The response is over and the connection is kept: `startNextCycle()` once the request is over too.
+    /// The response is complete and the connection can be kept: call `startNextCycle()` once the request is
+    /// complete too.
     case paused
-    /// After the `response` to an Upgrade (101) or a CONNECT (2xx): HTTP is over, other bytes follow.
-    /// `leftover` are those in the queue of `receive(_:)`; those of `nextEvent(from:consumed:)` stay in its
-    /// input.
+    /// Comes after the `response` to an Upgrade (101) or a CONNECT (2xx): HTTP has ended, and other bytes
+    /// follow. `leftover` are those in the queue of `receive(_:)`; with `nextEvent(from:consumed:)` they stay
+    /// in its input.
     case switchedProtocol(leftover: ArraySlice<UInt8>)
-    /// Nothing will come any more: close the connection.
+    /// Nothing more will be received: close the connection.
     case closed
 }
 
 /// A client's side of one HTTP/1.1 connection (RFC 9112).
 ///
-/// For each request: `send(head:body:into:)`, any number of `send(body:into:)`, always `sendEnd`; and events
-/// until `.end`. Then, if `canBeReused`, `startNextCycle()`.
+/// For each request, call `send(head:body:into:)`, `send(body:into:)` any number of times, and always
+/// `sendEnd`; and read events until `.end`. Then, if `canBeReused`, call `startNextCycle()`.
 package struct HTTP1Connection: Sendable {
     private var state = HTTP1State()
     private var reader: HTTP1Reader
     private var received = ByteQueue()
     private var written = WrittenHead()
     private var known: KnownHead?
-    /// Its last heads have changed since they were shared.
+    /// The last heads have changed since they were shared.
     package private(set) var hasNewHeads = false
 
-    /// Whether anything at all has come since the request's head was sent. If not, and the connection breaks,
-    /// the server has probably not seen the request.
+    /// Whether any byte has been received since the request's head was sent. If none has, and the connection
+    /// breaks, the server has probably not seen the request.
     package private(set) var hasReceivedAnyByteOfResponse = false
 
     package init(limits: HTTP1Limits = HTTP1Limits()) { reader = HTTP1Reader(limits: limits) }
 
-    /// The heads that were written and read last on a connection.
+    /// The heads that a connection wrote and read last.
     package struct LastHeads: Sendable {
         fileprivate var written = WrittenHead()
         fileprivate var read = RememberedHead()
@@ -59,23 +61,23 @@ package struct HTTP1Connection: Sendable {
         package init() {}
     }
 
-    /// Given to a connection that begins: it may be told the same.
+    /// Passed to a new connection, which may send and receive the same heads.
     package var lastHeads: LastHeads {
         get {
             var heads = LastHeads()
             (heads.written, heads.read) = (written, reader.lastHead)
-            // It may be about a head that was too long to be remembered.
+            // `known` may describe a head that was too long to be remembered.
             if known?.head === reader.lastHead.head { heads.known = known }
             return heads
         }
         set { (written, reader.lastHead, known) = (newValue.written, newValue.read, newValue.known) }
     }
 
-    /// Holds those of `heads` that are the same as its own in their place, so that there is one copy of each; and has `heads`
-    /// be what the connection holds then.
+    /// Replaces this connection's heads by those of `heads` where they are equal, so that there is one copy
+    /// of each; then sets `heads` to the heads of this connection.
     ///
-    /// - Parameter head: What was read just now.
-    /// - Returns: The same, as it is held from here on.
+    /// - Parameter head: The head that was just read.
+    /// - Returns: The same head, in the object that this connection now holds.
     package mutating func share(_ heads: inout LastHeads, _ head: ResponseHead) -> ResponseHead {
         hasNewHeads = false
         if written.isSame(as: heads.written) { written = heads.written }
@@ -87,14 +89,15 @@ package struct HTTP1Connection: Sendable {
         return isRemembered ? reader.lastHead.head ?? head : head
     }
 
-    /// Whether `startNextCycle()` makes it ready for another request: request and response are complete, neither wanted the
-    /// connection closed, the server has not closed it, and nothing came after the response.
+    /// Whether `startNextCycle()` makes the connection ready for another request: request and response are
+    /// complete, neither asked to close the connection, the server has not closed it, and no bytes came after
+    /// the response.
     package var canBeReused: Bool { state.canBeReused && received.isEmpty }
 
-    /// Makes a connection that `canBeReused` ready for the next request. (A caller in another module that asks that first has the
-    /// connection copied for it.)
+    /// Makes a connection that `canBeReused` ready for the next request. (It checks that itself: a check by a
+    /// caller in another module would copy the connection.)
     ///
-    /// - Returns: False: it cannot be reused, and nothing is changed.
+    /// - Returns: False if the connection cannot be reused; nothing is changed then.
     package mutating func startNextCycle() -> Bool {
         guard canBeReused else { return false }
         state.startNextCycle()
@@ -104,10 +107,10 @@ package struct HTTP1Connection: Sendable {
 
     // MARK: Sending
 
-    /// Appends a request's head to `output`; on an error nothing is appended, and nothing more can be sent.
+    /// Appends a request's head to `output`. On an error nothing is appended, and nothing more can be sent.
     ///
-    /// `head.fields` has to hold one Host. Content-Length and Transfer-Encoding are written from `body`;
-    /// given as well they must say the same.
+    /// `head.fields` must contain exactly one Host. Content-Length and Transfer-Encoding are written
+    /// according to `body`; if the fields contain them too, they must agree.
     package mutating func send(
         head: RequestHead, body: RequestBodyFraming, into output: inout [UInt8]
     ) throws(HTTP1Error) {
@@ -133,7 +136,7 @@ package struct HTTP1Connection: Sendable {
         reader.expectHead()
     }
 
-    /// Appends a piece of the body to `output`, framed.
+    /// Appends a piece of the body, with its framing, to `output`.
     package mutating func send(
         body: UnsafeRawBufferPointer, into output: inout [UInt8]
     ) throws(HTTP1Error) {
@@ -143,8 +146,8 @@ package struct HTTP1Connection: Sendable {
         if isChunk { HTTP1Writer.writeLineEnd(into: &output) }
     }
 
-    /// What has to be written before and after a piece of the body of `count` bytes, for a caller that does not want it
-    /// copied. Both are empty unless the body is chunked.
+    /// The bytes to write before and after a piece of the body of `count` bytes, for a caller that avoids
+    /// copying the piece. Both are empty unless the body is chunked.
     package mutating func frame(
         bodyOf count: Int
     ) throws(HTTP1Error) -> (prefix: [UInt8], suffix: [UInt8]) {
@@ -156,7 +159,8 @@ package struct HTTP1Connection: Sendable {
         return (prefix, suffix)
     }
 
-    /// Ends the request, with or without a body, and appends what that takes. Trailers need a chunked body.
+    /// Ends the request, with or without a body, and appends the bytes for that. Trailers need a chunked
+    /// body.
     package mutating func sendEnd(
         trailers: HeaderFields = HeaderFields(), into output: inout [UInt8]
     ) throws(HTTP1Error) {
@@ -178,7 +182,7 @@ package struct HTTP1Connection: Sendable {
         received.append(bytes)
     }
 
-    /// The next thing that happened, out of what `receive(_:)` stored. An error comes again at each call.
+    /// The next event from the bytes stored by `receive(_:)`. An error is thrown again by each further call.
     package mutating func nextEvent() throws(HTTP1Error) -> HTTP1Event {
         let unread = received.unread
         var consumed = 0
@@ -200,12 +204,11 @@ package struct HTTP1Connection: Sendable {
 
     // MARK: Receiving without a copy
 
-    /// The next thing that happened, reading on in `input` from `consumed`, which is moved over what was
-    /// read.
+    /// The next event from `input`, starting at `consumed`, which is advanced past the bytes read.
     ///
-    /// Call it until it returns `.needMoreData`, which has taken all of `input`, or an event that ends the
-    /// exchange. An error comes again at each call. `input` need not outlive the call, and may be another one
-    /// at the next.
+    /// Call it until it returns `.needMoreData`, for which it has read all of `input`, or an event that ends
+    /// the exchange. An error is thrown again by each further call. `input` need not outlive the call; the
+    /// next call may get another one.
     package mutating func nextEvent(
         from input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(HTTP1Error) -> HTTP1Event {
@@ -213,7 +216,7 @@ package struct HTTP1Connection: Sendable {
         return try advance(in: input, consumed: &consumed)
     }
 
-    /// The server closed its side of the connection; no bytes will follow those handed in before.
+    /// Tells that the server closed its side of the connection: no bytes follow those passed in before.
     package mutating func receiveEnd() { state.peerEnd() }
 
     // MARK: Inside
@@ -234,7 +237,7 @@ package struct HTTP1Connection: Sendable {
             if state.hasPeerEnded { return .closed }
             return answered ? .paused : .needMoreData
         case .nothing(keepsAlive: false, _):
-            // Nothing reads what a server sends after its last response.
+            // Bytes after the server's last response are ignored.
             consumed = input.count
             return .closed
         case .switching:
@@ -262,7 +265,7 @@ package struct HTTP1Connection: Sendable {
         case .trailers(let fields): return .trailers(fields)
         case .end:
             state.responseEnd()
-            // Known at once, or the connection would be kept between this event and the next.
+            // Reported at once: otherwise the connection would be kept between this event and the next.
             if case .nothing(keepsAlive: true, _) = state.reading, consumed < input.count {
                 let rest = input[consumed...]
                 state.failResponse(.peer(.unsolicitedBytes(excerpt: Grammar.excerpt(rest))))
@@ -293,8 +296,9 @@ package struct HTTP1Connection: Sendable {
         return .response(head, bodyLength: framing.bodyLength)
     }
 
-    /// What the last final head says of its body and its connection. Where the reader gives the same head again
-    /// (`RememberedHead`), that is not found out anew: 650 instructions, 1.5 % of a small GET (bench-guard's http.request).
+    /// The body framing and persistence derived from the last final head. If the reader returns the same head
+    /// again (`RememberedHead`), they are not derived again: that saves 650 instructions, 1.5 % of a small
+    /// GET (bench-guard's http.request).
     fileprivate final class KnownHead: Sendable {
         let head: ResponseHead
         let answered: RequestFacts

@@ -1,5 +1,5 @@
-// The sentences that people read. They say what was wrong with the response or request, not what to do: only
-// the layer above knows what was being tried and with which host.
+// The sentences for people. They describe the fault in the response or request, and give no advice: only the
+// layer above knows the purpose of the request and the host.
 
 extension HTTP1Error.Peer: CustomStringConvertible {
     package var description: String {

@@ -1,15 +1,15 @@
-// Turns the bytes of responses into heads, ranges of body bytes and ends. It knows the grammar and where it
-// is, but not what was asked: after each head it is told how the body is framed.
+// Turns the bytes of responses into heads, ranges of body bytes and ends. The reader knows the grammar and
+// its position, but not the request: after each head its owner passes the framing of the body.
 //
-// Bytes are looked at where they lie. Only an unfinished status line or field section is kept between calls,
-// together with how far it has been searched, so that a head arriving byte by byte is not searched anew for
-// each. Body bytes are never kept.
+// Bytes are read in place. Only an unfinished status line or field section is stored between calls, together
+// with the position up to which it has been searched, so that a head that arrives byte by byte is not
+// searched again for each byte. Body bytes are never stored.
 
 struct HTTP1Reader: Sendable {
     enum Output {
         case needMoreData
         case head(ResponseHead)
-        /// This part of the input belongs to the body; never empty.
+        /// The bytes in this range of the input belong to the body; never empty.
         case body(Range<Int>)
         case trailers(HeaderFields)
         case end
@@ -18,7 +18,7 @@ struct HTTP1Reader: Sendable {
     private enum Phase: Sendable {
         case statusLine(emptyLines: Int)
         case fields(StatusLine, lineSize: Int, FieldSectionScanner)
-        /// A head was given out, and how to go on has not been said yet.
+        /// A head was returned, and the framing of its body has not been passed yet.
         case decision
         case fixed(length: Int64, remaining: Int64)
         case chunked(ChunkedBody)
@@ -36,7 +36,7 @@ struct HTTP1Reader: Sendable {
 
     private enum Bounds: Sendable {
         case usual
-        /// The head that was read last might be too large by them.
+        /// With limits of its own the connection does not reuse the last head, which might exceed them.
         indirect case own(HTTP1Limits)
     }
 
@@ -49,12 +49,12 @@ struct HTTP1Reader: Sendable {
 
     private var hasUsualLimits: Bool { if case .usual = bounds { true } else { false } }
 
-    // MARK: What comes next
+    // MARK: The next phase
 
-    /// A response begins: the first of a cycle, or the one after an interim response.
+    /// Expects a response: the first of a cycle, or the one after an interim response.
     mutating func expectHead() { phase = .statusLine(emptyLines: 0) }
 
-    /// The head that was given out is followed by a body of this framing.
+    /// Expects the body of the head that was returned, in this framing.
     mutating func expectBody(_ framing: ResponseFraming) {
         switch framing {
         case .none: phase = .fixed(length: 0, remaining: 0)
@@ -67,11 +67,12 @@ struct HTTP1Reader: Sendable {
 
     // MARK: Inputs
 
-    /// Reads on in `input` from `consumed`, which it moves. With `.needMoreData` all of `input` was taken.
+    /// Reads from `input` starting at `consumed`, and advances `consumed`. `.needMoreData` means that all of
+    /// `input` was read.
     mutating func next(
         in input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(HTTP1Error) -> Output {
-        /// Of a head that began in `input`, and may be remembered.
+        /// The start of a head that began in `input` and may be remembered.
         var headStart: Int?
         while true {
             switch phase {
@@ -118,7 +119,7 @@ struct HTTP1Reader: Sendable {
         }
     }
 
-    /// The server will send nothing more, and everything before has been read.
+    /// Ends the input: the server will send nothing more, and everything before has been read.
     mutating func end(hadInformational: Bool) throws(HTTP1Error) -> Output {
         switch phase {
         case .untilClose:
@@ -156,7 +157,7 @@ struct HTTP1Reader: Sendable {
 
     // MARK: Heads
 
-    /// - Returns: Whether a whole line was there. An empty one counts, and another is awaited.
+    /// - Returns: Whether a whole line was read. An empty line counts; another line is then expected.
     private mutating func takeStatusLine(
         in input: UnsafeRawBufferPointer, _ consumed: inout Int, _ emptyLines: Int
     ) throws(HTTP1Error) -> Bool {
@@ -188,8 +189,8 @@ struct HTTP1Reader: Sendable {
         return true
     }
 
-    /// Garbage is refused before its line ends, if it ever does; but not before an error can quote the same
-    /// bytes however they arrived.
+    /// Rejects garbage before its line ends, since it may never end; but only once enough bytes are there for
+    /// the error to quote the same ones, however they arrived.
     private func checkUnfinishedStatusLine() throws(HTTP1Error) {
         if StatusLine.canBegin(with: unfinished) {
             // The last byte may be the CR of the line end, which is not counted.
@@ -252,8 +253,8 @@ struct HTTP1Reader: Sendable {
         }
     }
 
-    /// Calls `body` with what was kept and `end` after it: in place if nothing was kept. Nothing is kept
-    /// then.
+    /// Calls `body` with the stored bytes followed by `end`; in place if no bytes were stored. Afterwards
+    /// none are stored.
     private mutating func withWhole<Result>(
         _ end: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws(HTTP1Error) -> Result
     ) throws(HTTP1Error) -> Result {

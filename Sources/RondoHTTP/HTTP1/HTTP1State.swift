@@ -1,17 +1,17 @@
-// What either side may send next, as the client of one connection sees it. No bytes here, and no grammar.
+// What either side of one connection may send next, from the client's view. No bytes here, and no grammar.
 //
 // The two sides are independent, as in h11: a server may answer before it has read the whole request (a 413
-// during an upload), and a request is usually over before the response begins. Two things join them. A
+// during an upload), and a request is usually complete before the response begins. Two rules join them. A
 // response can only answer a request that has begun; and the connection can be used again only when both are
-// complete and neither wants to close it. A failure of either side is never left.
+// complete and neither asks to close it. A failed side stays failed.
 
-/// What of a request decides how its response is read.
+/// The properties of a request that decide how its response is read.
 struct RequestFacts: Sendable, Equatable {
     var isHead = false
     var isConnect = false
-    /// It has an `Upgrade` field.
+    /// The request has an `Upgrade` field.
     var offersUpgrade = false
-    /// It says `Connection: close`.
+    /// The request has `Connection: close`.
     var saysClose = false
 }
 
@@ -24,22 +24,22 @@ struct HTTP1State: Sendable {
     }
 
     private enum ResponseSide: Sendable {
-        /// No request is out.
+        /// No request has been sent.
         case idle
         case head(RequestFacts, informational: Int)
         case body(keepsAlive: Bool)
         case complete(keepsAlive: Bool)
-        /// The connection carries something else from here on; said once, then `switched`.
+        /// The connection carries another protocol from here on. Reported once, then `switched`.
         case switching
         case switched
         indirect case failed(HTTP1Error)
     }
 
-    /// What may be done with bytes that the server sent.
+    /// The use of bytes that the server has sent.
     enum Reading: Equatable {
-        /// They belong to a response.
+        /// The bytes belong to a response.
         case message
-        /// There should be none: no request is out, or its response is complete.
+        /// There should be no bytes: no request has been sent, or its response is complete.
         case nothing(keepsAlive: Bool, answered: Bool)
         case switching
         case switched
@@ -63,7 +63,7 @@ struct HTTP1State: Sendable {
         }
     }
 
-    /// What the request decided for its response; nil while no head is awaited.
+    /// The facts of the request whose response head is awaited; nil while none is awaited.
     var awaitedBy: RequestFacts? {
         if case .head(let facts, _) = response { facts } else { nil }
     }
@@ -80,7 +80,7 @@ struct HTTP1State: Sendable {
         switch request {
         case .idle:
             request = .body(framing, sent: 0)
-            // A server that was found out before the request is not forgiven by it.
+            // If the server broke the rules before the request, the response side stays failed.
             if case .idle = response { response = .head(facts, informational: 0) }
         case .body: throw failRequest(.outOfTurn(.head, during: .body))
         case .complete: throw failRequest(.outOfTurn(.head, during: .complete))
@@ -124,7 +124,7 @@ struct HTTP1State: Sendable {
         }
     }
 
-    /// What may be said must be sayable too: the writer found that it is not.
+    /// Makes the request side fail, because the writer found that the message cannot be written.
     mutating func failRequest(_ fault: HTTP1Error.Local) -> HTTP1Error {
         if case .failed(let error) = request { return error }
         request = .failed(.local(fault))
@@ -157,7 +157,7 @@ struct HTTP1State: Sendable {
     mutating func peerEnd() { peerEnded = true }
     mutating func failResponse(_ error: HTTP1Error) { response = .failed(error) }
 
-    /// Whether an interim response has come since the request.
+    /// Whether an interim response has been received since the request.
     var hasInformational: Bool {
         if case .head(_, let count) = response { count > 0 } else { false }
     }

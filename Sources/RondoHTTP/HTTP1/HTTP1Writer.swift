@@ -1,10 +1,11 @@
-// Requests as bytes. Everything is checked before the first byte is written, so that a refused request leaves
-// the output as it was. The check is for bytes that could make a server see another request than was meant.
+// Writes requests as bytes. Everything is checked before the first byte is written, so that a rejected
+// request leaves the output unchanged. The check looks for bytes that could make a server read another
+// request than was intended.
 
 enum HTTP1Writer {
     // MARK: Heads
 
-    /// Refuses what must not be sent.
+    /// Throws if the head must not be sent.
     static func check(_ head: RequestHead, _ body: RequestBodyFraming) throws(HTTP1Error) {
         if !Grammar.isToken(head.method) { throw .local(.invalidMethod(head.method)) }
         if !Grammar.isTarget(head.target) {
@@ -19,8 +20,8 @@ enum HTTP1Writer {
         try checkFraming(head.fields, body)
     }
 
-    /// Writes the head that was checked. `Host` comes first (RFC 9110 §7.2), then the other fields in order,
-    /// then the field that says how the body is framed, unless the caller's fields say it already.
+    /// Writes a head that has been checked. `Host` comes first (RFC 9110 §7.2), then the other fields in
+    /// order, then the field for the body's framing, unless the caller's fields include it.
     static func write(_ head: RequestHead, _ body: RequestBodyFraming, into output: inout [UInt8]) {
         let size = head.method.utf8.count + head.target.utf8.count + head.fields.bytes.count
         output.reserveCapacity(output.count + size + 4 * head.fields.count + 64)
@@ -57,7 +58,7 @@ enum HTTP1Writer {
 
     // MARK: Chunks
 
-    /// The line before a chunk of `count` bytes.
+    /// Writes the line before a chunk of `count` bytes.
     static func writeChunkSize(_ count: Int, into output: inout [UInt8]) {
         output.append(contentsOf: String(count, radix: 16).utf8)
         output.append("\r\n")
@@ -75,7 +76,7 @@ enum HTTP1Writer {
         }
     }
 
-    /// The last chunk and the trailer section.
+    /// Writes the last chunk and the trailer section.
     static func writeLastChunk(_ trailers: HeaderFields, into output: inout [UInt8]) {
         output.append("0\r\n")
         for entry in trailers.entries { write(entry, of: trailers, into: &output) }
@@ -84,7 +85,7 @@ enum HTTP1Writer {
 
     // MARK: Fields
 
-    /// CR, LF and NUL are refused (RFC 9110 §5.5). Other control characters are the caller's own risk.
+    /// Rejects CR, LF and NUL (RFC 9110 §5.5). Other control characters are the caller's own risk.
     static func check(_ fields: HeaderFields) throws(HTTP1Error) {
         try fields.bytes.withUnsafeBufferPointer { (bytes) throws(HTTP1Error) in
             for entry in fields.entries {
@@ -99,7 +100,7 @@ enum HTTP1Writer {
         }
     }
 
-    /// The caller may write the framing fields too, but only to say the same.
+    /// The caller's fields may include the framing fields, but must then agree with `body`.
     private static func checkFraming(
         _ fields: HeaderFields, _ body: RequestBodyFraming
     ) throws(HTTP1Error) {

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// The head that was read last on a connection. A server that is asked for the same thing again says the same as long as its
-/// clock shows the same second: then nothing has to be taken apart anew.
+/// The head that was read last on a connection. A server that gets the same request again sends the same head
+/// as long as its clock shows the same second; such a head need not be parsed again.
 ///
-/// One reference, which connections that have read the same can share.
+/// It is one reference, which connections that have read the same head can share.
 struct RememberedHead: Sendable {
     private final class Last: Sendable {
-        /// The status line as it came, with its line end.
+        /// The status line as received, with its line end.
         let line: [UInt8]
         /// Its fields hold the rest of the bytes.
         let head: ResponseHead
@@ -18,12 +18,12 @@ struct RememberedHead: Sendable {
 
     var head: ResponseHead? { last?.head }
 
-    /// The head at the beginning of `input`, if it is this one, and how many bytes it has there.
+    /// The remembered head, if `input` begins with it, and the number of its bytes.
     func find(in input: UnsafeRawBufferPointer) -> (head: ResponseHead, size: Int)? {
         guard let last else { return nil }
         let (lineSize, fieldsSize) = (last.line.count, last.head.fields.bytes.count)
         guard lineSize + fieldsSize <= input.count, let start = input.baseAddress else { return nil }
-        // The fields first: it is their date that differs.
+        // The fields are compared first, since a difference is nearly always in their date.
         let areSame = last.head.fields.bytes.withUnsafeBytes { Self.isEqual($0, start + lineSize) }
         guard areSame, last.line.withUnsafeBytes({ Self.isEqual($0, start) }) else { return nil }
         return (last.head, lineSize + fieldsSize)
@@ -31,9 +31,9 @@ struct RememberedHead: Sendable {
 
     /// Remembers a head.
     ///
-    /// - Parameter bytes: All of it, with a status line of `lineSize` bytes.
+    /// - Parameter bytes: The whole head, with a status line of `lineSize` bytes.
     mutating func note(_ head: ResponseHead, of bytes: UnsafeRawBufferPointer, lineSize: Int) {
-        // Without fields there is nothing that holds the empty line.
+        // A head without fields is not remembered: no field buffer would hold its empty line.
         guard bytes.count <= ResponseHead.maximumRemembered, !head.fields.isEmpty,
             let start = bytes.baseAddress
         else { return }
@@ -42,20 +42,20 @@ struct RememberedHead: Sendable {
         last = Last(isSameLine ? known : [UInt8](bytes[..<lineSize]), head)
     }
 
-    /// The other one was read from the same bytes.
+    /// Whether the other head was read from the same bytes.
     func isSame(as other: RememberedHead) -> Bool {
         guard let last, let other = other.last else { return false }
         return last === other || last.line == other.line && last.head.fields.bytes == other.head.fields.bytes
     }
 
-    /// - Parameter other: So many bytes are there.
+    /// - Parameter other: Memory with at least as many bytes as `bytes`.
     private static func isEqual(_ bytes: UnsafeRawBufferPointer, _ other: UnsafeRawPointer) -> Bool {
         bytes.baseAddress.map { memcmp($0, other, bytes.count) == 0 } ?? true
     }
 }
 
 extension ResponseHead {
-    /// Bytes of a head that is remembered, in case the next one is the same. The response made of a larger one need
-    /// not be remembered either.
+    /// The most bytes of a head that is remembered in case the next one is the same. The response made of a
+    /// larger head need not be remembered either.
     package static let maximumRemembered = 1024
 }

@@ -1,16 +1,16 @@
-/// How the end of a response's body is told (RFC 9112 §6.3).
+/// How the end of a response's body is determined (RFC 9112 §6.3).
 enum ResponseFraming: Sendable, Equatable {
     /// No body, whatever the fields say.
     case none
     case length(Int64)
     case chunked
-    /// Everything until the server closes the connection.
+    /// The body extends until the server closes the connection.
     case untilClose
-    /// No HTTP any more after this head.
+    /// After this head the connection carries another protocol.
     case switched
 
-    /// The steps of RFC 9112 §6.3, in its order, except that what it lets a client repair or guess is
-    /// refused: two readings of one response are what response splitting lives on.
+    /// Follows the steps of RFC 9112 §6.3 in order, but rejects whatever they let a client repair or guess:
+    /// response splitting relies on a response that can be read in two ways.
     init(of head: ResponseHead, answering request: RequestFacts) throws(HTTP1Error) {
         if head.status == 101 {
             guard request.offersUpgrade else { throw .peer(.unexpectedSwitchingProtocols) }
@@ -29,7 +29,7 @@ enum ResponseFraming: Sendable, Equatable {
         }
     }
 
-    /// The length that the caller can be told beforehand, nil if it is not known.
+    /// The length to report in advance; nil if it is not known.
     var bodyLength: Int64? {
         switch self {
         case .none, .switched: 0
@@ -38,9 +38,9 @@ enum ResponseFraming: Sendable, Equatable {
         }
     }
 
-    /// `chunked` alone is accepted. Other codings need a `TE` in the request, which we never send. Where the
-    /// last one is not `chunked`, §6.3 would read until the connection closes, a body in a coding we cannot
-    /// read.
+    /// Accepts only `chunked`. Other codings need a `TE` in the request, which Rondo never sends. If the last
+    /// coding is not `chunked`, §6.3 would read until the connection closes, and the body would be in a
+    /// coding that Rondo cannot read.
     private static func checkChunked(_ head: ResponseHead) throws(HTTP1Error) {
         if head.version < .http11 { throw .peer(.transferEncodingInHTTP10) }
         if head.fields.count(of: "Content-Length") > 0 { throw .peer(.contentLengthWithTransferEncoding) }
@@ -48,14 +48,14 @@ enum ResponseFraming: Sendable, Equatable {
         try head.fields.forEachElement(of: "Transfer-Encoding") { (coding) throws(HTTP1Error) in
             codings += 1
             let isChunked = Grammar.equalIgnoringCase(coding, ("chunked" as StaticString).utf8Bytes)
-            // Chunked twice is as unknown as any other (RFC 9112 §6.1).
+            // Chunked twice is as unsupported as any other coding (RFC 9112 §6.1).
             if !isChunked || codings > 1 {
                 throw .peer(.unsupportedTransferCoding(Grammar.excerpt(coding)))
             }
         }
     }
 
-    /// Equal repetitions are one length (`5, 5`, as RFC 9110 §8.6 permits), differing ones are an error.
+    /// Equal repetitions count as one length (`5, 5`, as RFC 9110 §8.6 permits); differing ones are an error.
     private static func contentLength(_ fields: HeaderFields) throws(HTTP1Error) -> Int64? {
         var length: Int64?
         try fields.forEachElement(of: "Content-Length") { (element) throws(HTTP1Error) in

@@ -1,10 +1,10 @@
-/// The request's head that was written last on a connection, without a body to come. A program that asks for the same thing
-/// again sends the same head again.
+/// The head of the last request without a body that was written on a connection. A program that repeats a
+/// request sends the same head again.
 ///
-/// Only a head of fields that were checked before (`HeaderFields.check()`) is remembered: these are shared by many requests,
-/// as those are that a request gets without a program's doing.
+/// Only a head with fields that were checked in advance (`HeaderFields.check()`) is remembered. Many requests
+/// share such fields: for example those that a request gets without any doing of the program's.
 ///
-/// One reference, which connections that have written the same can share.
+/// It is one reference, which connections that have written the same head can share.
 struct WrittenHead: Sendable {
     private final class Last: Sendable {
         let head: RequestHead
@@ -18,19 +18,20 @@ struct WrittenHead: Sendable {
 
     private var last: Last?
 
-    /// What was written if this is the head.
+    /// The facts and bytes of the remembered head, if it is equal to the wanted one.
     func find(_ wanted: RequestHead, _ body: RequestBodyFraming) -> (facts: RequestFacts, bytes: [UInt8])? {
         guard body == .none, let last, wanted.fields.areCopied(from: last.head.fields),
             wanted.target == last.head.target,
             wanted.method == last.head.method,
-            // Equal characters may have other bytes; those of what was written have one each.
+            // Strings with equal characters may differ in bytes; with equal counts of bytes these do not,
+            // since what was written is ASCII.
             wanted.target.utf8.count == last.head.target.utf8.count,
             wanted.method.utf8.count == last.head.method.utf8.count
         else { return nil }
         return (last.facts, last.bytes)
     }
 
-    /// - Returns: Whether it is remembered.
+    /// - Returns: Whether the head is now remembered.
     mutating func note(
         _ head: RequestHead, _ body: RequestBodyFraming, _ facts: RequestFacts, _ bytes: [UInt8]
     ) -> Bool {
@@ -41,7 +42,7 @@ struct WrittenHead: Sendable {
         return true
     }
 
-    /// The other one was made of the same fields, and has the same bytes.
+    /// Whether the other head was made of the same fields and has the same bytes.
     func isSame(as other: WrittenHead) -> Bool {
         guard let last, let other = other.last else { return false }
         return last === other

@@ -1,12 +1,12 @@
-/// The parameters behind a header field's value: `text/html; charset=utf-8`.
+/// The parameters after a header field's value: `text/html; charset=utf-8`.
 package enum FieldParameters {
-    /// By name in lower case; the first of a name counts.
+    /// The parameters by name in lower case; the first of a name is used.
     ///
-    /// A member that is no parameter is passed over, and takes nothing along: an empty member, which RFC 9110 §5.6.6 allows, a
-    /// name without a value, and a value without a character.
+    /// A member that is not a parameter is skipped, without effect on the others: an empty member, which RFC
+    /// 9110 §5.6.6 allows, a name without a value, and an empty value.
     package static func of(_ value: String) -> [String: String] {
         var parameters: [String: String] = [:]
-        // Before the first semicolon stands the value itself.
+        // The field's value itself comes before the first semicolon.
         let rest = value.utf8.drop { $0 != Grammar.semicolon }
         forEachMember(of: rest) { name, value in
             guard !name.isEmpty, let value, !value.isEmpty, parameters[name] == nil else { return }
@@ -15,8 +15,8 @@ package enum FieldParameters {
         return parameters
     }
 
-    /// Calls `body` with each member of a list that semicolons separate: its name in lower case, and its value without
-    /// quotes; nil where it has none. An empty member has an empty name and no value.
+    /// Calls `body` with each member of a list separated by semicolons: its name in lower case, and its value
+    /// without quotes, or nil if it has none. An empty member has an empty name and no value.
     static func forEachMember(
         of list: Substring.UTF8View, _ body: (_ name: String, _ value: String?) -> Void
     ) {
@@ -30,13 +30,13 @@ package enum FieldParameters {
                 value = rest.first == quote ? quoted(&rest) : unquoted(&rest)
             }
             body(text(trimmed(name)).lowercased(), value)
-            // What follows a closing quote belongs to nothing.
+            // Text between a closing quote and the semicolon is ignored.
             guard let semicolon = rest.firstIndex(of: Grammar.semicolon) else { return }
             rest = rest[rest.index(after: semicolon)...]
         }
     }
 
-    /// From the opening quote to the closing one, or to the end where there is none.
+    /// The text from the opening quote to the closing one or, if there is none, to the end.
     private static func quoted(_ rest: inout Substring.UTF8View) -> String {
         var bytes: [UInt8] = []
         rest = rest.dropFirst()

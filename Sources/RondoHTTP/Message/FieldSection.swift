@@ -1,29 +1,29 @@
-// A header or trailer section (RFC 9112 §5): looking for its end while it arrives, and taking it apart once
-// it is whole.
+// A header or trailer section (RFC 9112 §5): finding its end while it arrives, and parsing it once it is
+// complete.
 //
-// Two liberties, both taken because we are where responses end: nothing is passed on, so no recipient behind us can
-// read the same bytes differently.
+// Two exceptions to strict parsing, both possible because a client is the last recipient: it passes nothing
+// on, so no other recipient can read the same bytes differently.
 //   - A line of a header may end in a bare LF, as RFC 9112 §2.2 allows. curl, Go and the browsers accept it,
 //     and servers that print their own headers send it. In trailers it is an error, as everywhere in a
 //     chunked body.
 //   - A folded value is joined by one space for each fold, with the blanks around it, as §5.2 demands of user
 //     agents.
-// Control characters stay in a value, as RFC 9110 §5.5 permits where nothing is passed on: a server that writes one
-// into some field has still sent its page. What makes use of a value judges them (a cookie is dropped). A bare CR, NUL,
-// whitespace before the colon or before the first field is an error.
+// Control characters stay in a value, as RFC 9110 §5.5 permits a recipient that passes nothing on: a server
+// that writes one into some field has still sent its page. The user of a value decides about them (a cookie
+// is dropped). A bare CR, NUL, whitespace before the colon or before the first field is an error.
 
 internal import Glibc
 
-/// Finds the empty line that ends a section, however the section is cut into pieces.
+/// Finds the empty line that ends a section, in whatever pieces the section arrives.
 struct FieldSectionScanner: Sendable {
     private enum Position: Sendable { case lineStart, carriageReturn, inLine }
 
     /// A section begins at the start of a line.
     private var position = Position.lineStart
-    /// Line ends seen, the empty line's among them.
+    /// The number of line ends seen, including the empty line's.
     private(set) var lineCount = 0
 
-    /// The index after the empty line, nil if it is not in `input` from `start` on.
+    /// The index after the empty line; nil if the line is not in `input` from `start` on.
     mutating func end(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
         while index < input.count {
@@ -47,7 +47,7 @@ struct FieldSectionScanner: Sendable {
     }
 
     private static func lineFeed(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        // Inside of `input`, from `start` to its end.
+        // The search stays inside `input`: it covers `start` up to the end.
         guard let base = input.baseAddress,
             let found = memchr(base + start, Int32(Grammar.lineFeed), input.count - start)
         else { return nil }
@@ -55,7 +55,7 @@ struct FieldSectionScanner: Sendable {
     }
 }
 
-/// Takes a whole section apart.
+/// Parses a complete section.
 struct FieldSectionParser {
     private let section: UnsafeRawBufferPointer
     private let kind: HTTP1Error.FieldSection
@@ -63,11 +63,12 @@ struct FieldSectionParser {
     private var position = 0
     private var entries: [HeaderFields.Entry] = []
     private var marks: UInt64 = 0
-    /// Fields whose values go over several lines: their place in `entries`, and all between colon and line end.
+    /// Fields whose values are folded: their index in `entries`, and the range from the colon to the line
+    /// end.
     private var folded: [(entry: Int, value: Range<Int>)] = []
 
     /// - Parameters:
-    ///   - section: All its lines with the empty one at the end, as `FieldSectionScanner` found it.
+    ///   - section: All lines including the empty one at the end, as found by `FieldSectionScanner`.
     ///   - lineCount: An upper bound of the number of fields.
     init(
         _ section: UnsafeRawBufferPointer, _ kind: HTTP1Error.FieldSection, lineCount: Int, maximumCount: Int
@@ -95,8 +96,8 @@ struct FieldSectionParser {
         return HeaderFields(bytes: bytes, entries: entries, marks: marks)
     }
 
-    /// One space for each fold. What that leaves over at the end of a value becomes spaces, so that the same bytes, should
-    /// they come as they stand here, are the same fields (`RememberedHead`).
+    /// Replaces each fold by one space. The bytes that this frees at the end of a value become spaces, so
+    /// that a later head with exactly these bytes has the same fields (`RememberedHead`).
     private mutating func unfold(_ bytes: inout [UInt8]) {
         for (entry, raw) in folded {
             var end = raw.lowerBound
@@ -129,14 +130,14 @@ struct FieldSectionParser {
         case Grammar.lineFeed where kind == .header: return true
         case Grammar.lineFeed: throw .peer(.invalidLineEnd(kind))
         case Grammar.carriageReturn:
-            // The scanner ends a section at CR LF only, so a next byte exists.
+            // The scanner ends a section only at LF or CR LF, so there is a next byte.
             if section[position + 1] != Grammar.lineFeed { throw .peer(.invalidLineEnd(kind)) }
             return true
         default: return false
         }
     }
 
-    /// Takes a name and its colon.
+    /// Reads a name and its colon.
     private mutating func takeName() throws(HTTP1Error) -> Range<Int> {
         let start = position
         var end = start
@@ -150,7 +151,7 @@ struct FieldSectionParser {
         return start..<position
     }
 
-    /// Takes a value with its line end, and the lines it is folded over.
+    /// Reads a value with its line end, including the lines over which it is folded.
     private mutating func takeValue(of name: Range<Int>) throws(HTTP1Error) -> Range<Int> {
         let start = position
         var end: Int
@@ -165,11 +166,11 @@ struct FieldSectionParser {
         return trimmed(start..<end)
     }
 
-    /// Goes on to the first byte that no value holds, which every line has: its end.
+    /// Advances to the first CR, LF or NUL. There is always one: the line's end.
     private mutating func skipFieldValue() {
-        // Eight bytes at a time, as numbers of which each byte is looked at by itself (Hacker's Delight, 6-1): its
-        // high bit comes to be set where it is below SP, and the lowest such bit is never set for nothing. HTAB and the
-        // control characters stop here too, and may stand in a value.
+        // Eight bytes at a time, as a number in which each byte is tested separately (Hacker's Delight, 6-1):
+        // the high bit of a byte is set if the byte is below SP. Only the lowest set bit is reliable. The
+        // loop also stops at HTAB and control characters, which a value may contain.
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
         var index = position
         while index + 8 <= section.count {
@@ -200,7 +201,7 @@ struct FieldSectionParser {
         }
     }
 
-    /// Without whitespace at either end, of which the line ends of a fold are part.
+    /// The range without whitespace at either end; the line ends of a fold count as whitespace.
     private func trimmed(_ range: Range<Int>) -> Range<Int> {
         var (start, end) = (range.lowerBound, range.upperBound)
         while start < end, isBlank(section[start]) { start += 1 }

@@ -1,5 +1,5 @@
-// The grammar of HTTP messages (RFC 9110 §5, RFC 9112 §2 to §5) as small functions on bytes. Nothing here
-// knows of messages, connections or roles; the functions read classes of bytes, lists and numbers.
+// The grammar of HTTP messages (RFC 9110 §5, RFC 9112 §2 to §5) as small functions on bytes: classes of
+// bytes, lists and numbers. Nothing here depends on messages, connections or roles.
 
 package enum Grammar {
     package static let tab: UInt8 = 0x09
@@ -12,19 +12,20 @@ package enum Grammar {
 
     // MARK: Classes of bytes
 
-    /// `tchar`, what names and methods are made of (RFC 9110 §5.6.2).
+    /// `tchar`, the bytes of names and methods (RFC 9110 §5.6.2).
     package static func isToken(_ byte: UInt8) -> Bool {
-        // One bit a byte of ASCII: a table of 256 would be fetched from memory for each header name.
+        // One bit for each byte of ASCII: a table of 256 bytes would be fetched from memory for each header
+        // name.
         let mask: UInt64 = byte < 64 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
         return byte < 128 && mask & (1 &<< UInt64(byte & 63)) != 0
     }
 
-    /// What may stand in a field value or a reason phrase: HTAB, SP, VCHAR and obs-text (RFC 9110 §5.5).
+    /// The bytes allowed in a field value or a reason phrase: HTAB, SP, VCHAR and obs-text (RFC 9110 §5.5).
     package static func isFieldValue(_ byte: UInt8) -> Bool {
         byte >= space ? byte != 0x7F : byte == tab
     }
 
-    /// What may stand in a request target: visible ASCII. Anything else has to be percent-encoded before.
+    /// The bytes allowed in a request target: visible ASCII. Any other byte has to be percent-encoded.
     package static func isTarget(_ byte: UInt8) -> Bool {
         byte > space && byte < 0x7F
     }
@@ -38,12 +39,12 @@ package enum Grammar {
         byte &- 0x30 < 10
     }
 
-    /// CR, LF and NUL: what would end a line, or a string.
+    /// CR, LF and NUL, which end a line or a string.
     static func endsLine(_ byte: UInt8) -> Bool {
         byte <= carriageReturn && (byte == carriageReturn || byte == lineFeed || byte == 0)
     }
 
-    /// The value of a hexadecimal digit, nil for any other byte.
+    /// The value of a hexadecimal digit; nil for any other byte.
     package static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case 0x30...0x39: byte - 0x30
@@ -53,7 +54,7 @@ package enum Grammar {
         }
     }
 
-    /// ASCII letters in lower case, every other byte as it is.
+    /// ASCII letters in lower case; every other byte unchanged.
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
@@ -62,7 +63,7 @@ package enum Grammar {
 
     /// Whether one of the bytes is CR, LF or NUL.
     static func hasLineEnd(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        // Eight at a time (Hacker's Delight, 6-1): a high bit comes to be set only if a byte is zero.
+        // Eight at a time (Hacker's Delight, 6-1): a high bit is set only if some byte is zero.
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
         func zeros(_ bytes: UInt64) -> UInt64 { (bytes &- ones) & ~bytes }
         var index = 0
@@ -80,12 +81,13 @@ package enum Grammar {
         areAll(text, isToken)
     }
 
-    /// Whether `text` can stand as a request's target.
+    /// Whether `text` is allowed as a request's target.
     package static func isTarget(_ text: String) -> Bool {
         areAll(text, isTarget)
     }
 
-    /// Whether there are bytes, and all are of a class. In one piece, which a walk over `text.utf8` is not.
+    /// Whether `text` is not empty and all its bytes are of a class. Uses contiguous memory, which is faster
+    /// than iterating over `text.utf8`.
     private static func areAll(_ text: String, _ isOfClass: (UInt8) -> Bool) -> Bool {
         var text = text
         return text.withUTF8 { bytes in
@@ -94,7 +96,7 @@ package enum Grammar {
         }
     }
 
-    /// Whether two sequences of bytes are equal but for the case of ASCII letters.
+    /// Whether two sequences of bytes are equal except for the case of ASCII letters.
     package static func equalIgnoringCase(
         _ left: some Collection<UInt8>, _ right: some Collection<UInt8>
     ) -> Bool {
@@ -115,9 +117,9 @@ package enum Grammar {
         return UnsafeBufferPointer(rebasing: bytes[start..<end])
     }
 
-    /// Calls `body` with each element of a comma-separated list, trimmed. An empty element is one too: what
-    /// may be overlooked in `Connection` must be refused in `Content-Length`, so the caller decides.
-    /// - Note: Commas inside quoted strings separate as well; no list used for framing has quoted strings.
+    /// Calls `body` with each element of a comma-separated list, trimmed. Empty elements are included: they
+    /// may be ignored in `Connection` but must be rejected in `Content-Length`, so the caller decides.
+    /// - Note: Commas inside quoted strings also separate; no list used for framing has quoted strings.
     package static func forEachElement<Failure: Error>(
         of list: UnsafeBufferPointer<UInt8>,
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
@@ -132,7 +134,7 @@ package enum Grammar {
         }
     }
 
-    /// `1*DIGIT` as a number; nil if it is empty, holds anything but digits or exceeds `Int64`.
+    /// `1*DIGIT` as a number; nil if it is empty, contains a byte that is not a digit, or exceeds `Int64`.
     package static func decimal(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
         guard !bytes.isEmpty else { return nil }
         var value: Int64 = 0
@@ -148,10 +150,11 @@ package enum Grammar {
 
     // MARK: For people
 
-    /// How many bytes of an offending line an error quotes.
+    /// The most bytes of an offending line that an error quotes.
     package static let excerptLength = 40
 
-    /// The first bytes of something offending, made safe for a terminal: bytes that are not visible ASCII are `\xNN`.
+    /// The first bytes of an offending text, made safe for a terminal: bytes that are not visible ASCII
+    /// appear as `\xNN`.
     package static func excerpt(_ bytes: some Collection<UInt8>) -> String {
         var text = ""
         for byte in bytes.prefix(excerptLength) {

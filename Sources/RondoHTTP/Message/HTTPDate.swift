@@ -1,6 +1,6 @@
 package import struct Foundation.Date
 
-/// Dates as header fields write them (RFC 9110 §5.6.7), to the second, in GMT.
+/// Dates in header fields (RFC 9110 §5.6.7), to the second, in GMT.
 ///
 ///     Sun, 06 Nov 1994 08:49:37 GMT     written, and mostly read
 ///     Sunday, 06-Nov-94 08:49:37 GMT    RFC 850, read only
@@ -13,10 +13,11 @@ package enum HTTPDate {
 
     // MARK: Reading
 
-    /// Nil where `text` is none of the three forms, or no date: `Expires: 0` and `-1` are meant to be none.
+    /// Returns nil if `text` has none of the three forms, or is not a date: `Expires: 0` and `-1`
+    /// deliberately are not.
     ///
-    /// - Parameter now: Decides on the century of a year with two digits: more than 50 years ahead is in the
-    ///   past (§5.6.7).
+    /// - Parameter now: Determines the century of a year with two digits: a year more than 50 years ahead is
+    ///   in the past (§5.6.7).
     package static func parse(_ text: String, now: Date = Date()) -> Date? {
         if let date = parseUsual(text) { return date }
         let words = text.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" }).map(String.init)
@@ -34,10 +35,10 @@ package enum HTTPDate {
         }
     }
 
-    /// The first form to the letter, byte by byte, as nearly every date comes: a response that is found in the cache has four
-    /// dates read, which took 8 µs by words.
+    /// Reads the first form exactly, byte by byte, since nearly every date has it: for a response found in
+    /// the cache four dates are read, which took 8 µs when they were split into words.
     ///
-    /// - Returns: Nil where it takes a closer look.
+    /// - Returns: Nil if the text has another form.
     private static func parseUsual(_ text: String) -> Date? {
         text.utf8.withContiguousStorageIfAvailable { bytes -> Date? in
             guard bytes.count == usualForm.utf8CodeUnitCount else { return nil }
@@ -64,8 +65,8 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ].map { Array($0.utf8) }
 
-    /// One of the three forms to the letter, in any case; nil for a text that is only like one. For Expires, where a
-    /// date that is written wrong has to count as past (RFC 9111 §5.3).
+    /// Reads one of the three forms exactly, in any case; returns nil for a text that only resembles one. For
+    /// Expires, where a malformed date has to count as past (RFC 9111 §5.3).
     package static func parse(exactly text: String, now: Date = Date()) -> Date? {
         let shape = text.utf8.map { byte -> UInt8 in
             if Grammar.isDigit(byte) { return UInt8(ascii: "0") }
@@ -105,11 +106,11 @@ package enum HTTPDate {
             .addingTimeInterval(Double(leap))
     }
 
-    /// Nil where there is no such moment, and before 1601.
+    /// Returns nil if there is no such instant, and before 1601.
     static func date(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) -> Date? {
         guard year >= 1601, 1...12 ~= month, day >= 1, hour < 24, minute < 60, second < 60 else { return nil }
         let days = daysFromCivil(year: year, month: month, day: day)
-        // A day that its month does not have comes out in the next one.
+        // A day that the month does not have comes out as one of the next month.
         guard civil(days).day == day else { return nil }
         return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3_600 + minute * 60 + second))
     }

@@ -1,16 +1,16 @@
 internal import Glibc
 
-// Header fields are kept as they came: one buffer of bytes and, for each field, where its name and its value
-// lie in it. A head of twenty fields thus costs three allocations and not forty; a String is made when a caller
-// asks for one. Looking a name up compares bytes and allocates nothing.
+// Header fields are stored as received: one buffer of bytes and, for each field, the positions of its name
+// and its value. A head of twenty fields thus costs three allocations instead of forty; a String is made only
+// when a caller asks for one. Looking up a name compares bytes and allocates nothing.
 
-/// The fields of a header or trailer section: in order, repeated ones kept, names compared without regard to
-/// ASCII case (RFC 9110 §5).
+/// The fields of a header or trailer section, in order, with repetitions; names are compared without regard
+/// to ASCII case (RFC 9110 §5).
 ///
-/// Nothing is validated here: the reader has checked the fields that were received, and the writer checks those that are
+/// This type validates nothing: the reader has checked received fields, and the writer checks those to be
 /// sent.
 package struct HeaderFields: Sendable {
-    /// Where one field lies in `bytes`.
+    /// The position of one field in `bytes`.
     struct Entry: Sendable {
         var nameStart: UInt32
         var nameCount: UInt32
@@ -21,13 +21,13 @@ package struct HeaderFields: Sendable {
         var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueCount) }
     }
 
-    /// What fields are made of. In one object, since they are handed on far more often than they are changed.
+    /// The data of the fields. In one object, because fields are passed on far more often than changed.
     ///
-    /// `@unchecked Sendable`: it is changed in two places only: in an initialiser, before it is handed out, and
-    /// through `own`, which makes a copy first unless this is its only holder.
+    /// `@unchecked Sendable`: it is changed in two places only: in an initialiser, before it is shared, and
+    /// through `own`, which makes a copy first unless this value is its only holder.
     ///
-    /// `@exclusivity(unchecked)`: so no access overlaps with a change. A small GET makes ten, which take 760 of the 42,600
-    /// instructions of bench-guard's http.request with the checks.
+    /// `@exclusivity(unchecked)`: for the same reason no access overlaps with a change. A small GET makes ten
+    /// accesses, whose checks take 760 of the 42,600 instructions of bench-guard's http.request.
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
@@ -45,11 +45,11 @@ package struct HeaderFields: Sendable {
 
     private var storage: Storage
 
-    /// Shared by all that have no fields. Never changed, since it has several holders.
+    /// Shared by all values without fields. Never changed, since it has several holders.
     private static let empty = Storage()
 
-    /// What may be changed. To be asked for once in a change: a variable that holds it is a second holder, and asking again
-    /// meanwhile gets a copy.
+    /// The storage for a change, copied if it is shared. Get it only once in a change: a variable that holds
+    /// it is a second holder, so a second get would return a copy.
     private var own: Storage {
         mutating get {
             if !isKnownUniquelyReferenced(&storage) { storage = Storage(copying: storage) }
@@ -57,22 +57,22 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    /// Names, values and whatever lay between them.
+    /// The bytes of names and values, and the bytes between them.
     var bytes: [UInt8] { storage.bytes }
     var entries: [Entry] { storage.entries }
-    /// `bytes` is what a message has between its first line and the empty one: each field followed by a colon and
-    /// a space, its value, CR and LF, in order. So it is as long as fields are appended only.
+    /// Whether `bytes` is exactly the text of the fields in a message: each name followed by a colon and a
+    /// space, the value, CR and LF, in order. That is so as long as fields are only appended.
     var isSerialized: Bool { storage.isSerialized }
-    /// A bit for each name that is here, and perhaps for some that are not: most of those that are asked for are
-    /// not, and this says so at once.
+    /// A set of bits with the mark of every name that is present, which may include marks of absent names.
+    /// Most names that are looked up are absent, and this shows it at once.
     private var marks: UInt64 { storage.marks }
 
-    /// The writer has looked at them, and found nothing that must not be sent.
+    /// Whether the writer has checked the fields and found nothing that must not be sent.
     var isChecked: Bool { storage.isChecked }
 
     package init() { storage = Self.empty }
 
-    /// Without fields, with room for so many of usual length.
+    /// An instance without fields, with room for `count` fields of usual length.
     package init(expecting count: Int) {
         storage = Storage()
         storage.entries.reserveCapacity(count)
@@ -86,7 +86,8 @@ package struct HeaderFields: Sendable {
         for (name, value) in pairs { append(name: name, value: value) }
     }
 
-    /// What the reader found: `bytes` is the section as received, `marks` has those of all names.
+    /// The fields that the reader has found: `bytes` is the section as received; `marks` has the marks of all
+    /// names.
     init(bytes: [UInt8], entries: [Entry], marks: UInt64) {
         storage = Storage()
         storage.bytes = bytes
@@ -95,7 +96,7 @@ package struct HeaderFields: Sendable {
         storage.isSerialized = false
     }
 
-    /// The mark of a name of so many bytes, which are told apart by their number and the first of them.
+    /// The mark of a name, made of its number of bytes and its first byte.
     static func mark(_ count: Int, _ first: UInt8) -> UInt64 {
         1 &<< UInt64(truncatingIfNeeded: count &* 7 &+ Int(Grammar.lowercased(first)))
     }
@@ -152,8 +153,8 @@ package struct HeaderFields: Sendable {
         own.isChecked = false
     }
 
-    /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
-    /// none. The field keeps its place and the spelling of its name.
+    /// Sets the value of the first field called `name` and removes its repetitions; appends the field if
+    /// there is none. The field keeps its position and the spelling of its name.
     package mutating func set(name: String, value: String) {
         guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             return append(name: name, value: value)
@@ -172,7 +173,7 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    /// Removes every field called `name`. Their bytes stay in the buffer: a head lives shortly.
+    /// Removes every field called `name`. The bytes stay in the buffer, since heads are short-lived.
     package mutating func remove(_ name: String) {
         guard mayHave(name) else { return }
         let own = own
@@ -180,9 +181,10 @@ package struct HeaderFields: Sendable {
         own.entries.removeAll { Grammar.equalIgnoringCase(own.bytes[$0.name], name.utf8) }
     }
 
-    /// Has the writer look at them now, and not again each time that they are sent as they are.
+    /// Lets the writer check the fields now, so that they need not be checked each time they are sent
+    /// unchanged.
     package mutating func check() {
-        // An error in them is reported where they are sent.
+        // An error is reported when the fields are sent.
         do throws(HTTP1Error) {
             try HTTP1Writer.check(self)
             own.isChecked = true
@@ -191,13 +193,13 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    // MARK: Asking
+    // MARK: Looking up
 
-    /// The value of `name`, nil if there is no such field.
+    /// The value of `name`; nil if there is no such field.
     ///
     /// If the field is repeated, the values are joined by ", ", which RFC 9110 §5.3 makes equivalent for
-    /// every field defined as a list. For those that are not (`Location`, `Set-Cookie`, `Date` and the others
-    /// of `isSingular`), it is the first.
+    /// every field defined as a list. For other fields (`Location`, `Set-Cookie`, `Date` and the rest of
+    /// `isSingular`) the first value is returned.
     package subscript(name: String) -> String? {
         guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             return nil
@@ -215,8 +217,7 @@ package struct HeaderFields: Sendable {
         mayHave(name) ? entries.first { isNamed($0, name) }.map(value) : nil
     }
 
-    /// The value of every field called `name` if they all have the same one; nil where there is none, and where they
-    /// contradict each other.
+    /// The common value of all fields called `name`; nil if there is none, or if their values differ.
     package func agreed(_ name: StaticString) -> String? {
         var agreed: String?
         var areSame = true
@@ -228,7 +229,7 @@ package struct HeaderFields: Sendable {
         return areSame ? agreed : nil
     }
 
-    /// The values of every field called `name`, in order, none split at its commas.
+    /// The values of all fields called `name`, in order, not split at commas.
     package func values(for name: String) -> [String] {
         mayHave(name) ? entries.compactMap { isNamed($0, name) ? value($0) : nil } : []
     }
@@ -237,7 +238,7 @@ package struct HeaderFields: Sendable {
         mayHave(name) && entries.contains { isNamed($0, name) }
     }
 
-    /// The same, for a name that is known beforehand: the quickest way to ask.
+    /// The same for a constant name: the fastest way to look one up.
     package func has(_ name: StaticString) -> Bool {
         mayHave(name) && entries.contains { isNamed($0, name) }
     }
@@ -246,7 +247,7 @@ package struct HeaderFields: Sendable {
 
     private func mayHave(_ name: String) -> Bool { marks & Self.mark(name) != 0 }
 
-    /// Hashes how many fields are called `name`, and their values, in order.
+    /// Hashes the number of fields called `name`, and their values, in order.
     package func hashValues(of name: StaticString, into hasher: inout Hasher) {
         var count = 0
         if mayHave(name) {
@@ -261,15 +262,15 @@ package struct HeaderFields: Sendable {
         hasher.combine(count)
     }
 
-    /// Whether these are `other`, handed on unchanged: so they are the same, without a look at a single one. If not,
-    /// they may still be equal.
+    /// Whether these fields are an unchanged copy of `other`, and therefore equal; no field is compared. If
+    /// not, they may still be equal.
     package func areCopied(from other: HeaderFields) -> Bool { storage === other.storage }
 
-    /// Bytes that they take, more or less.
+    /// The approximate number of bytes of the fields.
     package var size: Int { bytes.count }
 
-    /// Whether a field called `name`, read as a comma-separated list, has the element `token`, whatever the
-    /// case: `Connection: Keep-Alive, Upgrade` contains `upgrade`.
+    /// Whether a field called `name`, read as a comma-separated list, has the element `token`, compared
+    /// without regard to case: `Connection: Keep-Alive, Upgrade` contains `upgrade`.
     package func contains(_ name: StaticString, token: StaticString) -> Bool {
         guard mayHave(name) else { return false }
         return entries.contains { entry in
@@ -292,7 +293,7 @@ package struct HeaderFields: Sendable {
         return found
     }
 
-    /// Calls `body` with each element of the comma-separated lists that the fields called `name` hold.
+    /// Calls `body` with each element of the comma-separated lists in the fields called `name`.
     func forEachElement<Failure: Error>(
         of name: StaticString,
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
@@ -312,7 +313,7 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    /// The fields in order, as bytes; `text(_:)` makes text of a value.
+    /// Calls `body` with the fields in order, as bytes; `text(_:)` turns a value into text.
     package func forEachField(
         _ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void
     ) {
@@ -327,7 +328,7 @@ package struct HeaderFields: Sendable {
 
     // MARK: Inside
 
-    // Lengths first: among the names of one head few are of the same length.
+    // Lengths are compared first: few names of one head have the same length.
 
     private func isNamed(_ entry: Entry, _ name: String) -> Bool {
         Int(entry.nameCount) == name.utf8.count && Grammar.equalIgnoringCase(bytes[entry.name], name.utf8)
@@ -344,7 +345,7 @@ package struct HeaderFields: Sendable {
         let count = name.utf8CodeUnitCount
         guard Int(entry.nameCount) == count else { return false }
         let found = UnsafeBufferPointer(rebasing: bytes[entry.name])
-        // Nearly always it is spelled in the usual way.
+        // Nearly always the name has its usual spelling.
         if let start = found.baseAddress, memcmp(start, name.utf8Start, count) == 0 { return true }
         for index in 0..<count
         where Grammar.lowercased(found[index]) != Grammar.lowercased(name.utf8Start[index]) {
@@ -353,7 +354,7 @@ package struct HeaderFields: Sendable {
         return true
     }
 
-    /// How many fields are called `name`.
+    /// The number of fields called `name`.
     func count(of name: StaticString) -> Int {
         guard mayHave(name) else { return 0 }
         var count = 0
@@ -371,18 +372,18 @@ package struct HeaderFields: Sendable {
         bytes.withUnsafeBufferPointer { Self.text(UnsafeBufferPointer(rebasing: $0[entry.value])) }
     }
 
-    /// A value as text: UTF-8 where it is that, else ISO 8859-1, the charset fields once had (RFC 9110 §5.5).
-    /// No byte is lost that way.
+    /// A value as text: UTF-8 if it is valid, otherwise ISO 8859-1, the former charset of fields (RFC 9110
+    /// §5.5). No byte is lost that way.
     package static func text(_ value: UnsafeBufferPointer<UInt8>) -> String {
         var union: UInt8 = 0
         for byte in value { union |= byte }
-        // The standard library's check takes several times as long where all is ASCII.
+        // For pure ASCII the standard library's check takes several times as long.
         if union < 0x80 { return String(decoding: value, as: UTF8.self) }
         return String(validating: value, as: UTF8.self)
             ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
     }
 
-    /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).
+    /// Fields with a single value instead of a list; their repetitions cannot be joined (RFC 9110 §5.3).
     package static func isSingular(_ name: String) -> Bool {
         switch name.lowercased() {
         case "age", "authorization", "content-disposition", "content-length", "content-location",
@@ -397,7 +398,7 @@ package struct HeaderFields: Sendable {
 }
 
 extension HeaderFields: Equatable {
-    /// The same fields in the same order; names are equal whatever their case, values byte by byte.
+    /// The same fields in the same order: names are compared without regard to case, values byte by byte.
     package static func == (left: HeaderFields, right: HeaderFields) -> Bool {
         left.entries.elementsEqual(right.entries) { mine, other in
             Grammar.equalIgnoringCase(left.bytes[mine.name], right.bytes[other.name])
@@ -420,20 +421,20 @@ extension HeaderFields: Sequence {
         }
     }
 
-    /// The fields in order, with their names as they were spelled.
+    /// The fields in order, with their names as spelled.
     package func makeIterator() -> Iterator { Iterator(self) }
     package var underestimatedCount: Int { count }
 }
 
 extension HeaderFields: CustomStringConvertible {
-    /// One field a line. It shows credentials and cookies: not for logs.
+    /// One field in each line. This shows credentials and cookies: not for logs.
     package var description: String {
         map { "\($0.name): \($0.value)" }.joined(separator: "\n")
     }
 }
 
 extension [UInt8] {
-    /// In one piece, which `append(contentsOf: text.utf8)` is not.
+    /// Appends contiguous memory, which is faster than `append(contentsOf: text.utf8)`.
     mutating func append(text: String) {
         var text = text
         text.withUTF8 { append(contentsOf: $0) }

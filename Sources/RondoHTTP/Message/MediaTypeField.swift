@@ -1,18 +1,18 @@
 internal import Glibc
 
-// What Content-Type says, in the manner of browsers ("extract a MIME type" of the Fetch standard, §3.7): the field is
-// read as a list, be it one field or several, and the last member counts that is a media type. Of the standard only
-// this is left out: a type that comes again without a charset does not take over that of the one before it.
+// Reads Content-Type like browsers ("extract a MIME type" of the Fetch standard, §3.7): one or several fields
+// are read as a list, and the last member that is a media type is used. One rule of the standard is left out:
+// a type that is repeated without a charset does not take over the charset of the one before it.
 
-/// The value of Content-Type, of which one media type counts.
+/// The media type in the value of Content-Type.
 package struct MediaTypeField: Sendable, Equatable {
     /// `type/subtype` in lower case.
     package let essence: String
-    /// By name in lower case.
+    /// The parameters by name in lower case.
     package let parameters: [String: String]
 
-    /// - Parameter value: That of the field; of several fields, their values joined by commas.
-    /// - Returns: Nil where no member is a media type. `*/*` is none: it stands for whatever it may be.
+    /// - Parameter value: The value of the field; of several fields, their values joined by commas.
+    /// - Returns: Nil if no member is a media type. `*/*` is not one: it stands for any type.
     package init?(_ value: String) {
         var last: (member: Substring, essence: String)?
         for member in Self.members(of: value) {
@@ -23,7 +23,7 @@ package struct MediaTypeField: Sendable, Equatable {
         parameters = FieldParameters.of(String(last.member))
     }
 
-    /// Commas inside quotes separate nothing.
+    /// Splits at commas outside quotes.
     private static func members(of value: String) -> [Substring] {
         var members: [Substring] = []
         var start = value.startIndex
@@ -48,7 +48,7 @@ package struct MediaTypeField: Sendable, Equatable {
         return members
     }
 
-    /// Nil for anything but a media type: two tokens with a slash between them (RFC 9110 §8.3.1).
+    /// Returns nil unless `member` is a media type: two tokens with a slash between them (RFC 9110 §8.3.1).
     private static func essence(of member: Substring) -> String? {
         var bytes = member.utf8.prefix { $0 != Grammar.semicolon }.drop(while: Grammar.isWhitespace)
         while let last = bytes.last, Grammar.isWhitespace(last) { bytes = bytes.dropLast() }
@@ -62,8 +62,8 @@ package struct MediaTypeField: Sendable, Equatable {
 }
 
 extension HeaderFields {
-    /// The value of Content-Type, its fields joined, if it may name a multipart type: a first look that makes no text of
-    /// the others.
+    /// The value of Content-Type, its fields joined, if it may name a multipart type. This is a quick check
+    /// that makes no text for other types.
     package var contentTypeOfParts: String? {
         var mayBe = false
         forEachValue(of: "Content-Type") { value in

@@ -1,8 +1,8 @@
-/// What a response begins with: its status line and its header section.
+/// The head of a response: its status line and its header section.
 ///
-/// A class, since it is handed on a dozen times on its way to the delegate and never changes.
+/// A class, because it is passed on a dozen times on its way to the delegate and never changes.
 package final class ResponseHead: Sendable {
-    /// The version the server speaks, not the one this response was framed in.
+    /// The version that the server supports, not the one in which this response was framed.
     package let version: HTTPVersion
     /// 100 to 999. A code above 599 has no meaning and counts as a 5xx (RFC 9110 §15).
     package let status: Int
@@ -20,8 +20,8 @@ package final class ResponseHead: Sendable {
         self.fields = fields
     }
 
-    /// An interim response (1xx), after which the real one is still to come. 101 is not one of them: it is
-    /// the last HTTP on its connection.
+    /// Whether this is an interim response (1xx), which precedes the final one. 101 is not one: it is the
+    /// last HTTP response on its connection.
     package var isInformational: Bool { status < 200 && status != 101 }
 }
 

@@ -1,4 +1,4 @@
-/// `HTTP/1.1 200 OK` (RFC 9112 §4).
+/// A parsed status line, such as `HTTP/1.1 200 OK` (RFC 9112 §4).
 struct StatusLine: Sendable {
     let version: HTTPVersion
     let status: Int
@@ -6,15 +6,15 @@ struct StatusLine: Sendable {
 
     private static let name: StaticString = "HTTP/"
 
-    /// Whether what has come of a line can still become a status line, as far as the protocol's name goes.
+    /// Whether the first bytes of a line can still become a status line, judged by the protocol's name only.
     static func canBegin(with bytes: some Collection<UInt8>) -> Bool {
         bytes.prefix(name.utf8CodeUnitCount).elementsEqual(name.utf8Bytes.prefix(bytes.count))
     }
 
     /// Reads a line without its line end.
     ///
-    /// Strict, with two exceptions: the space before an empty reason may be missing, as it often is, and the reason may
-    /// hold control characters, since no decision depends on it (RFC 9112 §4).
+    /// Strict, with two exceptions: the space before an empty reason may be missing, as it often is, and the
+    /// reason may contain control characters, since nothing depends on it (RFC 9112 §4).
     init(_ line: UnsafeRawBufferPointer) throws(HTTP1Error) {
         func isDigit(_ index: Int) -> Bool { Grammar.isDigit(line[index]) }
         var invalid: HTTP1Error { .peer(.invalidStatusLine(excerpt: Grammar.excerpt(line))) }
@@ -36,7 +36,7 @@ struct StatusLine: Sendable {
             return
         }
         let rest = UnsafeRawBufferPointer(rebasing: line[13...])
-        // Nearly always.
+        // The reason is nearly always "OK".
         if line[12] == Grammar.space, rest.count == 2, rest[0] == 0x4F, rest[1] == 0x4B {
             reason = "OK"
             return

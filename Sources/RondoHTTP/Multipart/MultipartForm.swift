@@ -1,15 +1,15 @@
 package import Foundation
 
-/// A form as `multipart/form-data` (RFC 7578), laid out but not read: files are named with their lengths, so
-/// that the length of the whole is known before the first byte is sent.
+/// A form as `multipart/form-data` (RFC 7578). Files are not read but referred to with their lengths, so that
+/// the length of the whole body is known before the first byte is sent.
 ///
-/// Names are escaped as the WHATWG's HTML standard has it ("multipart/form-data encoding algorithm"), which
-/// is what servers are written for; values are sent as they are.
+/// Names are escaped by the WHATWG's HTML standard ("multipart/form-data encoding algorithm"), which servers
+/// are written for; values are sent unchanged.
 package struct MultipartForm: Sendable, Equatable {
     /// A piece of the body.
     package enum Segment: Sendable, Equatable {
         case bytes(Data)
-        /// So many bytes of the file, from its start.
+        /// This many bytes of the file, from its start.
         case file(path: String, length: Int64)
 
         package var length: Int64 {
@@ -23,7 +23,7 @@ package struct MultipartForm: Sendable, Equatable {
     package let boundary: String
     private var content: [Segment] = []
 
-    /// - Parameter boundary: One that stands in no part; 128 random bits in no file.
+    /// - Parameter boundary: A text that occurs in no part; 128 random bits will not occur in a file.
     package init(boundary: String = randomBoundary()) {
         self.boundary = boundary
     }
@@ -42,16 +42,16 @@ package struct MultipartForm: Sendable, Equatable {
 
     // MARK: Building
 
-    /// A field with a value of text, in UTF-8 and without a type of its own (RFC 7578 §4.4).
+    /// Appends a text field, in UTF-8 and without a content type (RFC 7578 §4.4).
     package mutating func append(name: String, value: String) {
         append(name: name, fileName: nil, contentType: nil, .bytes(Data(value.utf8)))
     }
 
-    /// A field with any content.
+    /// Appends a field with any content.
     ///
     /// - Parameters:
-    ///   - fileName: Without it servers take the field for no file.
-    ///   - contentType: `application/octet-stream` where it is nil and there is a file name.
+    ///   - fileName: Without a file name, servers do not treat the field as a file.
+    ///   - contentType: Nil means `application/octet-stream` if there is a file name.
     package mutating func append(
         name: String, fileName: String?, contentType: String?, _ segment: Segment
     ) {
@@ -69,7 +69,7 @@ package struct MultipartForm: Sendable, Equatable {
         add(Data("\r\n".utf8))
     }
 
-    /// Bytes that follow bytes are one segment.
+    /// Appends bytes; to the last segment, if that consists of bytes.
     private mutating func add(_ data: Data) {
         if case .bytes(let before)? = content.last {
             content[content.count - 1] = .bytes(before + data)
@@ -87,12 +87,12 @@ package struct MultipartForm: Sendable, Equatable {
         return whole.content
     }
 
-    /// Bytes of the body.
+    /// The number of bytes of the body.
     package var length: Int64 { segments.reduce(0) { $0 + $1.length } }
 
     // MARK: Escaping
 
-    /// Line ends become CR LF first, as a browser sends them from a page.
+    /// Escapes a field's name. Line ends first become CR LF, as browsers send them from a page.
     private static func escapedName(_ name: String) -> String {
         var normal: [UInt8] = []
         let bytes = Array(name.utf8)
@@ -108,7 +108,7 @@ package struct MultipartForm: Sendable, Equatable {
         return escaped(String(decoding: normal, as: UTF8.self))
     }
 
-    /// What would end the quoted name, or its line.
+    /// Escapes the characters that would end the quoted name, or its line.
     private static func escaped(_ text: String) -> String {
         var escaped: [UInt8] = []
         for byte in text.utf8 {
@@ -122,7 +122,7 @@ package struct MultipartForm: Sendable, Equatable {
         return String(decoding: escaped, as: UTF8.self)
     }
 
-    /// A type cannot begin another field.
+    /// Removes line ends, so that a content type cannot begin another field.
     private static func oneLine(_ text: String) -> String {
         String(decoding: text.utf8.filter(Grammar.isFieldValue), as: UTF8.self)
     }
@@ -132,7 +132,7 @@ package struct MultipartForm: Sendable, Equatable {
 package enum URLEncodedForm {
     package static let contentType = "application/x-www-form-urlencoded"
 
-    /// `name=value&…`, in the order given, repeated names kept.
+    /// Encodes fields as `name=value&…`, in the given order, with repeated names.
     package static func encode(_ fields: [(name: String, value: String)]) -> String {
         fields.map { "\(encode($0.name))=\(encode($0.value))" }.joined(separator: "&")
     }

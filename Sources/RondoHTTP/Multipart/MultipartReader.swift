@@ -1,18 +1,18 @@
 package import Foundation
 
-// RFC 2046 §5.1: parts between lines that begin with "--" and the boundary, text before the first and after the
-// last of no meaning. Cameras and pages that push their news (multipart/x-mixed-replace) write it loosely, and
-// are read as the browsers read them:
+// RFC 2046 §5.1: parts between lines that begin with "--" and the boundary; text before the first and after
+// the last line is ignored. Cameras and pages that push updates (multipart/x-mixed-replace) write this format
+// loosely, so it is read the way browsers read it:
 //
 //   - lines end in CR LF or in LF alone;
 //   - the boundary in Content-Type may have the two hyphens already, or only there;
-//   - what follows a part is known by its delimiter alone: Content-Length in a part is not looked at;
+//   - a part ends only at its delimiter: Content-Length in a part is ignored;
 //   - the connection may end without the closing delimiter.
 
-/// Takes a multipart body apart as it comes.
+/// Parses a multipart body while it arrives.
 ///
-/// `receive` only stores bytes, `next` gives one event. All bytes of a part are handed out at once but those
-/// that may yet become the next delimiter. An error is a state that is never left.
+/// `receive` only stores bytes, and `next` returns one event. All bytes of a part are returned at once,
+/// except those that may still become the next delimiter. An error is a state that is never left.
 package struct MultipartReader: Sendable {
     package enum Event: Sendable, Equatable {
         /// A part begins.
@@ -22,17 +22,17 @@ package struct MultipartReader: Sendable {
         /// The part is complete.
         case partEnd
         case needMoreData
-        /// Nothing follows.
+        /// The body is complete.
         case end
     }
 
     package struct Limits: Sendable, Equatable {
-        /// Bytes of the header of a part. A quarter of what a response's may have
-        /// (`HTTP1Limits.maximumHeadSize`): cameras send two fields.
+        /// Bytes of a part's header. A quarter of the limit for a response's (`HTTP1Limits.maximumHeadSize`):
+        /// cameras send two fields.
         package var maximumHeadSize = 64 * 1024
         package var maximumFieldCount = 100
-        /// Blanks between a delimiter and its line end (RFC 2046 §5.1.1, `transport-padding`). With more the
-        /// line is none.
+        /// Blanks between a delimiter and its line end (RFC 2046 §5.1.1, `transport-padding`). A line with
+        /// more is not a delimiter.
         package var maximumPadding = 256
 
         package init() {}
@@ -55,12 +55,12 @@ package struct MultipartReader: Sendable {
         case preamble
         case head(FieldSectionScanner, scanned: Int)
         case body
-        /// Behind the last delimiter.
+        /// After the last delimiter.
         case epilogue
         case failed(Failure)
     }
 
-    /// The longest boundary that RFC 2046 §5.1.1 allows is 70 characters; some programs write longer ones.
+    /// The longest accepted boundary. RFC 2046 §5.1.1 allows 70 characters; some programs write longer ones.
     package static let maximumBoundaryLength = 256
 
     private let limits: Limits
@@ -71,19 +71,19 @@ package struct MultipartReader: Sendable {
     private var state = State.preamble
     private var buffer: [UInt8] = []
     private var position = 0
-    /// The unread bytes begin at the start of a line.
+    /// Whether the unread bytes begin at the start of a line.
     private var isAtLineStart = true
     private var sawEnd = false
 
-    /// - Parameter boundary: As Content-Type names it.
+    /// - Parameter boundary: The boundary as named by Content-Type.
     package init(boundary: String, limits: Limits = Limits()) {
         delimiter = Array("--\(boundary)".utf8)
         bareDelimiter = boundary.hasPrefix("--") ? Array(boundary.utf8) : nil
         self.limits = limits
     }
 
-    /// The boundary of a `multipart/x-mixed-replace`; nil for every other type, and where it names none that
-    /// could be one.
+    /// The boundary of a `multipart/x-mixed-replace`; nil for every other type, and if there is no valid
+    /// boundary.
     package static func boundary(ofMixedReplace contentType: String) -> String? {
         guard let type = MediaTypeField(contentType), type.essence == "multipart/x-mixed-replace" else {
             return nil
@@ -96,13 +96,13 @@ package struct MultipartReader: Sendable {
 
     package mutating func receive(_ bytes: some Sequence<UInt8>) {
         if case .epilogue = state { return }
-        // What was read is dropped before more is stored.
+        // Bytes that were read are dropped before more are stored.
         buffer.removeSubrange(..<position)
         position = 0
         buffer.append(contentsOf: bytes)
     }
 
-    /// No more will be received.
+    /// Ends the input: no more bytes will be received.
     package mutating func receiveEnd() { sawEnd = true }
 
     // MARK: Output
@@ -136,7 +136,7 @@ package struct MultipartReader: Sendable {
                 switch search() {
                 case .found(let end, let after, let isLast):
                     if end > start {
-                        // Here again for the delimiter, with nothing before it.
+                        // The next call finds the same delimiter, with nothing before it.
                         skip(to: end)
                         return .data(Data(buffer[start..<end]))
                     }
@@ -205,19 +205,19 @@ package struct MultipartReader: Sendable {
     // MARK: Delimiters
 
     private enum Search {
-        /// Content up to `end`, then a delimiter, and what follows it at `after`.
+        /// Content up to `end`, then a delimiter; `after` is the index after the delimiter.
         case found(end: Int, after: Int, isLast: Bool)
-        /// Content up to there. What follows, if anything does, may become a delimiter.
+        /// Content up to `end`. The bytes after it, if there are any, may become a delimiter.
         case content(end: Int)
     }
 
-    /// Looks at one line after the other.
+    /// Searches for a delimiter, line by line.
     private func search() -> Search {
         var lineStart = position
         var isLineStart = isAtLineStart
         while true {
             if isLineStart {
-                // The line end before a delimiter belongs to it (RFC 2046 §5.1.1).
+                // The line end before a delimiter belongs to the delimiter (RFC 2046 §5.1.1).
                 let end = endOfContent(before: lineStart)
                 switch delimiterLine(at: lineStart) {
                 case .whole(let after, let isLast): return .found(end: end, after: after, isLast: isLast)
@@ -236,7 +236,8 @@ package struct MultipartReader: Sendable {
         }
     }
 
-    /// Where content ends if a delimiter begins at `lineStart`: before the line end, as far as it is unread.
+    /// The end of the content if a delimiter begins at `lineStart`: before the line end, as far as that is
+    /// unread.
     private func endOfContent(before lineStart: Int) -> Int {
         var end = lineStart
         if end > position, buffer[end - 1] == Grammar.lineFeed { end -= 1 }
@@ -246,7 +247,7 @@ package struct MultipartReader: Sendable {
 
     private enum Line {
         case whole(after: Int, isLast: Bool)
-        /// It may become one.
+        /// The line may become a delimiter.
         case tooShort
         case other
     }
@@ -261,14 +262,14 @@ package struct MultipartReader: Sendable {
         let available = buffer.count - start
         guard buffer[start...].starts(with: delimiter.prefix(available)) else { return .other }
         guard available > delimiter.count else {
-            // The last delimiter of all may be the last thing that comes, without hyphens or line end.
+            // At the end of the body the last delimiter may lack its hyphens and its line end.
             return sawEnd && available == delimiter.count
                 ? .whole(after: buffer.count, isLast: true) : .tooShort
         }
         var index = start + delimiter.count
         if buffer[index] == Self.hyphen {
             guard index + 1 < buffer.count else { return .tooShort }
-            // Whatever follows is epilogue.
+            // The bytes after it belong to the epilogue.
             return buffer[index + 1] == Self.hyphen ? .whole(after: index + 2, isLast: true) : .other
         }
         let padding = index

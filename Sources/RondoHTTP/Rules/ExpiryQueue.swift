@@ -1,7 +1,7 @@
-/// Numbers of slots by the time at which what they hold expires, the soonest first.
+/// Slot numbers ordered by the expiry of their contents, the soonest first.
 ///
-/// A binary heap that knows where each number stands: a date that changes moves one number, and leaves nothing behind to
-/// be cleared away later. Every operation takes as many steps as the logarithm of the count.
+/// A binary heap that knows the position of each number: a changed date moves one number, and leaves no stale
+/// entry behind. Each operation takes a number of steps that grows with the logarithm of the count.
 struct ExpiryQueue: Sendable {
     private struct Node {
         var expires: Double
@@ -9,13 +9,14 @@ struct ExpiryQueue: Sendable {
     }
 
     private var heap: [Node] = []
-    /// Where each slot stands in the heap; a slot that is not in it has −1.
+    /// The position of each slot in the heap; −1 for a slot that is not in it.
     private var places: [Int] = []
 
     /// The slot that expires first.
     var first: Int? { heap.first?.slot }
 
-    /// Adds a slot, or moves it to its new date. Slots are small numbers: there is an entry for each up to the largest.
+    /// Adds a slot, or moves it to its new date. Slots should be small numbers: `places` has an entry for
+    /// each number up to the largest.
     mutating func set(_ slot: Int, expires: Double) {
         while places.count <= slot { places.append(-1) }
         let node = Node(expires: expires, slot: slot)
@@ -31,7 +32,7 @@ struct ExpiryQueue: Sendable {
         guard slot < places.count, places[slot] >= 0, let last = heap.popLast() else { return }
         let place = places[slot]
         places[slot] = -1
-        // The last one takes the place that has become free, unless it was its own.
+        // The last node moves to the free position, unless that was its own.
         if place < heap.count { settle(last, at: place) }
     }
 

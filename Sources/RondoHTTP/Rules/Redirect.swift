@@ -1,17 +1,18 @@
 package import struct Foundation.URL
 
-/// Where a response sends its request, and as what (rules UC-33 and UC-34; RFC 9110 §15.4).
+/// The decision about a redirect: the next URL and method (rules UC-33 and UC-34; RFC 9110 §15.4).
 package enum Redirect {
     package enum Decision: Sendable, Equatable {
         /// The response is a result like any other.
         case notARedirect
-        /// A redirect without a usable Location: none, several that differ, an empty one (Chromium takes that for
-        /// none too), or one that is no URL with a host and, if any, a port that there is.
+        /// A redirect without a usable Location: none, several that differ, an empty one (which Chromium
+        /// ignores too), or one that is not a URL with a host and, if it names a port, a possible port.
         case missingLocation
-        /// The request is to be sent there. `keepsBody` says whether its body, if it has one, goes along:
-        /// that counts as a retransmission. Without `sameOrigin` credentials must not go along.
+        /// Send the request to this URL. `keepsBody`: whether its body, if any, is sent too, which counts as
+        /// a retransmission. If `sameOrigin` is false, credentials must not be sent.
         case to(url: URL, method: String, keepsBody: Bool, sameOrigin: Bool)
-        /// It leads to a scheme other than http and https, whither no server may send a request.
+        /// The redirect leads to a scheme other than http and https, to which no server may redirect a
+        /// request.
         case unsupported(url: URL)
     }
 
@@ -31,7 +32,8 @@ package enum Redirect {
             url: url, method: newMethod, keepsBody: keepsBody, sameOrigin: areSameOrigin(url, currentURL))
     }
 
-    /// Same scheme, host and port (RFC 6454 §5). Names and passwords in the URL do not count.
+    /// Whether scheme, host and port are the same (RFC 6454 §5). User names and passwords in the URL do not
+    /// matter.
     package static func areSameOrigin(_ left: URL, _ right: URL) -> Bool {
         left.scheme?.lowercased() == right.scheme?.lowercased()
             && left.host?.lowercased() == right.host?.lowercased()
@@ -46,14 +48,14 @@ package enum Redirect {
         }
     }
 
-    // MARK: Where
+    // MARK: The target
 
     private static func target(of location: String, seenFrom currentURL: URL) -> URIReference? {
         let reference = URIReference(mending: location)
         if reference.text.isEmpty { return nil }
         let base = URIReference(currentURL.absoluteString)
         var target = reference.resolved(against: base)
-        // RFC 9110 §10.2.2: the fragment outlives the redirect, unless the Location has its own.
+        // RFC 9110 §10.2.2: the fragment is kept across the redirect, unless the Location has its own.
         target.fragment = reference.fragment ?? base.fragment
         return target
     }
@@ -72,10 +74,10 @@ package enum Redirect {
         }
     }
 
-    // MARK: As what
+    // MARK: The method
 
-    /// 301 and 302 were meant to keep the method, but turn POST into GET in every client since the first
-    /// ones; 303 was made to say so, 307 and 308 to forbid it.
+    /// 301 and 302 were meant to keep the method, but every client since the first ones turns POST into GET;
+    /// 303 was introduced to require that, 307 and 308 to forbid it.
     private static func request(_ method: String, after status: Int) -> (method: String, keepsBody: Bool) {
         switch status {
         case 303 where method == "HEAD": ("HEAD", false)

@@ -1,17 +1,18 @@
 package import Foundation
 
-/// The hosts that have asked to be spoken to by TLS only (RFC 6797).
+/// The hosts that have asked for connections by TLS only (RFC 6797).
 ///
-/// A value: the process's own is kept by the connections, and written to a file where a program asks for it. Servers fill
-/// it, so nothing that a server says takes more steps than the logarithm of the count. Only the writer of the
-/// file looks at all hosts, in pieces (`list(from:into:)`): therefore a host stays in its slot as long as it is remembered.
+/// A value: the connections hold the process's instance, and write it to a file if a program asks for it.
+/// Servers fill it, so the steps for anything that a server sends grow only with the logarithm of the count.
+/// Only writing the file visits all hosts, piece by piece (`list(from:into:)`); therefore a host keeps its
+/// slot as long as it is remembered.
 package struct StrictTransportSecurity: Sendable {
     package struct Policy: Sendable, Equatable, Codable {
         package var expires: Date
         package var includesSubdomains: Bool
     }
 
-    /// What a file holds, as JSON. By host, in lower case and without a dot at the end.
+    /// The content of a file, as JSON. By host, in lower case and without a trailing dot.
     package struct Listing: Sendable, Equatable, Codable {
         package var policies: [String: Policy] = [:]
 
@@ -21,26 +22,26 @@ package struct StrictTransportSecurity: Sendable {
     private struct Slot {
         let host: String
         var policy: Policy
-        /// When it expires, as it was last said to be worth writing.
+        /// The expiry when a change was last reported as worth writing.
         var listedExpiry: Date
     }
 
-    /// Hosts that are remembered; beyond, those that expire first are forgotten, which are the expired ones where there
-    /// are any.
+    /// The most hosts that are remembered; beyond that, the host that expires first is forgotten, which is an
+    /// expired one if there is any.
     package static let maximumCount = 10_000
-    /// Bytes of a host that is remembered or looked up: the name system has none that is longer (RFC 1035 §2.3.4).
+    /// The most bytes of a host that is remembered or looked up; DNS has no longer names (RFC 1035 §2.3.4).
     package static let maximumHostLength = 253
-    /// Bytes of a field that is looked at; a longer one is ignored. A head may have one of 256 KiB, of a hundred thousand
-    /// directives.
+    /// The most bytes of a field that is read; a longer one is ignored. A head may contain one of 256 KiB,
+    /// with a hundred thousand directives.
     package static let maximumFieldLength = 4_096
-    /// Seconds by which an expiry may move before that is worth writing, or a tenth of `max-age` if that is less: each
-    /// response moves it.
+    /// Seconds by which an expiry may move without being worth writing, or a tenth of `max-age` if that is
+    /// less: each response moves the expiry.
     package static let expiryTolerance: Double = 3_600
-    /// Hosts in one piece of a listing.
+    /// The number of slots in one piece of a listing.
     static let pieceLength = 256
 
     private var slots: [Slot?] = []
-    /// Slots that hold nothing.
+    /// The numbers of empty slots.
     private var free: [Int] = []
     private var slotsByHost: [String: Int] = [:]
     private var queue = ExpiryQueue()
@@ -60,11 +61,12 @@ package struct StrictTransportSecurity: Sendable {
         }
     }
 
-    /// Adds some hosts to `listing`: all of them in the end if it is called from position 0 on, with what it returns.
+    /// Adds some hosts to `listing`. Start at position 0 and pass each returned position to the next call, to
+    /// add all hosts.
     ///
-    /// Hosts may come and go between two calls. One that stays meanwhile is in the listing.
+    /// Hosts may be added and removed between two calls. A host that stays meanwhile is in the listing.
     ///
-    /// - Returns: The next position; nil where there are no more.
+    /// - Returns: The next position; nil if there are no more hosts.
     package func list(from position: Int, into listing: inout Listing) -> Int? {
         let end = min(position + Self.pieceLength, slots.count)
         guard position < end else { return nil }
@@ -74,13 +76,13 @@ package struct StrictTransportSecurity: Sendable {
 
     // MARK: Receiving
 
-    /// Takes the Strict-Transport-Security field of a response that came by TLS without any error (§8.1); of
-    /// several the first counts.
+    /// Processes the Strict-Transport-Security field of a response received by TLS without any error (§8.1);
+    /// of several fields, pass the first.
     ///
-    /// - Returns: Whether that is worth writing.
+    /// - Returns: Whether the change is worth writing.
     @discardableResult
     package mutating func received(_ fieldValue: String, from host: String, now: Date) -> Bool {
-        // Addresses are no host names (§8.1.1).
+        // An address is not a host name (§8.1.1).
         guard fieldValue.utf8.count <= Self.maximumFieldLength, let host = Self.canonical(host),
             !CookieRules.isAddress(host),
             let (maxAge, includesSubdomains) = Self.parse(fieldValue)
@@ -95,7 +97,7 @@ package struct StrictTransportSecurity: Sendable {
         return remember(policy, of: host, tolerance: min(Self.expiryTolerance, Double(maxAge) / 10))
     }
 
-    /// - Returns: Whether that is worth writing.
+    /// - Returns: Whether the change is worth writing.
     private mutating func remember(_ policy: Policy, of host: String, tolerance: Double) -> Bool {
         if let number = slotsByHost[host], var slot = slots[number] {
             let isWorthListing =
@@ -125,8 +127,8 @@ package struct StrictTransportSecurity: Sendable {
         free.append(number)
     }
 
-    /// §6.1: directives in any order and case, each at most once, `max-age` required; nil for anything else,
-    /// which has to be ignored as a whole.
+    /// Parses §6.1: directives in any order and case, each at most once, `max-age` required. Returns nil for
+    /// anything else, which has to be ignored as a whole.
     private static func parse(_ value: String) -> (maxAge: Int64, includesSubdomains: Bool)? {
         var names: Set<String> = []
         var (maxAge, includesSubdomains, isSound): (Int64?, Bool, Bool) = (nil, false, true)
@@ -148,10 +150,10 @@ package struct StrictTransportSecurity: Sendable {
         return maxAge.map { ($0, includesSubdomains) }
     }
 
-    // MARK: Asking
+    // MARK: Looking up
 
-    /// Whether `host` may be spoken to by TLS only: it or a domain above it that includes it has said so
-    /// (§8.2).
+    /// Whether connections to `host` must use TLS: the host, or a parent domain whose policy includes
+    /// subdomains, has asked for it (§8.2).
     package func covers(_ host: String, now: Date) -> Bool {
         if isEmpty { return false }
         guard let host = Self.canonical(host), !CookieRules.isAddress(host) else { return false }
@@ -172,8 +174,8 @@ package struct StrictTransportSecurity: Sendable {
         slotsByHost[host].flatMap { slots[$0]?.policy }
     }
 
-    /// `url` by https where its host is covered: port 80 becomes 443, every other stays (§8.3); nil where
-    /// nothing is to be changed.
+    /// `url` with https, if its host is covered: port 80 becomes 443, any other port stays (§8.3); nil if
+    /// nothing has to change.
     package func upgraded(_ url: URL, now: Date) -> URL? {
         guard !isEmpty, url.scheme?.lowercased() == "http", let host = url.host,
             covers(host, now: now), var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
@@ -183,7 +185,7 @@ package struct StrictTransportSecurity: Sendable {
         return parts.url
     }
 
-    /// In lower case and without a dot at the end; nil where it can be no host's name.
+    /// The host in lower case without a trailing dot; nil if it cannot be a host name.
     private static func canonical(_ host: String) -> String? {
         var host = host[...]
         if host.utf8.last == UInt8(ascii: ".") { host.removeLast() }

@@ -1,14 +1,16 @@
 package import struct Foundation.URL
 
-// A port has 16 bits. Foundation's parser takes every row of digits for one, and gives none at all where the number
-// exceeds an Int: a request would go to the scheme's usual port, which its URL does not name.
+// A port has 16 bits. Foundation's parser accepts any sequence of digits as a port, and returns none at all
+// if the number exceeds an Int: the request would go to the scheme's default port, which its URL does not
+// name.
 
-/// What the authority of a URI says about the port.
+/// The port in the authority of a URI.
 package enum URIPort: Sendable, Equatable {
-    /// Nothing, or nothing behind its colon (RFC 3986 §3.2.3 permits that): the usual one of the scheme.
+    /// The default port of the scheme: there is no port, or nothing after the colon (RFC 3986 §3.2.3 permits
+    /// that).
     case usual
     case number(UInt16)
-    /// No port has that number: it is 0 or above 65,535, or not a number.
+    /// Not a possible port: 0, above 65,535, or not a number.
     case impossible
 
     package init(of url: URL) {
@@ -19,7 +21,7 @@ package enum URIPort: Sendable, Equatable {
         let bytes = authority.utf8
         let host =
             bytes.lastIndex(of: UInt8(ascii: "@")).map { bytes[bytes.index(after: $0)...] } ?? bytes[...]
-        // The colons of an IPv6 address stand in brackets.
+        // The colons of an IPv6 address are inside brackets.
         let behind = host.lastIndex(of: UInt8(ascii: "]")).map { host[$0...] } ?? host
         guard let colon = behind.firstIndex(of: Grammar.colon) else {
             self = .usual
@@ -29,7 +31,7 @@ package enum URIPort: Sendable, Equatable {
         if digits.isEmpty {
             self = .usual
         } else if digits.allSatisfy(Grammar.isDigit),
-            // Zeros in front change nothing, however many they are.
+            // Leading zeros do not matter, however many there are.
             let number = UInt16(String(digits.drop { $0 == UInt8(ascii: "0") }) ?? ""), number > 0
         {
             self = .number(number)

@@ -1,7 +1,7 @@
 // RFC 3986, because Foundation's resolution on Linux does not follow it everywhere. A reference is split by
-// appendix B's rule, merged and cleaned of dot segments by §5.2, and put together again by §5.3.
+// the rule of appendix B, merged and stripped of dot segments by §5.2, and recomposed by §5.3.
 
-/// A URI or a relative reference, in its five parts. A part that is absent differs from an empty one.
+/// A URI or a relative reference, in its five parts. An absent part differs from an empty one.
 package struct URIReference: Sendable, Equatable {
     package var scheme: String?
     package var authority: String?
@@ -9,7 +9,7 @@ package struct URIReference: Sendable, Equatable {
     package var query: String?
     package var fragment: String?
 
-    /// Splits `text`. Every text is some reference; whether its characters are allowed is not asked.
+    /// Splits `text`. Every text is a reference; its characters are not checked.
     package init(_ text: String) {
         var rest = text.utf8[...]
         if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
@@ -20,7 +20,7 @@ package struct URIReference: Sendable, Equatable {
             query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
-        // Only what could be a scheme is one: in "a/b:c" and "1:2" the colon belongs to the path.
+        // Only text that can be a scheme is one: in "a/b:c" and "1:2" the colon belongs to the path.
         let schemeEnd = rest.firstIndex { !Self.isSchemeByte($0) }
         if let schemeEnd, rest[schemeEnd] == Grammar.colon, let first = rest.first, Self.isLetter(first) {
             scheme = String(rest[..<schemeEnd])
@@ -35,7 +35,8 @@ package struct URIReference: Sendable, Equatable {
         path = String(rest) ?? ""
     }
 
-    /// This reference seen from `base` (§5.2.2, strictly: `http:g` keeps its scheme and is no relative one).
+    /// Resolves this reference against `base` (§5.2.2, strictly: `http:g` keeps its scheme and is not
+    /// relative).
     package func resolved(against base: URIReference) -> URIReference {
         var target = self
         if scheme != nil || authority != nil {
@@ -69,15 +70,15 @@ package struct URIReference: Sendable, Equatable {
 
     // MARK: Paths
 
-    /// The base's path up to its last slash, and `relative` after it (§5.2.3).
+    /// The base's path up to its last slash, followed by `relative` (§5.2.3).
     private func merging(_ relative: String) -> String {
         if authority != nil, path.isEmpty { return "/" + relative }
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return relative }
         return String(path[...slash]) + relative
     }
 
-    /// §5.2.4, a segment at a time instead of a character: "." is dropped, ".." takes the segment before it
-    /// along, and either at the end leaves its slash.
+    /// Removes dot segments (§5.2.4), segment by segment instead of character by character: "." is dropped,
+    /// ".." also removes the segment before it, and either at the end leaves its slash.
     static func removingDotSegments(_ path: String) -> String {
         let isAbsolute = path.hasPrefix("/")
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
@@ -108,10 +109,11 @@ package struct URIReference: Sendable, Equatable {
 }
 
 extension URIReference {
-    /// `text` with every byte percent-encoded that no URI may hold (§2), as servers forget to: spaces, what
-    /// is not ASCII (as UTF-8), quotes and brackets; and a `%` that encodes nothing. Characters that are encoded already
-    /// stays. Whitespace at the ends is dropped. The authority is left as it is: a host in other letters is
-    /// for resolvers that know IDNA, brackets belong to IPv6, and a host that is none must not become one.
+    /// Percent-encodes every byte of `text` that a URI must not contain (§2), which servers forget: spaces,
+    /// bytes that are not ASCII (as UTF-8), quotes and brackets, and a `%` that encodes nothing. Characters
+    /// that are already encoded stay. Whitespace at the ends is dropped. The authority is not changed: a host
+    /// in other letters is left to resolvers that know IDNA, brackets belong to IPv6, and an invalid host
+    /// must not become a valid one.
     package init(mending text: String) {
         self.init(text.trimmingWhitespace())
         path = Self.encoding(path)
@@ -139,7 +141,7 @@ extension URIReference {
 
     private static let percent = UInt8(ascii: "%")
 
-    /// Unreserved and reserved characters that may stand in a path, query or fragment: no brackets, no `#`.
+    /// Unreserved and reserved characters that are allowed in a path, query or fragment: no brackets, no `#`.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"),
@@ -154,7 +156,7 @@ extension URIReference {
 }
 
 extension String {
-    /// Without spaces and control characters at either end.
+    /// This string without spaces and control characters at either end.
     fileprivate func trimmingWhitespace() -> String {
         let isBlank = { (byte: UInt8) in byte <= Grammar.space }
         let start = utf8.firstIndex { !isBlank($0) } ?? utf8.endIndex

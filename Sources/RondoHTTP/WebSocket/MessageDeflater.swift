@@ -2,22 +2,24 @@ internal import CRondoZlib
 
 /// Compresses the messages that this end of a connection sends (RFC 7692 §7.2.1).
 struct MessageDeflater: ~Copyable {
-    /// Owned, on the heap because zlib compares its address; freed in `deinit`.
+    /// Owned: freed in `deinit`. On the heap, because zlib compares its address.
     private let stream: UnsafeMutablePointer<z_stream>
     private let keepsContext: Bool
 
-    /// What a flush ends in, and a message leaves out.
+    /// The number of bytes at the end of a flush that a message omits.
     private static let tailSize = 4
 
     /// - Parameters:
-    ///   - windowBits: 9 to 15: how far back to refer, as a power of two. (zlib does not refer back by less than 512 bytes.)
-    ///   - keepsContext: Whether messages refer to those before.
+    ///   - windowBits: 9 to 15: the distance of back-references, as a power of two. (zlib's shortest window
+    ///     is 512 bytes.)
+    ///   - keepsContext: Whether messages may refer to earlier ones.
     /// - Returns: Nil if there is no memory. At 15 it takes 256 KiB, at 9 it takes 132.
     init?(windowBits: Int, keepsContext: Bool) {
         self.keepsContext = keepsContext
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // `deflateInit2` is a macro over this; the minus says that there is to be no header. Memory level 8 is zlib's own.
+        // `deflateInit2` is a macro over this; the negative number means that there is no header. Memory
+        // level 8 is zlib's default.
         let size = Int32(MemoryLayout<z_stream>.size)
         let result = deflateInit2_(
             stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -Int32(windowBits), 8, Z_DEFAULT_STRATEGY,
@@ -33,17 +35,19 @@ struct MessageDeflater: ~Copyable {
         stream.deallocate()
     }
 
-    /// Compresses the next piece of a message, which is not empty.
+    /// Compresses the next piece of a message. The piece must not be empty.
     ///
-    /// - Parameter isLast: The message ends with it: everything comes out, without the bytes that are left out.
+    /// - Parameter isLast: Whether the message ends with it. If so, all output is flushed, and the bytes that
+    ///   a message omits are removed.
     mutating func deflate(_ input: UnsafeRawBufferPointer, isLast: Bool) -> [UInt8] {
         var (output, filled): ([UInt8], Int) = ([], 0)
-        // For this call only. zlib declares its input as mutable and does not write to it.
+        // These pointers are valid for this call only. zlib declares its input as mutable but does not write
+        // to it.
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = UInt32(input.count)
         repeat {
-            // With six bytes of room or less a flush would be begun anew (zlib.h, at `deflate`).
+            // With six bytes of room or less, zlib would emit the flush marker again (zlib.h, at `deflate`).
             let room = Int(deflateBound(stream, UInt(stream.pointee.avail_in))) + 16
             output.append(contentsOf: repeatElement(0, count: filled + room - output.count))
             output.withUnsafeMutableBufferPointer { output in
@@ -62,5 +66,6 @@ struct MessageDeflater: ~Copyable {
     }
 }
 
-/// `@unchecked Sendable`: the stream belongs to this value alone, which cannot be copied, and zlib ties it to no thread.
+/// `@unchecked Sendable`: only this value owns the stream, it cannot be copied, and zlib ties the stream to
+/// no thread.
 extension MessageDeflater: @unchecked Sendable {}

@@ -1,42 +1,42 @@
 internal import CRondoZlib
 
-// A message's compressed payload is a piece of one DEFLATE stream, cut off behind a flush: the four bytes that every
-// flush ends in are not sent (RFC 7692 §7.2.1) and are put back here. A sender may also end the stream in a message
-// (§7.2.3.4) and go on with a new one, whose references may still reach back over the end; so what ended is set going
-// again with its window. `inflateResetKeep` does that without a copy of the window: two bytes can be an ended stream, and
-// a copy of 32 KiB for each would be work that a server could make at will.
+// A message's compressed payload is a piece of one DEFLATE stream that ends with a flush: the last four bytes
+// of each flush are not sent (RFC 7692 §7.2.1) and are added again here. A sender may also end the stream in
+// a message (§7.2.3.4) and continue with a new one, whose references may still reach back over the end; so an
+// ended stream is restarted with its window. `inflateResetKeep` does that without copying the window: an
+// ended stream may be two bytes long, and a server could cause a copy of 32 KiB for each at will.
 
 /// Decompresses the messages that one end of a connection sends (RFC 7692 §7.2.2).
 struct MessageInflater: ~Copyable {
-    /// What one call did.
+    /// The result of one call.
     struct Step {
         var consumed: Int
         var produced: Int
-        /// The error in the input; it comes with the output that was made before.
+        /// The error in the input; the output produced before it is returned too.
         var fault: String?
     }
 
-    /// Owned, on the heap because zlib compares its address; freed in `deinit`.
+    /// Owned: freed in `deinit`. On the heap, because zlib compares its address.
     private let stream: UnsafeMutablePointer<z_stream>
     private let keepsContext: Bool
-    /// Something of the current message has been read.
+    /// Some input of the current message has been read.
     private var hasInput = false
-    /// The stream ended with the last byte that was read.
+    /// The stream ended with the last byte read.
     private var hasEnded = false
 
-    // Parts of `data_type`, as zlib.h describes them at `inflate`.
+    // Parts of `data_type`, described in zlib.h at `inflate`.
     private static let unusedBits: Int32 = 63
     private static let lastBlock: Int32 = 64
     private static let blockEnd: Int32 = 128
 
     /// - Parameters:
-    ///   - windowBits: 8 to 15: how far back the sender refers, as a power of two.
-    ///   - keepsContext: Whether messages may refer to those before.
+    ///   - windowBits: 8 to 15: the distance of the sender's back-references, as a power of two.
+    ///   - keepsContext: Whether messages may refer to earlier ones.
     init(windowBits: Int, keepsContext: Bool) throws(WebSocketError) {
         self.keepsContext = keepsContext
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // `inflateInit2` is a macro over this; the minus says that there is no header.
+        // `inflateInit2` is a macro over this; the negative number means that there is no header.
         let size = Int32(MemoryLayout<z_stream>.size)
         guard inflateInit2_(stream, -Int32(windowBits), ZLIB_VERSION, size) == Z_OK else {
             stream.deallocate()
@@ -49,13 +49,13 @@ struct MessageInflater: ~Copyable {
         stream.deallocate()
     }
 
-    /// The four bytes that a sender omits at each message's end (§7.2.1); inflated after it.
+    /// The four bytes that a sender omits at the end of each message (§7.2.1); inflated after the message.
     static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
-    /// Decompresses some of `input` into `output`. All of it has come out once nothing is left to consume and `output` was
-    /// not filled.
+    /// Decompresses some of `input` into `output`. All output has been produced once no input is left and
+    /// `output` is not full.
     ///
-    /// - Parameter isTail: It is `tail`, or what was not consumed of it. `endMessage()` follows.
+    /// - Parameter isTail: Whether `input` is `tail`, or the unconsumed rest of it. `endMessage()` follows.
     mutating func inflate(
         _ input: UnsafeRawBufferPointer, isTail: Bool, into output: UnsafeMutableRawBufferPointer
     ) -> Step {
@@ -63,8 +63,8 @@ struct MessageInflater: ~Copyable {
             hasInput = hasInput || !input.isEmpty
             return run(input, into: output, Z_SYNC_FLUSH)
         }
-        // Some senders leave out the empty block behind a stream that ends with its message, and some send nothing at all
-        // as an empty message. Neither is right (§7.2.1, §7.2.3.6), neither can be mistaken.
+        // Some senders omit the empty block after a stream that ends with its message, and some send nothing
+        // at all as an empty message. Both violate the RFC (§7.2.1, §7.2.3.6), but neither is ambiguous.
         guard hasInput, !hasEnded else { return Step(consumed: input.count, produced: 0) }
         return run(input, into: output, Z_BLOCK)
     }
@@ -88,7 +88,8 @@ struct MessageInflater: ~Copyable {
     ) -> Step {
         let inputCount = UInt32(clamping: input.count)
         let outputCount = UInt32(clamping: output.count)
-        // For this call only. zlib declares its input as mutable and does not write to it.
+        // These pointers are valid for this call only. zlib declares its input as mutable but does not write
+        // to it.
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = inputCount
@@ -110,7 +111,7 @@ struct MessageInflater: ~Copyable {
             case Z_STREAM_END:
                 hasEnded = true
             case Z_OK, Z_BUF_ERROR:
-                // With Z_BLOCK it stops at the end of each block.
+                // Z_BLOCK makes zlib stop at the end of each block.
                 let hasMoved = stream.pointee.avail_in < unread || stream.pointee.avail_out < room
                 guard hasMoved, stream.pointee.avail_in > 0, stream.pointee.avail_out > 0 else { break loop }
             case Z_MEM_ERROR:
@@ -127,5 +128,6 @@ struct MessageInflater: ~Copyable {
     }
 }
 
-/// `@unchecked Sendable`: the stream belongs to this value alone, which cannot be copied, and zlib ties it to no thread.
+/// `@unchecked Sendable`: only this value owns the stream, it cannot be copied, and zlib ties the stream to
+/// no thread.
 extension MessageInflater: @unchecked Sendable {}

@@ -1,22 +1,22 @@
-// Text comes in pieces that are cut anywhere, and has to be refused at the first byte that no continuation could make
-// valid (rule WS-12; Autobahn's cases 6.4 look for that very byte). Between two pieces it therefore keeps not the
-// unfinished character but what its next byte may be: the table of RFC 3629 §4, which has no overlong forms, no
-// surrogates and nothing above U+10FFFF.
+// Text arrives in pieces that may be cut anywhere, and has to be rejected at the first byte that no
+// continuation could make valid (rule WS-12; Autobahn's cases 6.4 test exactly that byte). So between two
+// pieces the validator stores not the unfinished character but the range of its next byte, by the table of
+// RFC 3629 §4, which has no overlong forms, no surrogates and nothing above U+10FFFF.
 //
-// Eight ASCII bytes are looked at at once, and a longer character that lies in the piece whole as one number; only what
-// a piece cuts is looked at byte by byte.
+// Eight ASCII bytes are checked at once, and a longer character that is complete in the piece as one number;
+// only characters that are cut are checked byte by byte.
 
-/// Says of text that comes in pieces whether it can still be UTF-8.
+/// Checks whether text that arrives in pieces can still be UTF-8.
 package struct UTF8Validator: Sendable {
-    /// How many bytes the character needs that the last piece ended in.
+    /// The number of bytes that the last, unfinished character still needs.
     private var missing = 0
-    /// What the next of them may be.
+    /// The range of the next of these bytes.
     private var lowest: UInt8 = 0x80
     private var highest: UInt8 = 0xBF
 
     package init() {}
 
-    /// True if no character is unfinished.
+    /// Whether no character is unfinished.
     package var isComplete: Bool { missing == 0 }
 
     package static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -24,7 +24,8 @@ package struct UTF8Validator: Sendable {
         return validator.accept(bytes) && validator.isComplete
     }
 
-    /// Looks at the next piece; false if it has a byte that cannot stand where it does. Nothing may be asked afterwards.
+    /// Checks the next piece; false if it contains an invalid byte. The validator must not be used
+    /// afterwards.
     package mutating func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index < bytes.count {
@@ -40,7 +41,8 @@ package struct UTF8Validator: Sendable {
 
     // MARK: Many bytes at once
 
-    /// - Returns: Where the first character begins that is cut by the end of `bytes`, is within its last bytes, or is none.
+    /// - Returns: The index of the first character that is cut by the end of `bytes`, is within its last
+    ///   bytes, or is invalid.
     private static func skipWholeCharacters(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index + 8 <= bytes.count {
@@ -51,7 +53,7 @@ package struct UTF8Validator: Sendable {
                 continue
             }
             index += high.trailingZeroBitCount / 8
-            // Where one longer character stands there are often more.
+            // After one longer character there are often more.
             while index + 4 <= bytes.count {
                 let four = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
                 if four & 0x80 == 0 { break }
@@ -63,7 +65,8 @@ package struct UTF8Validator: Sendable {
         return index
     }
 
-    /// How many bytes the character has that `four` begins with, its first byte lowest; 0 if it is none, or ASCII.
+    /// The length of the character at the start of `four`, whose first byte is the lowest; 0 if it is invalid
+    /// or ASCII.
     private static func lengthOfCharacter(_ four: UInt32) -> Int {
         let first = four & 0xFF
         if four & 0xC0E0 == 0x80C0 { return first >= 0xC2 ? 2 : 0 }

@@ -1,10 +1,10 @@
-/// What both ends have agreed on about permessage-deflate (RFC 7692 §7.1, rule WS-23).
+/// The parameters of permessage-deflate that both ends have agreed on (RFC 7692 §7.1, rule WS-23).
 package struct WebSocketCompression: Sendable, Equatable {
-    /// What one end keeps to when it sends.
+    /// The parameters that one end follows when it sends.
     package struct Sender: Sendable, Equatable {
-        /// Its messages may refer to those before.
+        /// Whether its messages may refer to earlier ones.
         package var keepsContext = true
-        /// How far back they refer at most, as a power of two: 8 to 15.
+        /// The longest distance of back-references, as a power of two: 8 to 15.
         package var windowBits = 15
 
         package init() {}
@@ -15,7 +15,7 @@ package struct WebSocketCompression: Sendable, Equatable {
 
     package init() {}
 
-    /// What the end of this role keeps to.
+    /// The parameters that the end with this role follows.
     func sender(_ role: WebSocketRole) -> Sender {
         switch role {
         case .client: client
@@ -25,20 +25,20 @@ package struct WebSocketCompression: Sendable, Equatable {
 
     // MARK: Negotiation
 
-    /// The offer in a client's Sec-WebSocket-Extensions: the server may set every parameter, also how far back the client
-    /// refers, which it may not unless it is told so.
+    /// The offer in a client's Sec-WebSocket-Extensions. The server may set every parameter, including the
+    /// client's window, which needs the client's permission.
     static let offer = "\(name); client_max_window_bits"
 
     private static let name = "permessage-deflate"
 
-    /// What the server's fields answer to `offer`; nil if they name no extension.
+    /// The server's answer to `offer`; nil if its fields name no extension.
     static func agreed(in fields: HeaderFields) throws(WebSocketHandshakeError) -> WebSocketCompression? {
         var agreed: WebSocketCompression?
         try fields.forEachElement(of: "Sec-WebSocket-Extensions") {
             (element) throws(WebSocketHandshakeError) in
             if element.isEmpty { return }
             let text = String(decoding: element, as: UTF8.self)
-            // Named twice it would compress twice, which was not offered.
+            // Named twice the extension would compress twice, which was not offered.
             guard agreed == nil else { throw .extensions(text) }
             guard let compression = WebSocketCompression(answer: text) else { throw .extensions(text) }
             agreed = compression
@@ -46,13 +46,13 @@ package struct WebSocketCompression: Sendable, Equatable {
         return agreed
     }
 
-    /// Nil if it is another extension, or has a parameter that is unknown, doubled or out of range.
+    /// Returns nil for another extension, or an unknown, repeated or out-of-range parameter.
     private init?(answer: String) {
         var seen: Set<String> = []
         var isSound = true
         var agreed = WebSocketCompression()
         FieldParameters.forEachMember(of: answer[...].utf8) { name, value in
-            // The first member is the extension itself.
+            // The first member is the extension's name.
             if seen.isEmpty {
                 isSound = name == Self.name && value == nil
             } else {
@@ -81,7 +81,7 @@ package struct WebSocketCompression: Sendable, Equatable {
         }
     }
 
-    /// 8 to 15, without leading zeros.
+    /// Sets a number from 8 to 15, without leading zeros.
     private static func set(_ bits: inout Int, _ value: String?) -> Bool {
         guard let value, let number = (8...15).first(where: { String($0) == value }) else { return false }
         bits = number

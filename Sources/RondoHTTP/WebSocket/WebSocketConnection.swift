@@ -1,24 +1,26 @@
-// One WebSocket connection after its handshake (RFC 6455): what this end says turned into bytes, what it hears into
-// events. It holds no socket and no clock; the end of the connection is an input like any other.
+// One WebSocket connection after its handshake (RFC 6455): turns messages into bytes, and received bytes into
+// events. It has no socket and no clock; the end of the connection is an input like any other.
 //
-// `receive` only stores bytes, `nextEvent` gives one event: so nothing is read, and nothing decompressed, before its
-// receiver can take it. The connection keeps the bytes that were received and not read, an unfinished message up to its
-// limit, one pong that is owed (rule WS-15), and where compression was agreed on the two states of zlib, some 300 KiB, made
-// when they are first needed. An error is a state that is never left; the close frame that belongs to it is owed as an
-// answer is.
+// `receive` only stores bytes, and `nextEvent` returns one event, so nothing is read or decompressed before
+// the receiver can take it. The connection stores the bytes that were received and not read, an unfinished
+// message up to its limit, one owed pong (rule WS-15) and, if compression was agreed on, two states of zlib,
+// some 300 KiB, made on first use. An error is a state that is never left; the close frame that belongs to it
+// is owed like an answer.
 
-/// What happened on a connection.
+/// An event on a connection.
 package enum WebSocketEvent: Sendable, Equatable {
-    /// A whole message, however many frames carried it.
+    /// A complete message, however many frames carried it.
     case message(WebSocketMessage)
-    /// The pong is owed: `sendAnswers(into:)`.
+    /// A pong is owed: call `sendAnswers(into:)`.
     case ping([UInt8])
     case pong([UInt8])
-    /// The other end's close frame; the last event but `closed`. Unless it answers our own, an answer is owed.
+    /// The other end's close frame; only `closed` can follow. Unless it answers our own close frame, an
+    /// answer is owed.
     case close(WebSocketClose)
-    /// Nothing more can be told before more bytes or the end of the connection have come.
+    /// There is no event before more bytes or the end of the connection have been received.
     case needMoreData
-    /// Both ends have closed, or have left after this one closed: nothing that comes is looked at (WS-22).
+    /// Both ends have closed, or the connection has ended after this end closed: bytes received from now on
+    /// are ignored (WS-22).
     case closed
 }
 
@@ -29,17 +31,17 @@ package struct WebSocketConnection: ~Copyable, Sendable {
     private var writer: WebSocketWriter
     private var received = ByteQueue()
     private var hasPeerEnded = false
-    /// The payload of the ping that came last, if it is not answered.
+    /// The payload of the last ping, if it has not been answered.
     private var unansweredPing: [UInt8]?
     private var outgoing: WebSocketWriter.Outgoing?
 
-    /// They hold from the next frame on.
+    /// The limits, which apply from the next frame on.
     package var limits: WebSocketLimits
 
     /// - Parameters:
-    ///   - role: Which end this is.
-    ///   - compression: What the handshake agreed on.
-    ///   - generator: Where the keys of masks come from; they must not be predictable.
+    ///   - role: The end that this object is.
+    ///   - compression: The parameters agreed on in the handshake.
+    ///   - generator: Generates the masking keys, which must not be predictable.
     package init(
         _ role: WebSocketRole = .client, compression: WebSocketCompression? = nil,
         limits: WebSocketLimits = WebSocketLimits(),
@@ -60,7 +62,7 @@ package struct WebSocketConnection: ~Copyable, Sendable {
 
     // MARK: Receiving
 
-    /// Stores bytes for `nextEvent()`, but for those that nothing would look at.
+    /// Stores bytes for `nextEvent()`, unless they would be ignored.
     package mutating func receive(_ bytes: some Sequence<UInt8>) {
         switch state.reading {
         case .messages, .closeFrame: received.append(bytes)
@@ -68,10 +70,10 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         }
     }
 
-    /// The other end closed its side of the connection; no bytes will follow those handed in before.
+    /// Tells that the other end closed its side of the connection: no bytes follow those passed in before.
     package mutating func receiveEnd() { hasPeerEnded = true }
 
-    /// The next thing that happened. An error comes again at each call.
+    /// The next event. An error is thrown again by each further call.
     package mutating func nextEvent() throws(WebSocketError) -> WebSocketEvent {
         switch state.reading {
         case .failed(let error): throw error
@@ -113,7 +115,7 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         }
     }
 
-    /// Nothing that has come, or is being sent, matters any more.
+    /// Discards everything received and everything being sent, because neither matters any more.
     private mutating func stopReading() {
         received = ByteQueue()
         reader.skipMessages()
@@ -131,20 +133,20 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         while try !sendNextFrame(into: &output) {}
     }
 
-    /// Starts a message, which `sendNextFrame` makes frames of.
+    /// Starts a message; `sendNextFrame` then makes its frames.
     package mutating func startSending(_ message: WebSocketMessage) throws(WebSocketError) {
         guard isOpen else { throw .local(.notOpen) }
         guard outgoing == nil else { throw .local(.messageInProgress) }
         outgoing = writer.start(message, limits: limits)
     }
 
-    /// A message was started, and not all of its frames have been made. False too once either end has closed: the rest
-    /// of a message is not sent then.
+    /// Whether a message was started and not all of its frames have been made. False once either end has
+    /// closed, since the rest of a message is then not sent.
     package var isSendingMessage: Bool { outgoing != nil }
 
-    /// Appends the next frame of the message that was started. Other frames may be sent before it.
+    /// Appends the next frame of the started message. Other frames may be sent before it.
     ///
-    /// - Returns: Whether it was the last.
+    /// - Returns: Whether it was the last frame.
     package mutating func sendNextFrame(into output: inout [UInt8]) throws(WebSocketError) -> Bool {
         guard isOpen else { throw .local(.notOpen) }
         guard var message = outgoing else { preconditionFailure("no message was started: startSending(_:)") }
@@ -162,7 +164,7 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         writer.writeControl(.ping, payload, into: &output)
     }
 
-    /// Appends a close frame. Nothing but pongs can be sent after it, and the messages that still come are passed over.
+    /// Appends a close frame. Only pongs can be sent after it, and messages received after it are ignored.
     package mutating func send(close: WebSocketClose, into output: inout [UInt8]) throws(WebSocketError) {
         guard isOpen else { throw .local(.notOpen) }
         writeClose(close, into: &output)
@@ -180,8 +182,8 @@ package struct WebSocketConnection: ~Copyable, Sendable {
     /// Whether a pong or a close frame is owed. It may be sent between the frames of a message.
     package var hasAnswers: Bool { unansweredPing != nil || state.owedClose != nil }
 
-    /// Appends the answers that are owed: a pong for the last ping (§5.5.3), and a close frame that answers the other end's
-    /// or says why the connection has failed.
+    /// Appends the owed answers: a pong for the last ping (§5.5.3), and a close frame that answers the other
+    /// end's or gives the reason why the connection has failed.
     package mutating func sendAnswers(into output: inout [UInt8]) {
         if let payload = unansweredPing {
             unansweredPing = nil

@@ -1,14 +1,14 @@
-/// Why a WebSocket connection cannot go on.
+/// The reason why a WebSocket connection cannot continue.
 package enum WebSocketError: Error, Sendable, Equatable {
-    /// The other end broke the rules, or left. Nothing more can be read.
+    /// The other end broke the rules, or closed the connection. Nothing more can be read.
     case peer(Peer)
-    /// We were about to break the rules. Nothing was written, and the connection is as it was.
+    /// Our side was about to break the rules. Nothing was written, and the connection is unchanged.
     case local(Local)
 
     package enum Peer: Sendable, Equatable {
         // Frames (RFC 6455 §5, rule WS-13).
 
-        /// Bits of a frame's first byte that no agreed extension gives a meaning, in their places.
+        /// Bits of a frame's first byte, in their places, that no agreed extension defines.
         case reservedBits(UInt8)
         case unknownOpcode(UInt8)
         case maskedFrame
@@ -19,9 +19,9 @@ package enum WebSocketError: Error, Sendable, Equatable {
         case lengthNotShortest(UInt64)
         /// The top bit of the length is set.
         case lengthTooLarge
-        /// A continuation where no message has begun.
+        /// A continuation frame although no message has begun.
         case unexpectedContinuation
-        /// A new message before the one before has ended.
+        /// A new message before the previous one has ended.
         case interruptedMessage
 
         // Close frames (WS-20).
@@ -35,20 +35,20 @@ package enum WebSocketError: Error, Sendable, Equatable {
 
         /// Text that is not UTF-8.
         case invalidText
-        /// What zlib says, where it says something.
+        /// `detail` is zlib's message, if there is one.
         case corruptCompression(detail: String)
         case messageTooLong(limit: Int)
 
         // The end of the connection (WS-21).
 
-        /// It came without a close frame, between two messages.
+        /// The connection ended without a close frame, between two messages.
         case endedWithoutClose
-        /// It came in the middle of a frame, or of a message in fragments.
+        /// The connection ended in the middle of a frame, or of a fragmented message.
         case endedInsideMessage
     }
 
     package enum Local: Sendable, Equatable {
-        /// After a close frame of either side, or a failure.
+        /// A close frame of either side was sent, or the connection has failed.
         case notOpen
         /// The payload of a ping exceeds 125 bytes.
         case longPing(Int)
@@ -58,8 +58,8 @@ package enum WebSocketError: Error, Sendable, Equatable {
         case outOfMemory
     }
 
-    /// What the close frame says by which the connection is failed (RFC 6455 §7.1.7); nil if there is none: the other end
-    /// has left, or the connection has not failed.
+    /// The code of the close frame that reports the failure (RFC 6455 §7.1.7); nil if no close frame is sent,
+    /// because the other end has closed the connection or the connection has not failed.
     package var closeCode: UInt16? {
         switch self {
         case .peer(let fault): fault.closeCode

@@ -1,19 +1,19 @@
-// The base framing of RFC 6455 §5.2. A header is at most 14 bytes and is read whole, from wherever the caller has them in
-// a row; the payload is none of its business.
+// The base framing of RFC 6455 §5.2. A header has at most 14 bytes and is read as a whole, from bytes that
+// the caller has in one piece; the payload is not handled here.
 //
 //    bit  0        1..3   4..7     8      9..15    then 2 or 8 bytes   then 4 bytes
 //         final    RSV    opcode   mask   length   of length           of the key
 //
-// What a header says of itself is checked here. Whether its frame may come now is for `WebSocketReader` to say.
+// The header alone is checked here. `WebSocketReader` checks whether its frame may come at this point.
 
-/// Which end of a connection.
+/// The end of a connection.
 package enum WebSocketRole: Sendable {
-    /// It masks its frames and takes unmasked ones.
+    /// A client masks its frames and accepts unmasked ones.
     case client
     case server
 }
 
-/// What a frame carries (RFC 6455 §5.2). The numbers between are reserved, and none of them is offered here.
+/// The kind of a frame (RFC 6455 §5.2). The numbers in between are reserved and not supported.
 enum WebSocketOpcode: UInt8, Sendable {
     case continuation = 0x0
     case text = 0x1
@@ -26,18 +26,18 @@ enum WebSocketOpcode: UInt8, Sendable {
 }
 
 struct WebSocketFrameHeader: Sendable, Equatable {
-    /// The last frame of its message; every control frame is one.
+    /// Whether this is the last frame of its message; true for every control frame.
     var isFinal = true
-    /// RSV1: the message is compressed. It stands on a message's first frame only (RFC 7692 §6).
+    /// RSV1: the message is compressed. Set only in a message's first frame (RFC 7692 §6).
     var isCompressed = false
     var opcode: WebSocketOpcode
-    /// Bytes of the payload.
+    /// The number of bytes of the payload.
     var length: Int
     var mask: WebSocketMask?
 
-    /// Bytes of the longest header.
+    /// The number of bytes of the longest header.
     static let maximumSize = 14
-    /// Bytes of the longest payload of a control frame (RFC 6455 §5.5).
+    /// The most bytes of a control frame's payload (RFC 6455 §5.5).
     static let maximumControlLength = 125
 
     private static let finalBit: UInt8 = 0x80
@@ -47,7 +47,7 @@ struct WebSocketFrameHeader: Sendable, Equatable {
 
     // MARK: Writing
 
-    /// Appends the header, its length in the shortest form.
+    /// Appends the header, with its length in the shortest form.
     func write(into output: inout [UInt8]) {
         let flags = (isFinal ? Self.finalBit : 0) | (isCompressed ? Self.compressedBit : 0)
         output.append(flags | opcode.rawValue)
@@ -69,9 +69,9 @@ struct WebSocketFrameHeader: Sendable, Equatable {
 
     /// Reads a header at the start of `bytes`.
     ///
-    /// - Parameter receiver: The end that the frame has come to.
-    /// - Returns: The header and how many bytes it has; nil while some of them are missing. An error is thrown as soon as
-    ///   the bytes before it are there, and depends on them alone.
+    /// - Parameter receiver: The end that has received the frame.
+    /// - Returns: The header and the number of its bytes; nil while some of them are missing. An error is
+    ///   thrown as soon as the bytes that show it are there, and depends only on them.
     static func read(
         _ bytes: UnsafeRawBufferPointer, by receiver: WebSocketRole, mayBeCompressed: Bool
     ) throws(WebSocketError) -> (header: WebSocketFrameHeader, size: Int)? {
@@ -113,7 +113,7 @@ struct WebSocketFrameHeader: Sendable, Equatable {
         return opcode
     }
 
-    /// A client masks each of its frames, a server none (RFC 6455 §5.1).
+    /// Checks the mask: a client masks each of its frames, a server none (RFC 6455 §5.1).
     private static func checkMask(_ isMasked: Bool, _ receiver: WebSocketRole) throws(WebSocketError) {
         switch receiver {
         case .client: if isMasked { throw .peer(.maskedFrame) }
@@ -121,7 +121,7 @@ struct WebSocketFrameHeader: Sendable, Equatable {
         }
     }
 
-    /// The length behind 126 or 127, which has to be one that does not fit a shorter form.
+    /// The length after 126 or 127, which must not fit a shorter form.
     private static func extendedLength(_ field: UnsafeRawBufferPointer) throws(WebSocketError) -> Int {
         let length = field.reduce(UInt64(0)) { $0 &<< 8 | UInt64($1) }
         if length < (field.count == 2 ? 126 : 0x1_0000) { throw .peer(.lengthNotShortest(length)) }

@@ -1,16 +1,17 @@
 internal import Foundation
 
-/// The client's opening handshake (RFC 6455 §4.1): fields of a GET, and whether the response to it opens the connection.
-/// Each request needs a handshake of its own, one that is sent again after a redirect or a challenge too.
+/// The client's opening handshake (RFC 6455 §4.1): the fields of a GET, and the check whether its response
+/// opens the connection. Each request needs its own handshake, also one that is sent again after a redirect
+/// or a challenge.
 package struct WebSocketHandshake: Sendable {
-    /// 16 random bytes in Base64, by which the response is known to be an answer to this very request.
+    /// 16 random bytes in Base64, which prove that the response answers this request.
     package let key: String
     private var protocols: [String]
     private let offersCompression: Bool
 
-    /// What was agreed on.
+    /// The protocol and the compression that both ends have agreed on.
     package struct Agreement: Sendable, Equatable {
-        /// The protocol that the server chose among those offered.
+        /// The protocol that the server chose from those offered.
         package var subprotocol: String?
         package var compression: WebSocketCompression?
 
@@ -37,8 +38,8 @@ package struct WebSocketHandshake: Sendable {
 
     // MARK: The request
 
-    /// Puts the handshake's fields into those of a request (WS-2). Protocols that the request names itself are offered
-    /// behind the others; extensions that it names are not, since nothing here speaks them.
+    /// Adds the handshake's fields to those of a request (WS-2). Protocols in the request's own fields are
+    /// offered after the others; extensions in them are not, since Rondo does not implement them.
     package mutating func addFields(to fields: inout HeaderFields) throws(WebSocketHandshakeError) {
         fields.forEachElement(of: "Sec-WebSocket-Protocol") { element in
             if !element.isEmpty { protocols.append(String(decoding: element, as: UTF8.self)) }
@@ -63,8 +64,8 @@ package struct WebSocketHandshake: Sendable {
 
     // MARK: The response
 
-    /// What the response agrees to. An error says that the connection must not be used, and that no frame may be sent
-    /// (WS-4).
+    /// The agreement in the response. If this throws, the connection must not be used, and no frame may be
+    /// sent (WS-4).
     package func agreement(in head: ResponseHead) throws(WebSocketHandshakeError) -> Agreement {
         guard head.status == 101 else { throw .status(head.status) }
         guard head.fields.contains("Upgrade", token: "websocket") else { throw .upgrade }
@@ -89,7 +90,7 @@ package struct WebSocketHandshake: Sendable {
         return chosen
     }
 
-    /// The Sec-WebSocket-Accept that answers `key` (§4.2.2); nil where the machine's policy forbids SHA-1.
+    /// The Sec-WebSocket-Accept that answers `key` (§4.2.2); nil if the machine's policy forbids SHA-1.
     package static func accept(for key: String) -> String? {
         var hash = DigestHash.RunningHash(named: "SHA1")
         hash?.update(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8).span.bytes)
@@ -97,22 +98,22 @@ package struct WebSocketHandshake: Sendable {
     }
 }
 
-/// Why a handshake did not open a WebSocket connection (rule WS-4).
+/// The reason why a handshake did not open a WebSocket connection (rule WS-4).
 package enum WebSocketHandshakeError: Error, Sendable, Equatable {
-    /// A protocol to be offered that is no token, or is offered twice.
+    /// A protocol to be offered is not a token, or is offered twice.
     case invalidProtocol(String)
-    /// Another status than 101.
+    /// The status is not 101.
     case status(Int)
     /// No Upgrade field names websocket.
     case upgrade
     /// No Connection field names Upgrade.
     case connection
-    /// Sec-WebSocket-Accept is missing, repeated, or does not answer the key.
+    /// Sec-WebSocket-Accept is missing, repeated, or does not match the key.
     case accept
-    /// An extension that was not offered, or that is misused.
+    /// The response names an extension that was not offered, or uses one in a way that was not.
     case extensions(String)
     case unofferedProtocol(String)
-    /// The machine does not allow the hash that the handshake needs.
+    /// The machine's policy forbids the hash function of the handshake.
     case noHash
 }
 

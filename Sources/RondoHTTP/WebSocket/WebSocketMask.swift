@@ -1,5 +1,5 @@
-/// The key that the payload of a client's frame is masked with (RFC 6455 §5.3), so that a proxy in between cannot be made
-/// to take a payload for HTTP.
+/// The key that masks the payload of a client's frame (RFC 6455 §5.3), so that a proxy in between cannot be
+/// made to interpret a payload as HTTP.
 struct WebSocketMask: Sendable, Equatable {
     /// The four bytes of the key, the first of them lowest.
     private let key: UInt32
@@ -7,17 +7,17 @@ struct WebSocketMask: Sendable, Equatable {
     /// - Parameter key: The four bytes in the order of the frame, the first of them highest.
     init(bigEndian key: UInt32) { self.key = key.byteSwapped }
 
-    /// A fresh one for a frame. It must not be predictable (§10.3).
+    /// Makes a new key for a frame. It must not be predictable (§10.3).
     init(using generator: inout some RandomNumberGenerator) { key = generator.next() }
 
-    /// The key in the order of the frame.
+    /// Appends the key in the order of the frame.
     func write(into output: inout [UInt8]) {
         withUnsafeBytes(of: key.littleEndian) { output.append(contentsOf: $0) }
     }
 
-    /// Masks or unmasks `bytes`, which is the same.
+    /// Masks or unmasks `bytes`; both are the same operation.
     ///
-    /// - Parameter position: How many bytes of the payload lie before these.
+    /// - Parameter position: The number of payload bytes before these.
     func apply(to bytes: UnsafeMutableRawBufferPointer, at position: Int = 0) {
         let shift = UInt32(truncatingIfNeeded: position & 3) &* 8
         let rotated = shift == 0 ? key : key &>> shift | key &<< (32 &- shift)

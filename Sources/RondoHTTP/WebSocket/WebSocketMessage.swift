@@ -1,11 +1,11 @@
 package import struct Foundation.Data
 
-/// One whole message (RFC 6455 §5.6): what a program sends and gets, however many frames carried it.
+/// A complete message (RFC 6455 §5.6), as a program sends and receives it, however many frames carry it.
 package enum WebSocketMessage: Sendable, Equatable {
     case text(String)
     case binary(Data)
 
-    /// Bytes of the payload before compression; text counts in UTF-8.
+    /// The number of payload bytes before compression; for text, of its UTF-8.
     package var size: Int {
         switch self {
         case .text(let text): text.utf8.count
@@ -20,7 +20,7 @@ package enum WebSocketMessage: Sendable, Equatable {
         }
     }
 
-    /// Shows the payload to `body` for that call.
+    /// Calls `body` with the payload, which is valid for that call only.
     func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
         switch self {
         case .text(var text): text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
@@ -29,7 +29,7 @@ package enum WebSocketMessage: Sendable, Equatable {
     }
 }
 
-/// A message of which some frames have come.
+/// A message of which some frames have been received.
 struct IncomingMessage: Sendable {
     let isText: Bool
     let isCompressed: Bool
@@ -41,8 +41,9 @@ struct IncomingMessage: Sendable {
         isCompressed = header.isCompressed
     }
 
-    /// Appends bytes of the payload, decompressed and unmasked. The first byte that cannot be text is an error at once
-    /// (WS-12), whatever the limit says of later ones; what exceeds the limit is not kept (WS-11).
+    /// Appends bytes of the payload, decompressed and unmasked. The first byte that cannot be text is an
+    /// error at once (WS-12), even if later bytes exceed the limit; bytes beyond the limit are not stored
+    /// (WS-11).
     mutating func append(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(WebSocketError) {
         let room = max(0, limit - payload.count)
         let kept = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
@@ -54,12 +55,12 @@ struct IncomingMessage: Sendable {
     /// The message, after its last frame.
     func finish() throws(WebSocketError) -> WebSocketMessage {
         guard isText else { return .binary(payload) }
-        // A character whose last bytes never came.
+        // The last character is incomplete.
         guard validator.isComplete else { throw .peer(.invalidText) }
         return .text(payload.withUnsafeBytes { Self.text($0) })
     }
 
-    /// A message that came in one frame and one piece: nothing of it has to be kept meanwhile.
+    /// A message that came in one frame and one piece, so that none of it has to be stored.
     static func whole(
         _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer
     ) throws(WebSocketError) -> WebSocketMessage {

@@ -1,9 +1,9 @@
-// Turns the bytes of frames into messages and control frames. It knows the grammar, and where it is in a message; it does
-// not know which side has closed.
+// Turns the bytes of frames into messages and control frames. The reader knows the grammar and its position
+// in a message, but not which side has closed.
 //
-// Bytes are looked at where they lie. Between calls the reader keeps an unfinished header (under 14 bytes), the payload
-// of an unfinished control frame (up to 125) and that of an unfinished message, which has a limit. A compressed message
-// is kept decompressed, and decompressed as it comes.
+// Bytes are read in place. Between calls the reader stores an unfinished header (under 14 bytes), the payload
+// of an unfinished control frame (up to 125 bytes) and the payload of an unfinished message, which has a
+// limit. A compressed message is decompressed as it arrives, and stored decompressed.
 
 struct WebSocketReader: ~Copyable, Sendable {
     enum Output {
@@ -20,7 +20,7 @@ struct WebSocketReader: ~Copyable, Sendable {
     }
 
     private let role: WebSocketRole
-    /// What the other end keeps to when it compresses; nil if that was not agreed on.
+    /// The parameters that the other end follows when it compresses; nil if compression was not agreed on.
     private let compression: WebSocketCompression.Sender?
     private var phase = Phase.header
     private var unfinishedHeader: [UInt8] = []
@@ -28,12 +28,12 @@ struct WebSocketReader: ~Copyable, Sendable {
     private var message: IncomingMessage?
     /// Made for the first compressed message.
     private var inflater: MessageInflater?
-    /// Messages are passed over, and nothing of them is kept.
+    /// Whether messages are skipped, so that nothing of them is stored.
     private var skipsMessages = false
-    /// A message that is passed over has begun.
+    /// Whether a skipped message has begun.
     private var isInsideSkipped = false
 
-    /// Bytes that are decompressed at once.
+    /// The number of bytes that are decompressed at a time.
     private static let pieceSize = 16 * 1024
 
     init(_ role: WebSocketRole, compression: WebSocketCompression.Sender?) {
@@ -41,9 +41,9 @@ struct WebSocketReader: ~Copyable, Sendable {
         self.compression = compression
     }
 
-    // MARK: Asking and telling
+    // MARK: State
 
-    /// Something has begun that its end would have to follow.
+    /// Whether a frame or message has begun and not ended.
     var isInsideMessage: Bool {
         if case .payload = phase { return true }
         return hasBegunMessage || !unfinishedHeader.isEmpty
@@ -51,7 +51,7 @@ struct WebSocketReader: ~Copyable, Sendable {
 
     private var hasBegunMessage: Bool { message != nil || isInsideSkipped }
 
-    /// From here on only control frames matter.
+    /// Skips messages from here on: only control frames matter.
     mutating func skipMessages() {
         isInsideSkipped = hasBegunMessage
         skipsMessages = true
@@ -61,7 +61,8 @@ struct WebSocketReader: ~Copyable, Sendable {
 
     // MARK: Reading
 
-    /// Reads on in `input` from `consumed`, which it moves. With `.needMoreData` all of `input` was taken.
+    /// Reads from `input` starting at `consumed`, and advances `consumed`. `.needMoreData` means that all of
+    /// `input` was read.
     mutating func next(
         in input: UnsafeRawBufferPointer, consumed: inout Int, limit: Int
     ) throws(WebSocketError) -> Output {
@@ -122,7 +123,7 @@ struct WebSocketReader: ~Copyable, Sendable {
 
     // MARK: Frames
 
-    /// Whether the frame may come now, and whether its payload may be kept.
+    /// Checks whether the frame may come now, and whether its payload may be stored.
     private mutating func begin(_ header: WebSocketFrameHeader, limit: Int) throws(WebSocketError) {
         switch header.opcode {
         case .close, .ping, .pong:
@@ -138,7 +139,8 @@ struct WebSocketReader: ~Copyable, Sendable {
         if header.length > limit - message.payload.count { throw .peer(.messageTooLong(limit: limit)) }
     }
 
-    /// A message of one frame that is here whole, as most are: it is not put together, but made of the bytes as they lie.
+    /// Reads a message of one frame that is completely in `input`, as most are: it is made directly from
+    /// these bytes, without being assembled.
     private mutating func takeWhole(
         _ header: WebSocketFrameHeader, in input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WebSocketError) -> WebSocketMessage? {
@@ -170,12 +172,12 @@ struct WebSocketReader: ~Copyable, Sendable {
         } else if message?.isCompressed == true {
             try decompress(piece, isTail: false, limit: limit)
         } else {
-            // Nil if messages are passed over.
+            // `message` is nil if messages are skipped.
             try message?.append(piece, limit: limit)
         }
     }
 
-    /// - Returns: Nil if it was not the last frame of its message.
+    /// - Returns: Nil if the frame was not the last of its message.
     private mutating func end(_ header: WebSocketFrameHeader, limit: Int) throws(WebSocketError) -> Output? {
         switch header.opcode {
         case .ping: return .ping(control)
@@ -206,7 +208,8 @@ struct WebSocketReader: ~Copyable, Sendable {
         }
     }
 
-    /// Appends to the message what comes of `input`, piece by piece, and at most one byte more than the message may have.
+    /// Appends the output for `input` to the message, piece by piece, and at most one byte more than the
+    /// message may have.
     private mutating func decompress(
         _ input: UnsafeRawBufferPointer, isTail: Bool, limit: Int
     ) throws(WebSocketError) {
@@ -229,7 +232,7 @@ struct WebSocketReader: ~Copyable, Sendable {
                 try message?.append(output, limit: limit)
                 if let fault = step.fault { throw .peer(.corruptCompression(detail: fault)) }
                 if consumed == input.count, step.produced < room.count { return }
-                // zlib does not do this; if it did, this loop would never end.
+                // No known zlib does this; it would make this loop endless.
                 if step.consumed == 0, step.produced == 0 {
                     throw .peer(.corruptCompression(detail: "the decoder does not go on"))
                 }

@@ -1,9 +1,10 @@
 // What either end may still send (RFC 6455 §1.4, §5.5.1, §7.1). No bytes here, and no grammar.
 //
-// The closing handshake is one close frame each way. After its own an end sends no more messages, but it reads on until
-// the other's comes; after both nothing is read. A failure closes both ways at once: our close frame is owed, if there is
-// one for it, and the other's is not waited for. A failure is a state that is never left. The layer above, which has a
-// clock, decides how long to wait for either.
+// The closing handshake is one close frame in each direction. After its own close frame an end sends no more
+// messages, but it reads until it receives the other end's; after both, nothing is read. A failure closes
+// both directions at once: our close frame is owed, if the failure has one, and the other end's is not
+// awaited. A failure is a state that is never left. The layer above, which has a clock, decides how long to
+// wait.
 
 struct WebSocketState: Sendable {
     private enum Sending: Sendable {
@@ -14,15 +15,15 @@ struct WebSocketState: Sendable {
 
     private enum Receiving: Sendable {
         case open
-        /// The other end's close frame has come, or after our own the end of the connection.
+        /// The other end's close frame was received, or the connection has ended after our own close frame.
         case closed(WebSocketClose?)
         case failed(WebSocketError)
     }
 
-    /// What may be done with bytes that have come.
+    /// The use of bytes that have been received.
     enum Reading: Equatable {
         case messages
-        /// We have closed: the other end's close frame is waited for, messages are passed over.
+        /// We have closed: the other end's close frame is awaited, and messages are skipped.
         case closeFrame
         case nothing
         case failed(WebSocketError)
@@ -31,7 +32,7 @@ struct WebSocketState: Sendable {
     private var sending = Sending.open
     private var receiving = Receiving.open
 
-    // MARK: Asking
+    // MARK: State
 
     var reading: Reading {
         switch (receiving, sending) {
@@ -47,12 +48,12 @@ struct WebSocketState: Sendable {
         if case .open = receiving, case .open = sending { true } else { false }
     }
 
-    /// Whether a ping is to be answered: until the other end has closed (§5.5.2).
+    /// Whether a ping has to be answered: until the other end has closed (§5.5.2).
     var answersPings: Bool {
         if case .open = receiving { true } else { false }
     }
 
-    /// The close frame that answers the other end's, or by which we fail the connection.
+    /// The close frame that answers the other end's, or by which we fail the connection; nil if none is owed.
     var owedClose: WebSocketClose? {
         guard case .open = sending else { return nil }
         switch receiving {
@@ -64,12 +65,12 @@ struct WebSocketState: Sendable {
 
     // MARK: Inputs
 
-    /// A close frame is sent, of our own will or because it is owed.
+    /// Notes that a close frame is sent, on our own initiative or because it is owed.
     mutating func sendClose() { sending = .closed }
 
     mutating func receiveClose(_ close: WebSocketClose) { receiving = .closed(close) }
 
-    /// The connection has ended, and all that came before has been read.
+    /// Notes that the connection has ended and everything before has been read.
     mutating func receiveEnd(isInsideMessage: Bool) throws(WebSocketError) {
         switch sending {
         case .open: throw .peer(isInsideMessage ? .endedInsideMessage : .endedWithoutClose)

@@ -1,20 +1,20 @@
-/// Turns messages and control frames into bytes. What may be sent when is for `WebSocketState` to say.
+/// Turns messages and control frames into bytes. `WebSocketState` decides what may be sent when.
 struct WebSocketWriter: ~Copyable, Sendable {
     /// A message of which some frames have been made.
     struct Outgoing: Sendable {
         fileprivate let message: WebSocketMessage
         fileprivate let size: Int
         fileprivate let isCompressed: Bool
-        /// Bytes of the message that are in frames.
+        /// The number of the message's bytes that are already in frames.
         fileprivate var position = 0
     }
 
     private let role: WebSocketRole
-    /// What this end keeps to when it compresses; nil if it does not.
+    /// The parameters that this end follows when it compresses; nil if it does not compress.
     private let compression: WebSocketCompression.Sender?
     /// Made for the first message that is compressed.
     private var deflater: MessageDeflater?
-    /// Where the keys of masks come from.
+    /// Generates the masking keys.
     private var generator: any RandomNumberGenerator & Sendable
 
     init(
@@ -22,7 +22,8 @@ struct WebSocketWriter: ~Copyable, Sendable {
         generator: any RandomNumberGenerator & Sendable
     ) {
         self.role = role
-        // zlib does not keep to a window of 256 bytes when it compresses; a message need not be compressed.
+        // zlib cannot compress with a window of 256 bytes; in that case messages are sent uncompressed, which
+        // is allowed.
         self.compression = compression.flatMap { $0.windowBits > 8 ? $0 : nil }
         self.generator = generator
     }
@@ -35,7 +36,7 @@ struct WebSocketWriter: ~Copyable, Sendable {
         return Outgoing(message: message, size: size, isCompressed: isCompressed)
     }
 
-    /// Without memory for it nothing is compressed.
+    /// Whether messages can be compressed: it was agreed on, and there is memory for it.
     private mutating func canCompress() -> Bool {
         guard let compression else { return false }
         if deflater == nil {
@@ -47,7 +48,7 @@ struct WebSocketWriter: ~Copyable, Sendable {
 
     /// Appends the next frame of a message.
     ///
-    /// - Returns: Whether it was the last.
+    /// - Returns: Whether it was the last frame.
     mutating func writeFrame(
         of outgoing: inout Outgoing, limits: WebSocketLimits, into output: inout [UInt8]
     ) -> Bool {
@@ -78,7 +79,7 @@ struct WebSocketWriter: ~Copyable, Sendable {
         payload.withUnsafeBytes { write(header, $0, into: &output) }
     }
 
-    /// Appends a frame with this header, but for its length, and its mask where this end masks.
+    /// Appends a frame with this header; sets its length and, if this end masks, its mask.
     private mutating func write(
         _ header: WebSocketFrameHeader, _ payload: UnsafeRawBufferPointer, into output: inout [UInt8]
     ) {

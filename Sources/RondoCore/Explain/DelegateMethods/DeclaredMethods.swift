@@ -1,11 +1,11 @@
-/// A method as a class declares it: its name, and its parameters with their types, without modules.
+/// A method as its class declares it: its name, and its parameters with their types, without modules.
 package struct MethodSignature: Hashable, Sendable {
-    /// As in `connection(_: URLConnection, didReceive: Data)`.
+    /// For example `connection(_: URLConnection, didReceive: Data)`.
     package let text: String
 
     package init(_ text: String) { self.text = text }
 
-    /// As in `connection(_:didReceive:)`.
+    /// The name with its labels, for example `connection(_:didReceive:)`.
     package var name: String {
         text.prefix { $0 != "(" } + "(" + parameters.map { $0.label + ":" }.joined() + ")"
     }
@@ -20,7 +20,7 @@ package struct MethodSignature: Hashable, Sendable {
         }
     }
 
-    /// Splits at the commas outside brackets.
+    /// Splits a list of parameters at the commas outside brackets.
     private static func parameters(_ list: Substring) -> [Substring] {
         var depth = 0
         return list.split { character in
@@ -31,9 +31,9 @@ package struct MethodSignature: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - demangled: A symbol, as `swift demangle` prints it.
-    ///   - context: The class or protocol that declares it, printed in the same way.
-    /// - Returns: Nil if the symbol is not an instance method that this class itself declares.
+    ///   - demangled: A symbol in the form that `swift demangle` prints.
+    ///   - context: The class or protocol that should declare the method, in the same form.
+    /// - Returns: Nil if the symbol is not an instance method that the class itself declares.
     init?(demangled: String, of context: String) {
         var rest = Substring(demangled)
         if rest.hasPrefix("method descriptor for ") { rest = rest.dropFirst("method descriptor for ".count) }
@@ -58,7 +58,7 @@ package struct MethodSignature: Hashable, Sendable {
                 return character == ")" && depth == 0
             })
         else { return nil }
-        // If no parameter has a label, the underscores are left out.
+        // If no parameter has a label, the demangler omits the underscores.
         let list = Self.parameters(rest[...end].drop { $0 != "(" }.dropFirst().dropLast()).map { parameter in
             let label = parameter.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
             let isLabelled = parameter.dropFirst(label.count).hasPrefix(": ")
@@ -67,7 +67,7 @@ package struct MethodSignature: Hashable, Sendable {
         text = Self.simplified(name + "(" + list.joined(separator: ", ") + ")")
     }
 
-    /// A type without its module: `Foundation.Data` is `Data`, `Optional<Data>` is `Data?`.
+    /// The type without its module: `Foundation.Data` becomes `Data`, `Optional<Data>` becomes `Data?`.
     private static func simplified(_ text: String) -> String {
         var result = ""
         var word = ""
@@ -103,19 +103,20 @@ extension Substring {
     }
 }
 
-/// Looks up which methods classes declare themselves. The symbols that it has read are kept for the next
+/// Looks up the methods that classes declare themselves. Keeps the symbols that it has read for the next
 /// class.
 struct DeclaredMethods {
     private var images = ProgramImages()
-    /// The symbols of files, by the address of the first byte.
+    /// The symbols of files, by the address of the file's first byte.
     private var files: [UInt: ProgramSymbols?] = [:]
 
     /// The methods that `type` declares, without those of its superclasses.
     ///
-    /// - Returns: Nil if the program's symbols do not say.
+    /// - Returns: Nil if the program's symbols do not contain the class.
     mutating func of(_ type: AnyClass) -> Set<MethodSignature>? {
-        // Safe: every Swift class on Linux has its descriptor at this offset (docs/ABI/TypeMetadata.rst,
-        // "Class Metadata", without the fields for Objective-C), and lives as long as the process.
+        // Safe: every Swift class on Linux has a pointer to its descriptor at this offset
+        // (docs/ABI/TypeMetadata.rst, "Class Metadata", without the fields for Objective-C), and a class
+        // lives as long as the process.
         let descriptor = unsafeBitCast(type, to: UnsafeRawPointer.self)
             .load(fromByteOffset: Self.descriptorOffset, as: UnsafeRawPointer?.self)
         guard let descriptor, let symbols = symbols(around: descriptor),
@@ -133,8 +134,8 @@ struct DeclaredMethods {
         in symbols: ProgramSymbols, descriptor: String, ending: String
     ) -> Set<MethodSignature> {
         guard let context = demangled(descriptor)?.dropDescription else { return [] }
-        // Methods (F), and their places in the table of those that a subclass can override (Tq): a release
-        // build has the second where nothing calls the first.
+        // Methods (F), and their entries in the table of methods that a subclass can override (Tq): a release
+        // build has only the second if nothing calls the method.
         let names = symbols.names(beginningWith: String(descriptor.dropLast(ending.count)))
             .filter { $0.hasSuffix("F") || $0.hasSuffix("FTq") }
         return Set(
@@ -144,7 +145,7 @@ struct DeclaredMethods {
     private mutating func symbols(around address: UnsafeRawPointer) -> ProgramSymbols? {
         var image = images.image(around: UInt(bitPattern: address))
         if image == nil {
-            // The file was loaded since the map was read.
+            // The file was loaded after the map was read.
             images = ProgramImages()
             image = images.image(around: UInt(bitPattern: address))
         }
@@ -155,7 +156,7 @@ struct DeclaredMethods {
         return symbols
     }
 
-    /// In bytes, from the beginning of a class's metadata.
+    /// The offset, in bytes, from the beginning of a class's metadata.
     private static let descriptorOffset = 40
     private static let descriptorEnding = "Mn"
 
@@ -173,14 +174,14 @@ struct DeclaredMethods {
 }
 
 extension String {
-    /// "Main.A" of "nominal type descriptor for Main.A".
+    /// Drops the description before the name: "nominal type descriptor for Main.A" becomes "Main.A".
     fileprivate var dropDescription: String? {
         range(of: " descriptor for ").map { String(self[$0.upperBound...]) }
     }
 }
 
-/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The result is
-/// the caller's to free.
+/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The caller
+/// frees the result.
 @_silgen_name("swift_demangle")
 private func swiftDemangle(
     _ mangledName: UnsafePointer<CChar>?, _ length: UInt, _ output: UnsafeMutablePointer<CChar>?,

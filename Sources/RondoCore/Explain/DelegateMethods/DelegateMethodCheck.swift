@@ -2,30 +2,30 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Warns of the methods of a delegate that look like its protocol's and are never called, once a class.
+/// Warns, once for each class, of delegate methods that look like the protocol's but are never called.
 ///
 /// The check runs on a thread of its own, since it reads the program's file: tens of milliseconds, once for
-/// each class that is used as a delegate and is a subclass of a conforming class, or conforms to nothing.
+/// each delegate class that is a subclass of a conforming class, or conforms to nothing.
 package struct DelegateMethodCheck: Sendable {
     private let protocols: [DelegateProtocol]
     private let warn: @Sendable (String) -> Void
 
-    /// - Parameter warn: Takes a sentence for the log; called on a thread of its own.
+    /// - Parameter warn: Receives a sentence for the log; called on the check's thread.
     package init(protocols: [DelegateProtocol], warn: (@Sendable (String) -> Void)? = nil) {
         self.protocols = protocols
         self.warn = warn ?? { Log.core.warning("\($0)") }
     }
 
-    /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any
-    /// thread.
+    /// Checks `type`, a class of delegates, later. To be called once for each class; any thread.
     package func look(at type: AnyClass) {
         Self.work.add(Job(type: type, check: self))
     }
 
-    /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most
-    /// do. May be called for a class any number of times.
+    /// Checks `type` like `look(at:)`, but only once, and not if the class itself declares the conformance to
+    /// the first protocol, as most do. May be called for a class any number of times.
     ///
-    /// - Parameter conforms: Whether the class conforms to the first protocol, by itself or by one above it.
+    /// - Parameter conforms: Whether the class conforms to the first protocol, itself or through a
+    ///   superclass.
     package func lookOnce(at type: AnyClass, conforms: Bool) {
         if conforms {
             guard let parent = _getSuperclass(type), parent != NSObject.self,
@@ -39,7 +39,7 @@ package struct DelegateMethodCheck: Sendable {
 
     fileprivate func examine(_ type: AnyClass, _ declared: inout DeclaredMethods) {
         let line = Self.line(from: type)
-        // A superclass may have been used as a delegate itself.
+        // Findings about a superclass are left out if it was a delegate class itself and has been reported.
         let findings = UncalledMethods.find(line: line, protocols: protocols) { declared.of($0) }
             .filter { Self.said.insert($0) }
         guard !findings.isEmpty else { return }
@@ -47,7 +47,7 @@ package struct DelegateMethodCheck: Sendable {
         for text in Self.sentences(findings, names: names) { warn(text) }
     }
 
-    /// The classes from `type` upwards, without Foundation's own root.
+    /// The class and its superclasses, without `NSObject`.
     private static func line(from type: AnyClass) -> [AnyClass] {
         Array(sequence(first: type) { _getSuperclass($0) }.prefix { $0 != NSObject.self })
     }
@@ -87,7 +87,7 @@ package struct DelegateMethodCheck: Sendable {
         }
     }
 
-    /// The name of a class with its module, and without the address that stands for a file or a function.
+    /// The name of a class with its module, but without the address that stands for a file or a function.
     private static func name(of type: AnyClass) -> String {
         String(reflecting: type).split(separator: ".").filter { !$0.hasPrefix("(unknown context") }
             .joined(separator: ".")
@@ -105,20 +105,20 @@ package struct DelegateMethodCheck: Sendable {
     private static let said = Once<UncalledMethods.Finding>(maximum: 4096)
 }
 
-/// Values that were inserted before, up to a limit that no real program reaches.
+/// Remembers values that were inserted before, up to a limit that no real program reaches.
 private final class Once<Element: Hashable & Sendable>: Sendable {
     private let elements = Mutex(Set<Element>())
     private let maximum: Int
 
     init(maximum: Int) { self.maximum = maximum }
 
-    /// - Returns: Whether the value was inserted: it was not there, and the limit is not reached.
+    /// - Returns: True if the value was inserted: it is new, and the limit has not been reached.
     func insert(_ element: Element) -> Bool {
         elements.withLock { $0.count < maximum && $0.insert(element).inserted }
     }
 }
 
-/// The checks that are to be made, by one thread, which ends when there are no more.
+/// The checks to be made, by one thread that ends when none are left.
 private final class CheckQueue: Sendable {
     private struct State {
         var jobs: [DelegateMethodCheck.Job] = []
@@ -127,7 +127,7 @@ private final class CheckQueue: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Whether the thread is working: asked when the process ends.
+    /// Whether the thread is working; read when the process ends.
     private static let isBusy = Atomic(false)
 
     func add(_ job: DelegateMethodCheck.Job) {
@@ -137,7 +137,7 @@ private final class CheckQueue: Sendable {
             return (!state.isWorking, !state.waitsAtExit)
         }
         if starts { startThread() }
-        // A program that ends before the warning was written may be the one that needs it.
+        // A program that ends before the warning is written may be the one that needs it.
         if isFirst { atexit { CheckQueue.waitAtExit() } }
     }
 
@@ -146,7 +146,7 @@ private final class CheckQueue: Sendable {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.check") { [self] in serve() }
         } catch {
-            // Without a thread there is no warning, which is only a hint for the programmer.
+            // Without a thread there is no warning; it is only a hint for the programmer.
             state.withLock { ($0.jobs, $0.isWorking) = ([], false) }
             Self.isBusy.store(false, ordering: .releasing)
         }
@@ -166,7 +166,7 @@ private final class CheckQueue: Sendable {
         }
     }
 
-    /// Milliseconds that the end of the process waits for a warning.
+    /// Milliseconds for which the end of the process waits for a warning.
     private static let longestWaitAtExit = 500
 
     private static func waitAtExit() {

@@ -1,32 +1,32 @@
 // The methods of classes, from the symbol table of the running program.
 //
-// Swift has no list of a class's methods at run time: a method that nothing can call by a protocol or a
-// superclass leaves no trace in the metadata. The table of symbols that the linker writes into an executable
-// or a shared library has one entry for each method that the compiler kept, by its mangled name, which begins
-// with that of its class. So the class's descriptor, whose address the metadata holds, is looked up in the
-// table, and then all names that begin as the descriptor's does.
+// Swift has no list of a class's methods at run time: a method that nothing can call through a protocol or a
+// superclass leaves no trace in the metadata. The symbol table that the linker writes into an executable or a
+// shared library has one entry for each method that the compiler kept, by its mangled name, which begins with
+// the mangled name of its class. So this looks up the class's descriptor, whose address the metadata holds,
+// in the table, and then all names with the same beginning as the descriptor's.
 //
-// Nothing is found in a program that was stripped. A release build keeps no trace of a method that is never
-// called where the class is final, private or local: the compiler removes it, with its name.
+// In a stripped program nothing is found. If the class is final, private or local, a release build keeps no
+// trace of a method that is never called: the compiler removes it, with its name.
 
 /// The symbols of one executable or shared library, read from its file.
 struct ProgramSymbols {
     private let names: [UInt8]
-    /// Entries of the table: 24 bytes each.
+    /// The entries of the symbol table, 24 bytes each.
     private let table: [UInt8]
-    /// The difference between an address in memory and that in the file.
+    /// The difference between an address in memory and the address in the file.
     private let slide: UInt
 
     private static let entrySize = 24
-    /// The limit for a file's symbols and their names, in bytes; larger ones are not read.
+    /// The largest size of a file's symbols, or of their names, that is read, in bytes.
     private static let maximumSize = 1 << 29
 
     // MARK: Reading
 
     /// - Parameters:
-    ///   - path: Of the file.
-    ///   - base: Where it begins in memory.
-    /// - Returns: Nil if the file cannot be read, or is none that this machine could have loaded.
+    ///   - path: The path of the file.
+    ///   - base: The address of the file's first byte in memory.
+    /// - Returns: Nil if the file cannot be read, or is not one that this machine can have loaded.
     init?(path: String, base: UInt) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -42,7 +42,7 @@ struct ProgramSymbols {
                 count: Int(header.integer(at: 58, UInt16.self)) * Int(header.integer(at: 60, UInt16.self)))
         else { return nil }
         let headers = Self.pieces(of: sections, size: Int(header.integer(at: 58, UInt16.self)), atLeast: 64)
-        // The whole table, or if that was stripped the exported names.
+        // The whole table, or the exported names if the table was stripped.
         guard
             let symbols = headers.first(where: { $0.integer(at: 4, UInt32.self) == 2 })
                 ?? headers.first(where: { $0.integer(at: 4, UInt32.self) == 11 }),
@@ -66,7 +66,7 @@ struct ProgramSymbols {
 
     private static func read(_ descriptor: Int32, from offset: UInt64, count: Int) -> [UInt8]? {
         guard count <= maximumSize, let offset = off_t(exactly: offset) else { return nil }
-        // Only now: the file is known to be large enough.
+        // The size is checked before memory is allocated for it.
         var status = stat()
         guard fstat(descriptor, &status) == 0, offset <= status.st_size,
             off_t(count) <= off_t(status.st_size) - offset
@@ -89,7 +89,7 @@ struct ProgramSymbols {
 
     // MARK: Looking up
 
-    /// The name of a symbol at `address` that ends as `ending` says.
+    /// The name of a symbol at `address` that ends with `ending`.
     func name(at address: UInt, ending: String) -> String? {
         let value = address &- slide
         let offsets = table.withUnsafeBytes { table -> [Int] in
@@ -110,7 +110,7 @@ struct ProgramSymbols {
         names.withUnsafeBytes { names in
             guard let base = names.baseAddress else { return }
             var position = 0
-            // The last byte is the end of a name, so that none is read beyond it.
+            // The last byte ends a name, so nothing is read beyond it.
             while position < names.count {
                 let name = base + position
                 let length = strlen(name.assumingMemoryBound(to: CChar.self))
@@ -142,7 +142,7 @@ extension Array {
     fileprivate func element(_ index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
 }
 
-/// The addresses in memory of the program's files.
+/// The addresses at which the program's files are mapped into memory.
 struct ProgramImages {
     private struct Mapping {
         let range: Range<UInt>
@@ -152,7 +152,7 @@ struct ProgramImages {
 
     private let mappings: [Mapping]
 
-    /// The addresses at this moment (proc_pid_maps(5)).
+    /// Reads the present mappings (proc_pid_maps(5)).
     init() {
         let text = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
         mappings = text.split(separator: "\n").compactMap { line in

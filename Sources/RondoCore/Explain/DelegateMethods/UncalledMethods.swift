@@ -1,8 +1,8 @@
-/// A protocol for delegates whose methods may be left out.
+/// A delegate protocol with optional methods.
 package struct DelegateProtocol: Sendable {
     package let name: String
     package let methods: Set<MethodSignature>
-    /// Whether objects of a class conform, by the class itself or by one of those above it.
+    /// Whether objects of a class conform, through the class itself or a superclass.
     package let isConformedTo: @Sendable (AnyClass) -> Bool
 
     package init(
@@ -14,12 +14,12 @@ package struct DelegateProtocol: Sendable {
     }
 }
 
-/// Methods that a class means for a delegate's, and that are never called.
+/// Methods that a class intends for a delegate protocol, and that are never called.
 ///
-/// Swift settles which methods answer to a protocol where the conformance is declared: those of the
-/// conforming class and of the classes above it, which a class below may override, but not add to. And a
-/// class that conforms to nothing has no method that could be called, whatever their names. On Apple's
-/// systems both work, since every object is asked by the method's name.
+/// Swift decides which methods implement a protocol where the conformance is declared: those of the
+/// conforming class and its superclasses. A subclass may override these, but not add to them. A class that
+/// does not conform has no method that could be called, whatever the names. On Apple's systems both work,
+/// since methods are looked up by name in each object.
 struct UncalledMethods {
     struct Finding: Hashable {
         let method: MethodSignature
@@ -31,8 +31,8 @@ struct UncalledMethods {
     }
 
     /// - Parameters:
-    ///   - line: A class, the class above it, and so on.
-    ///   - declared: The methods that a class has itself; nil if that is not known, and then nothing is
+    ///   - line: A class, its superclass, and so on.
+    ///   - declared: The methods that a class itself declares; nil if they are not known, and then nothing is
     ///     found.
     static func find(
         line: [AnyClass], protocols: [DelegateProtocol],
@@ -46,12 +46,13 @@ struct UncalledMethods {
         let conforming = protocols.map { line.lastIndex(where: $0.isConformedTo) }
         let conformsToNone = conforming.allSatisfy { $0 == nil }
         var findings: [Finding] = []
-        // If only the names are compared, methods of several protocols may match.
+        // When only names are compared, a method may match several protocols.
         var named = Set<MethodSignature>()
         for (kind, top) in zip(protocols, conforming) {
             let called = top.map { methods[$0...].reduce(Set()) { $0.union($1) } } ?? []
             let names = Set(kind.methods.map(\.name))
-            // From the top, so that a method is reported where it is added and not where it is overridden.
+            // From the topmost class down, so that a method is reported where it is introduced, not where it
+            // is overridden.
             var found = named
             for index in line.indices.prefix(top ?? line.count).reversed() {
                 let own = methods[index].filter { method in
