@@ -1,4 +1,5 @@
-/// Where a channel stands between its creation and its end; each case carries what exists only in it.
+/// The state of a channel between its creation and its end; each case carries the data that exists only in
+/// it.
 enum ChannelPhase {
     // Indirect, because every channel has the size of the largest case.
     indirect case created(ChannelOpening.Origin)
@@ -18,7 +19,7 @@ enum ChannelPhase {
     /// The connection, while bytes can be moved.
     var openTransport: ChannelTransport? { if case .open(let transport) = self { transport } else { nil } }
 
-    /// The descriptor of a connection that is open and not secured, otherwise negative.
+    /// The descriptor of an open connection without TLS, otherwise -1.
     var plainDescriptor: Int32 {
         if case .open(let transport) = self, transport.engine == nil {
             transport.socket.descriptor
@@ -27,7 +28,7 @@ enum ChannelPhase {
         }
     }
 
-    /// It is being opened, or has taken bytes that are not sent yet.
+    /// Whether the connection is being opened, or has accepted bytes that are not sent yet.
     var hasWork: Bool {
         switch self {
         case .created, .closed: false
@@ -36,6 +37,6 @@ enum ChannelPhase {
         }
     }
 
-    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
+    /// The number of bytes that a proxy has sent in the negotiation so far; 0 outside of it.
     var negotiatedBytes: Int { if case .opening(let opening) = self { opening.negotiatedBytes } else { 0 } }
 }
