@@ -1,10 +1,11 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The modes that hold a socket port, and by that its descriptor sources.
+/// The modes that hold a socket port, and therefore its descriptor sources.
 ///
-/// A source enters or leaves a mode with no lock held, since an instrument of the program may be told of it. So each
-/// step looks again at what it was to bring about, and does it over if another thread has decided otherwise meanwhile.
+/// A source is added to or removed from a mode with no lock held, because an instrument of the program may be
+/// called. Each step therefore checks its result and repeats if another thread has changed the modes
+/// meanwhile.
 final class PortSchedule: Sendable {
     private struct Place: Equatable {
         let loop: RunLoop
@@ -13,8 +14,8 @@ final class PortSchedule: Sendable {
 
     private let places = Mutex<[Place]>([])
 
-    /// The port has entered a mode, and its `sources` are to. They are asked for when the mode is known: one that is new
-    /// meanwhile is settled twice, but not missed.
+    /// Records that the port is in a mode, and adds its `sources` there. `sources` is called after the mode
+    /// is recorded: a source made meanwhile may be added twice, but is never missed.
     func add(_ loop: RunLoop, _ mode: RunLoop.Mode, sources: () -> [RunLoop.Source]) {
         let place = Place(loop: loop, mode: mode)
         places.withLock { if !$0.contains(place) { $0.append(place) } }
@@ -27,7 +28,7 @@ final class PortSchedule: Sendable {
         for source in sources() { settle(source, in: place) }
     }
 
-    /// Has a new source be wherever the port is.
+    /// Adds a new source to all modes of the port.
     func settle(_ source: RunLoop.Source) {
         for place in places.withLock({ $0 }) { settle(source, in: place) }
     }
@@ -46,10 +47,10 @@ final class PortSchedule: Sendable {
 
     private func holds(_ place: Place) -> Bool { places.withLock { $0.contains(place) } }
 
-    /// Calls `body` after so many seconds in one of the modes, or more of them.
+    /// Calls `body` after `seconds` in one of the modes, or in several.
     func perform(after seconds: TimeInterval, _ body: @escaping @Sendable () -> Void) {
         let places = places.withLock { $0 }
-        // A timer has one loop.
+        // A timer belongs to one loop.
         for loop in Set(places.map(\.loop)) {
             let timer = Timer(timeInterval: seconds, repeats: false) { _ in body() }
             for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
@@ -58,7 +59,8 @@ final class PortSchedule: Sendable {
 }
 
 extension RunLoop.Source {
-    /// Watches for reading or for nothing, as `isWatched` says. It is asked again afterwards, as in `PortSchedule`.
+    /// Watches for reading if `isWatched()` is true, otherwise for nothing; repeats if the answer has changed
+    /// meanwhile, as in `PortSchedule`.
     func settleInterest(_ isWatched: () -> Bool) {
         var isWanted: Bool
         repeat {
