@@ -1,30 +1,32 @@
-// What is behind an input stream that was made of a FileHandle.
+// The backend of an input stream that reads a FileHandle.
 //
-// Pipes, sockets and terminals are watched in the modes of the stream and nowhere else: while none of them runs nothing
-// is read, and the other end waits. Files are always ready; of these one piece is read ahead on a thread of its own, so
-// that no loop waits for a disk.
+// Pipes, sockets and terminals are watched in the modes of the stream and nowhere else: while none of them
+// runs, nothing is read, and the other end waits. Files are always ready; one piece at a time is read ahead
+// on a thread of its own, so that no loop waits for a disk.
 //
-// Threads: the Mutex guards `State`. The calls made while it is locked call nothing back. They do not block either, except
-// a read of a file that the kernel cannot read without blocking, when another reader has taken the bytes between `poll` and
-// `read`. Any thread may close the handle in the middle of a read: so a thread that waits in `read` runs its loop in a private
-// mode (rule ST-25), from which the close can call it back, and blocks in no system call.
+// Threads: the Mutex protects `State`. The calls made while it is held call nothing back. They do not block
+// either, with one exception: a read of a file that the kernel cannot read without blocking, if another
+// reader has taken the bytes between `poll` and `read`. Any thread may close the handle in the middle of a
+// read. Therefore a thread that waits in `read` blocks in no system call, but runs its loop in a private mode
+// (rule ST-25), from which the close can wake it.
 
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// Reads what a file handle has open, for an `InputStream` (rule FH-15).
+/// Reads the open file of a file handle, for an `InputStream` (rule FH-15).
 final class HandleInput: StreamBackend, Sendable {
     private struct State {
-        /// Nil once the stream was closed, has ended or has failed; so are the next three.
+        /// Nil once the stream was closed, has ended or has failed; `descriptor` and `source` likewise.
         var handle: FileHandle?
-        /// The descriptor of the handle when the stream was opened: it has another one, or none, once it is closed.
+        /// The handle's descriptor when the stream was opened. Once the handle is closed, it has another one,
+        /// or none.
         var original: Int32 = -1
         var descriptor: HandleDescriptor?
-        /// Of everything that is no file.
+        /// The source of everything but files.
         var source: RunLoop.Source?
         var file = FileAhead()
-        /// Those of the threads that wait in a read.
+        /// The sources of the threads that wait in a read.
         var waiters: [RunLoop.Source] = []
     }
 
@@ -44,7 +46,7 @@ final class HandleInput: StreamBackend, Sendable {
 
     func open(_ side: StreamState.Direction) {
         guard let handle = state.withLock({ $0.handle }) else { return }
-        // First: a close that comes now is noticed below.
+        // Inserted first, so that a close from now on is noticed below.
         FileHandleStreams.insert(self, of: handle)
         let original = handle.fileDescriptor
         let descriptor: HandleDescriptor
@@ -79,7 +81,8 @@ final class HandleInput: StreamBackend, Sendable {
 
     func close(_ side: StreamState.Direction) { letGo() }
 
-    /// The program has closed the handle: that is an error of the stream, whose file it was. Any thread.
+    /// Called when the program has closed the handle: the stream fails, because the file was its own. Any
+    /// thread.
     func handleWasClosed() { fail(EBADF) }
 
     private func end() {
@@ -92,20 +95,21 @@ final class HandleInput: StreamBackend, Sendable {
         letGo()
     }
 
-    /// Gives back the descriptor and the handle. To do it again does nothing.
+    /// Releases the descriptor and the handle. Further calls do nothing.
     private func letGo() {
         let (handle, source, descriptor, waiters) = state.withLock { state in
             defer { state.file.endReading(nil) }
             return (state.handle.take(), state.source.take(), state.descriptor.take(), state.waiters)
         }
-        // Before its descriptor is closed. A loop of another thread lets go of it when it looks.
+        // The source goes before its descriptor is closed. A loop of another thread releases it when it wakes
+        // up.
         source?.invalidateAndWakeUp()
         if let handle { FileHandleStreams.remove(self, of: handle) }
         withExtendedLifetime(descriptor) {}
         for waiter in waiters { waiter.signalAndWakeUp() }
     }
 
-    /// Whether the handle was closed by Foundation's own method, of which nothing was told.
+    /// Whether the handle was closed by Foundation's own method, which does not report that.
     private var wasClosed: Bool {
         state.withLock { state in state.handle.map { $0.fileDescriptor != state.original } ?? false }
     }
@@ -120,32 +124,33 @@ final class HandleInput: StreamBackend, Sendable {
     func remove(from mode: ScheduledMode) {
         guard let source = state.withLock({ $0.source }) else { return }
         mode.loop.remove(source, forMode: mode.mode)
-        // The loader, whose thread is another one, lets go of the source when it looks.
+        // The loader's loop, on another thread, releases the source when it wakes up.
         if !mode.loop.isCurrent { mode.loop.wakeUp() }
     }
 
     func advance() {}
     var peerName: String? { name }
 
-    // MARK: - From the pass
+    // MARK: - Callbacks of the loop
 
     private func serve(_ source: RunLoop.Source, isRefused: Bool) {
         if wasClosed { return fail(EBADF) }
-        // The kernel does not watch the descriptor, and says why.
+        // The kernel refuses to watch the descriptor; the source has the reason.
         if isRefused { return fail(source.refusalCode ?? ENOMEM) }
         let (descriptor, isWaitedFor) = state.withLock { ($0.descriptor, !$0.waiters.isEmpty) }
         guard let descriptor else { return }
         guard core.state.wantsToBeReady || isWaitedFor else {
-            // Dropped only now, when it was in vain: most clients have read before the next pass.
+            // The interest is dropped only now, after a wake-up in vain: most clients have read before the
+            // next pass.
             source.interest = []
-            // A client on another thread that began to wait meanwhile has found the source watched.
+            // Another thread may have started to wait meanwhile, when it saw the source still watched.
             let isWaitedForNow = state.withLock { !$0.waiters.isEmpty }
             if core.state.wantsToBeReady || isWaitedForNow { source.interest = .read }
             return
         }
         switch descriptor.look() {
         case .bytes: core.update { $0.setReady(true) }
-        // Another reader was first.
+        // Another reader has taken the bytes.
         case .nothing: break
         case .end: end()
         case .failed(let code): fail(code)
@@ -154,7 +159,7 @@ final class HandleInput: StreamBackend, Sendable {
 
     // MARK: - Files
 
-    /// Has the next piece of a file read, where there is none.
+    /// Starts reading the next piece of a file, if there is none.
     private func readAhead() {
         let file = state.withLock { state in
             guard let descriptor = state.descriptor, descriptor.kind == .file else {
@@ -170,7 +175,7 @@ final class HandleInput: StreamBackend, Sendable {
         }
     }
 
-    /// On a thread of its own.
+    /// Runs on a thread of its own.
     private func readPiece(of file: HandleDescriptor) {
         do throws(SystemError) {
             let piece = try FileAhead.read(file)
@@ -192,7 +197,7 @@ final class HandleInput: StreamBackend, Sendable {
         attempt(buffer) ?? wait { attempt(buffer) }
     }
 
-    /// One attempt to read; nil: nothing is there yet.
+    /// Attempts to read once; nil: no bytes have arrived yet.
     private func attempt(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
         if core.status == .atEnd { return 0 }
         if wasClosed { fail(EBADF) }
@@ -217,7 +222,7 @@ final class HandleInput: StreamBackend, Sendable {
         }
     }
 
-    /// The stream waits to be told of its event again.
+    /// Arms the stream for its next event, and watches the descriptor or reads ahead again.
     private func waitForMore() {
         let (source, isReady) = state.withLock { ($0.source, $0.file.isReady) }
         core.update { $0.used(isReady: isReady) }
@@ -225,12 +230,13 @@ final class HandleInput: StreamBackend, Sendable {
             if source.interest != .read { source.interest = .read }
         } else if !isReady {
             readAhead()
-            // The piece may have come before the stream was set to wait for it.
+            // The piece may have arrived before the stream was armed.
             if state.withLock({ $0.file.isReady }) { core.update { $0.setReady(true) } }
         }
     }
 
-    /// Makes attempts until one answers, and runs the thread's loop in the waiting mode between them.
+    /// Repeats `attempt` until it returns a result, and runs the thread's loop in the waiting mode in
+    /// between.
     private func wait(_ attempt: () -> Int?) -> Int {
         let waiter = WaitingThreads.Waiter()
         let (own, loop) = (waiter.source, waiter.loop)
@@ -252,7 +258,8 @@ final class HandleInput: StreamBackend, Sendable {
 
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? { nil }
 
-    /// Of a file that is scheduled nowhere, only trying can tell (rule ST-26): no loop says when its piece is there.
+    /// Whether `read` would return without waiting. For a file that is scheduled nowhere only a read can tell
+    /// (rule ST-26), because no loop reports its next piece.
     var hasBytesAvailable: Bool {
         if wasClosed { return true }
         let outcome = state.withLock { state -> HandleDescriptor.Outcome in
@@ -261,7 +268,8 @@ final class HandleInput: StreamBackend, Sendable {
             return descriptor.look()
         }
         guard outcome == .nothing else { return true }
-        // Another reader was first, or has to be waited for: there is an event when more comes (rule ST-13).
+        // Another reader has taken the bytes, or none have arrived: an event follows when more come (rule
+        // ST-13).
         waitForMore()
         return state.withLock { $0.descriptor?.kind == .file } && !core.isScheduled
     }
