@@ -1,6 +1,6 @@
 public import RondoCore
 
-/// How a connection is made: the addresses it leads to, the local address it comes from, and its time limit.
+/// The settings for making a connection: its addresses, its local address, and its time limit.
 ///
 /// The name in a URL is not affected: TLS and the `Host` field use it wherever the connection leads. By
 /// default nothing is set, and the system looks names up.

@@ -88,7 +88,7 @@ public final class CFFileDescriptor: Sendable {
         }
     }
 
-    /// Why no callback has come, as a sentence and as a reason. Any thread may read it.
+    /// The reason why no callback has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
         guard isValid else { return DeliveryObstacle.invalid }

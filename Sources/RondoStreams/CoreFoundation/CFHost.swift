@@ -208,7 +208,7 @@ public final class CFHost: Sendable {
         _ = finish(lookUp, .failed(.posix(ECANCELED)))
     }
 
-    /// Why the client was not called, as a sentence and as a reason. Any thread may read it.
+    /// The reason why the client was not called, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
         let (source, places) = state.withLock { ($0.source, $0.places) }
         return source?.whyNotDelivering ?? DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })

@@ -37,8 +37,8 @@ extension FileHandle {
         FileHandleActivity.begin(.waitForData, self, on: loop, modes)
     }
 
-    /// Why the notification of a call in the background, or a call of a handler scheduled on a loop, has not
-    /// come.
+    /// The reason why a call in the background has not posted its notification, or a handler scheduled on a
+    /// loop was not called.
     public var whyNotDelivering: DeliveryObstacle {
         if let source = FileHandleActivities.source(of: self) { return source.whyNotDelivering }
         return FileHandleHandlers.source(of: self)?.whyNotDelivering

@@ -10,7 +10,7 @@ enum FileHandleActivities {
         weak var source: RunLoop.Source?
     }
 
-    /// By handle. Each activity retains its handle, so no other handle can have its address meanwhile.
+    /// Keyed by handle. Each activity retains its handle, so no other handle can have its address meanwhile.
     private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
     static func begin(_ activity: FileHandleActivity, of handle: FileHandle, _ source: RunLoop.Source) {

@@ -40,7 +40,7 @@ final class FileHandleHandlers: Sendable {
         deinit { close(number) }
     }
 
-    /// By handle. Entries of released handles are removed when a new one is made.
+    /// Keyed by handle. Entries of released handles are removed when a new one is made.
     private static let all = Mutex<[ObjectIdentifier: FileHandleHandlers]>([:])
 
     private let state: Mutex<State>

@@ -9,8 +9,8 @@ enum FileHandleStreams {
         weak var input: HandleInput?
     }
 
-    /// By handle. Each stream retains its handle while it is in the table, so no other handle can have its
-    /// address meanwhile.
+    /// Keyed by handle. Each stream retains its handle while it is in the table, so no other handle can have
+    /// its address meanwhile.
     private static let entries = Mutex<[ObjectIdentifier: [Entry]]>([:])
 
     static func insert(_ input: HandleInput, of handle: FileHandle) {

@@ -40,7 +40,7 @@ final class HandleInput: StreamBackend, Sendable {
         self.core = core
     }
 
-    deinit { letGo() }
+    deinit { releaseHandle() }
 
     // MARK: - Opening and closing
 
@@ -79,7 +79,7 @@ final class HandleInput: StreamBackend, Sendable {
         for mode in core.modes + (core.queue == nil ? [] : [.loader]) { schedule(in: mode) }
     }
 
-    func close(_ side: StreamState.Direction) { letGo() }
+    func close(_ side: StreamState.Direction) { releaseHandle() }
 
     /// Called when the program has closed the handle: the stream fails, because the file was its own. Any
     /// thread.
@@ -87,16 +87,16 @@ final class HandleInput: StreamBackend, Sendable {
 
     private func end() {
         core.update { $0.ended() }
-        letGo()
+        releaseHandle()
     }
 
     private func fail(_ code: Int32) {
         core.update { $0.failed(.posix(code, "\(name): \(SocketError.sentence(of: code))")) }
-        letGo()
+        releaseHandle()
     }
 
     /// Releases the descriptor and the handle. Further calls do nothing.
-    private func letGo() {
+    private func releaseHandle() {
         let (handle, source, descriptor, waiters) = state.withLock { state in
             defer { state.file.endReading(nil) }
             return (state.handle.take(), state.source.take(), state.descriptor.take(), state.waiters)

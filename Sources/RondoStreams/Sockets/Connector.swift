@@ -41,7 +41,7 @@ package struct Connector {
         var remaining: ArraySlice<SocketAddress>
         var running: [AttemptID] = []
         var started = 0
-        /// When the next attempt is due.
+        /// The time when the next attempt is due.
         var due: UInt64
         var errors: [SocketError] = []
     }

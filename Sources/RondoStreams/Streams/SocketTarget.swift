@@ -6,7 +6,8 @@ enum SocketTarget {
     // Indirect, because it is larger than the others, and rare.
     /// The address of a Unix-domain socket.
     indirect case address(SocketAddress)
-    /// A connected socket of the client, which closes it itself unless told otherwise (rule ST-40).
+    /// A connected socket of the client, which the streams leave open unless a property says otherwise
+    /// (rule ST-40).
     case descriptor(Int32)
     /// A socket that a listener has accepted.
     case socket(Socket)

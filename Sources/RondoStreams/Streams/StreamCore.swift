@@ -29,7 +29,7 @@ final class StreamCore: SharedQueueClient {
     ///
     /// `@unchecked Sendable`: only `beginDelivery` follows it, under the lock, which lets one thread at a
     /// time deliver; by rule ST-20 that is the thread which uses the stream.
-    fileprivate struct Way: @unchecked Sendable {
+    fileprivate struct WeakStream: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
 
@@ -38,7 +38,7 @@ final class StreamCore: SharedQueueClient {
         /// How many calls of the delegate are nested just now, because of nested runs. Declared here to fill
         /// a gap in the layout.
         var depth: UInt16 = 0
-        var way = Way()
+        var weakStream = WeakStream()
         var schedule = StreamSchedule()
         /// Boxed, because most streams have none.
         var name: StreamName?
@@ -65,8 +65,8 @@ final class StreamCore: SharedQueueClient {
 
     /// Sets the stream whose delegate is called. Must be called once, before anything else.
     func attach(_ stream: Foundation.Stream) {
-        let way = Way(stream: stream)
-        guarded.withLock { $0.way = way }
+        let weakStream = WeakStream(stream: stream)
+        guarded.withLock { $0.weakStream = weakStream }
     }
 
     // MARK: - State
@@ -237,7 +237,7 @@ final class StreamCore: SharedQueueClient {
 /// The delivery of the events that are pending at one time.
 ///
 /// `@unchecked Sendable`: it is passed from under the lock of `beginDelivery` to the thread that called it,
-/// and no other thread gets one until that thread has finished; see `StreamCore.Way`.
+/// and no other thread gets one until that thread has finished; see `StreamCore.WeakStream`.
 private struct Delivery: @unchecked Sendable {
     /// Retained because the handler may release the stream.
     let stream: Foundation.Stream
@@ -254,7 +254,7 @@ extension StreamCore.Guarded {
     fileprivate mutating func beginDelivery() -> Delivery? {
         let thread = pthread_self()
         guard depth == 0 || pthread_equal(deliverer, thread) != 0, !state.owed.isEmpty,
-            let stream = way.stream
+            let stream = weakStream.stream
         else {
             return nil
         }

@@ -168,14 +168,14 @@ public final class StreamListener {
     }
 
     private func makeSource(interest: RunLoop.Source.Interest) {
-        let way = Way(listener: self)
+        let owner = WeakListener(listener: self)
         let source = RunLoop.Source(
             fileDescriptor: socket.descriptor, keepsFile: true, interest: interest
         ) { source, _ in
             if let code = source.refusalCode {
-                way.listener?.replaceRefusedSource(code)
+                owner.listener?.replaceRefusedSource(code)
             } else {
-                way.listener?.accept()
+                owner.listener?.accept()
             }
         }
         source.label = "listener on \(socket.address)"
@@ -185,7 +185,7 @@ public final class StreamListener {
     /// A weak reference from the loop's callbacks to the listener.
     ///
     /// `@unchecked Sendable`: used on the loop's thread only, as the listener is.
-    private struct Way: @unchecked Sendable {
+    private struct WeakListener: @unchecked Sendable {
         weak var listener: StreamListener?
     }
 
@@ -288,8 +288,8 @@ public final class StreamListener {
 
     private func startPause(_ code: Int32) {
         source?.interest = []
-        let way = Way(listener: self)
-        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in way.listener?.endPause() }
+        let owner = WeakListener(listener: self)
+        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in owner.listener?.endPause() }
         pause = timer
         for mode in modes { loop?.add(timer, forMode: mode) }
         onTrouble?(

@@ -31,9 +31,9 @@ extension Foundation.Stream.PropertyKey {
     /// The head of the response with which an HTTP proxy has refused the connection, in an NSData. Read only.
     public static let proxyResponseKey = Self(rawValue: "kCFStreamPropertyCONNECTResponse")
 
-    /// How a socket stream is secured, a `TLSSettings`. Set before the streams are opened, it secures the
-    /// connection from the start; set later, from that point on (STARTTLS, rule ST-42). A secured connection
-    /// stays secured.
+    /// The TLS settings of a socket stream (`TLSSettings`). Set before the streams are opened, they secure
+    /// the connection from the start; set later, from that point on (STARTTLS, rule ST-42). A secured
+    /// connection stays secured.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
 
     /// The results of a socket stream's TLS handshake, a `TLSInformation`; nil before the handshake is done.

@@ -1,7 +1,7 @@
 package import RondoCore
 
-/// Where a stream's events are delivered: in modes of loops, or on a dispatch queue; and in which of their
-/// queues the stream waits.
+/// The schedule of a stream: the modes of loops, or the dispatch queue, in which its events are delivered,
+/// and the queues in which it waits.
 ///
 /// A value. Nearly every stream is in one mode of one loop, so a single mode needs no array.
 package struct StreamSchedule {

@@ -1,4 +1,4 @@
-// Why a peer's certificate was refused, in OpenSSL's numbers and in sentences.
+// The problems of a peer's certificate, as OpenSSL's numbers and as sentences.
 
 internal import CRondoOpenSSL
 internal import RondoCore

@@ -33,14 +33,14 @@ package final class TLSContext: Sendable {
     /// `TLSSettings.identities` with lower-case names, as they are looked up.
     let identities: [String: TLSIdentity]
 
-    /// When the first of the revocation lists becomes too old, in seconds since 1970.
+    /// The time when the first of the revocation lists becomes too old, in seconds since 1970.
     ///
     /// `nonisolated(unsafe)` is safe: it is written in `init` only.
     nonisolated(unsafe) var revocationListsEnd = Int.max
 
     /// The files that the context was made from.
     let files: TrustFiles
-    /// When the files were checked last, in nanoseconds of the machine's clock.
+    /// The time when the files were checked last, in nanoseconds of the machine's clock.
     private let filesSeen: Atomic<Int64>
     /// The seconds after a check for which the files are assumed to be unchanged.
     package static let fileInterval = 1.0

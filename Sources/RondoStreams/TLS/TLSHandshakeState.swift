@@ -56,7 +56,7 @@ final class TLSHandshakeState {
     var problems: [CertificateProblem] = []
     /// True if more problems were found than `problems` may hold.
     var hasDroppedProblems = false
-    /// When the result of this handshake's checks expires, in seconds since 1970.
+    /// The time when the result of this handshake's checks expires, in seconds since 1970.
     var trustEnds = 0
     /// The reason for which a callback has failed; it says more than OpenSSL's words for that failure.
     private(set) var callbackFailure: TLSError.Reason?

@@ -201,9 +201,9 @@ extension TLSIdentity: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(certificates.first) }
 }
 
-/// Why an identity could not be read, or made.
+/// The error of reading or making an identity.
 public struct TLSIdentityError: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
-    /// What was wrong.
+    /// The kind of failure.
     public struct Code: Hashable, Sendable {
         private let number: Int
 

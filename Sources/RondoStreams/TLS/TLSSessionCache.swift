@@ -59,7 +59,7 @@ package final class TLSSessionCache: Sendable {
 
         /// The problems of the server's certificates that were tolerated.
         let problems: [CertificateProblem]
-        /// When the first of the checked certificates or lists expires, in seconds since 1970.
+        /// The time when the first of the checked certificates or lists expires, in seconds since 1970.
         let trustEnds: Int
 
         /// Takes over the caller's reference.

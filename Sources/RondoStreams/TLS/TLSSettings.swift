@@ -1,7 +1,7 @@
 public import RondoCore
 
-/// How a connection is secured: the side of this end, its identity, the versions of TLS, the trusted
-/// authorities, and the checks.
+/// The settings for securing a connection: the side of this end, its identity, the versions of TLS, the
+/// trusted authorities, and the checks.
 ///
 /// The default is that of a careful client: TLS 1.2 or 1.3, the certificate authorities of this machine, and
 /// a certificate that is valid now and names the host that was asked for. A server sets `role` and an

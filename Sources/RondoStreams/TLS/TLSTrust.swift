@@ -27,7 +27,7 @@ public final class TLSTrust: Sendable {
     public let problems: [CertificateProblem]
     /// Whether the settings accept the peer, as `useDefault()` would.
     public let isTrusted: Bool
-    /// Why the settings do not accept the peer, in a sentence for a person; nil if they do.
+    /// A sentence for a person that says why the settings refuse the peer; nil if they accept it.
     public let explanation: String?
 
     let answer = TLSAnswer<Decision>()
