@@ -38,8 +38,8 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            // Before the other new connections are opened: otherwise all of a burst would have begun when the
-            // first one gives way.
+            // A handshake that gives way is served first, before connections that are still to be opened:
+            // otherwise all of a burst would have begun before the first one gives way.
             limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signalFirst)
             handshake(transport, engine)
         } catch {

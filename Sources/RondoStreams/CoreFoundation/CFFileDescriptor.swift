@@ -34,8 +34,8 @@ public final class CFFileDescriptor: Sendable {
     }
 
     private let descriptor: Int32
-    /// The identity of the open file, by which a number that was closed without this object is noticed (rule
-    /// SRC-27).
+    /// The identity of the open file, by which this object notices that other code has closed the descriptor
+    /// (rule SRC-27).
     private let file: FileIdentity
     private let closesOnInvalidate: Bool
     private let label: String?
@@ -68,7 +68,7 @@ public final class CFFileDescriptor: Sendable {
 
     package var attachment: (any AnyObject & Sendable)? { state.withLock { $0.attachment } }
 
-    /// Whether the descriptor was closed without this object. Its number may refer to another file by now.
+    /// Whether other code has closed the descriptor. Its number may refer to another file by now.
     private var isLost: Bool { FileIdentity(descriptor: descriptor) != file }
 
     /// Enables one callback for each of `types`; it comes at once if the descriptor is ready already.

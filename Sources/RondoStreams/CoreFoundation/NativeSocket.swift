@@ -12,8 +12,8 @@ struct NativeSocket {
     let descriptor: Int32
     /// `SOCK_STREAM` or another; 0 if the descriptor is no socket.
     let kind: Int32
-    /// The identity of the open file, by which a number that was closed without this object is noticed (rule
-    /// SRC-27).
+    /// The identity of the open file, by which this object notices that other code has closed the descriptor
+    /// (rule SRC-27).
     private let file: FileIdentity
 
     /// Nil if there is no such descriptor.
@@ -32,7 +32,7 @@ struct NativeSocket {
 
     // MARK: - State
 
-    /// Whether the descriptor was closed without this object. Its number may refer to another file by now.
+    /// Whether other code has closed the descriptor. Its number may refer to another file by now.
     var isLost: Bool { FileIdentity(descriptor: descriptor) != file }
 
     /// Whether the socket is connection-oriented: its messages or bytes are ordered and have an end.

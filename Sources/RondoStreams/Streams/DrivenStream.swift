@@ -64,7 +64,8 @@ extension DrivenStream {
         }
     }
 
-    /// - Returns: Whether the stream was open; if it is Foundation's own, the caller closes that too.
+    /// - Returns: Whether there was something to close; the caller then closes Foundation's own stream, if
+    ///   that is the one in use.
     func leaveAndClose() -> Bool {
         let modes = core.modes + (core.queue == nil ? [] : [.loader])
         guard core.close() else { return false }
