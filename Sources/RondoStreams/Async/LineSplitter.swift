@@ -1,26 +1,26 @@
 package import RondoCore
 
-/// Divides a text that comes in pieces into lines: pieces in, lines out (rule US-85).
+/// Splits a text that arrives in pieces into lines (rule US-85).
 package struct LineSplitter {
     package enum Found: Equatable {
         case line(String)
-        /// No whole line is there.
+        /// No complete line has arrived.
         case nothing
-        /// A line has more than the most bytes.
+        /// A line is longer than the limit.
         case tooLong
     }
 
     private let keepsEmpty: Bool
     private let maximumLength: Int
     private var bytes: [UInt8] = []
-    /// Where the next line begins.
+    /// The start of the next line.
     private var start = 0
-    /// Where the search for its end goes on.
+    /// The position from which the search for the line's end continues.
     private var searched = 0
-    /// The last line ended with a carriage return: a line feed right behind it is part of that end.
+    /// True if the last line ended with a carriage return: a line feed right behind it belongs to that end.
     private var skipsLineFeed = false
 
-    /// - Parameter keepsEmpty: Lines end at LF, CR and CR LF only, and empty ones count.
+    /// - Parameter keepsEmpty: If true, lines end at LF, CR and CR LF only, and empty lines are returned.
     package init(keepsEmpty: Bool, maximumLength: Int) {
         self.keepsEmpty = keepsEmpty
         self.maximumLength = maximumLength
@@ -37,7 +37,7 @@ package struct LineSplitter {
     }
 
     private mutating func forgetGiven() {
-        // What was given already is let go when it is the greater part, so that no byte is moved often.
+        // Consumed bytes are removed once they are half of the buffer, so that no byte is moved often.
         if start * 2 >= bytes.count {
             bytes.removeFirst(start)
             searched -= start
@@ -59,7 +59,7 @@ package struct LineSplitter {
         return bytes.count - start > maximumLength ? .tooLong : .nothing
     }
 
-    /// What follows the last end of a line; nil: nothing. No more pieces come.
+    /// Returns the text behind the last line end; nil if there is none. No pieces may be added afterwards.
     package mutating func takeRest() -> String? {
         defer {
             bytes = []
@@ -78,14 +78,14 @@ package struct LineSplitter {
         searched = start
     }
 
-    /// The bytes that end the line; nil: they are not there, or not all of them.
+    /// The bytes that end the line; nil if they have not arrived, or not all of them.
     private mutating func findEnd() -> Range<Int>? {
         let (from, keepsEmpty) = (searched, keepsEmpty)
         let (found, searched) = bytes.withUnsafeBufferPointer { bytes -> (Range<Int>?, Int) in
             var place = from
             while place < bytes.count {
                 let byte = bytes[place]
-                // Most bytes end nothing.
+                // Most bytes cannot start a line end.
                 if byte >= 0x0E, byte < 0xC2 || keepsEmpty {
                     place += 1
                     continue
@@ -102,14 +102,14 @@ package struct LineSplitter {
         return found
     }
 
-    /// How many bytes of an end of a line begin at `place`; nil: the next byte decides.
+    /// The length of the line end that starts at `place`, 0 if none does; nil if the next byte decides.
     private static func endLength(
         _ bytes: UnsafeBufferPointer<UInt8>, _ place: Int, onlyFeedsAndReturns: Bool
     ) -> Int? {
         switch bytes[place] {
         case 0x0A, 0x0D: return 1
         case 0x0B, 0x0C: return onlyFeedsAndReturns ? 0 : 1
-        // U+0085, and U+2028 and U+2029.
+        // U+0085; below, U+2028 and U+2029.
         case 0xC2:
             guard place + 1 < bytes.count else { return nil }
             return bytes[place + 1] == 0x85 ? 2 : 0

@@ -1,12 +1,11 @@
 public import RondoCore
 internal import RondoMutex
 
-/// The bytes of an input stream as they come, for `for try await`.
+/// The bytes of an input stream in chunks, for `for try await`.
 ///
 /// The stream is driven by a run loop in one mode, like every stream: while the loop does not run in that
-/// mode, nothing comes. Bytes are read when the next chunk is asked for and not before, so a task that takes
-/// its time holds the peer back, and memory does not grow. The sequence ends with the stream, and throws its
-/// error.
+/// mode, no chunk comes. Bytes are read only when the next chunk is requested, so a slow task holds the peer
+/// back, and memory does not grow. The sequence ends with the stream, and throws its error.
 ///
 /// ```swift
 /// for try await chunk in StreamChunks(input, in: thread.runLoop, forMode: .default) {
@@ -14,22 +13,23 @@ internal import RondoMutex
 /// }
 /// ```
 ///
-/// Of all iterators of one sequence each chunk goes to one. A task that is cancelled while it waits stops
-/// waiting with a `CancellationError`; no byte is lost, and another task may go on. The stream is closed when
-/// the last copy of the sequence and its iterators is gone.
+/// Each chunk goes to one of the sequence's iterators. If a task is cancelled while it waits, it gets a
+/// `CancellationError`; no byte is lost, and another task may continue. The stream is closed when the last
+/// copy of the sequence and its iterators is released.
 public struct StreamChunks: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = any Error
 
-    /// The most bytes of a chunk, unless another number is given.
+    /// The most bytes of a chunk by default.
     public static let defaultLength = 65_536
 
     private let reader: ChunkReader
 
     /// - Parameters:
-    ///   - stream: Opened already or not; its delegate and schedule are the sequence's from now on.
+    ///   - stream: May be open already; its delegate and schedule belong to the sequence from now on.
     ///   - mode: `.common` stands for every common mode.
-    ///   - maximumLength: The most bytes of a chunk, at least 1; a chunk has what there is, never nothing.
+    ///   - maximumLength: The most bytes of a chunk, at least 1; a chunk holds the bytes available, and is
+    ///     never empty.
     public init(
         _ stream: sending InputStream, in loop: RunLoop, forMode mode: RunLoop.Mode = .default,
         maximumLength: Int = StreamChunks.defaultLength
@@ -39,7 +39,7 @@ public struct StreamChunks: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
 
-    /// Opens the stream before bytes are asked for.
+    /// Opens the stream before the first chunk is requested.
     func open() { reader.open() }
 
     public struct Iterator: AsyncIteratorProtocol {
@@ -47,13 +47,13 @@ public struct StreamChunks: AsyncSequence, Sendable {
 
         /// The next bytes, at least one; nil at the end.
         ///
-        /// - Throws: The stream's error, again and again; `CancellationError` where the task was cancelled;
-        ///   an error `ESRCH` in `NSPOSIXErrorDomain` if the thread of the loop has ended.
+        /// - Throws: The stream's error, on every further call too; `CancellationError` if the task was
+        ///   cancelled; an error `ESRCH` in `NSPOSIXErrorDomain` if the loop's thread has ended.
         public mutating func next() async throws -> [UInt8]? { try await reader.next() }
     }
 }
 
-/// Waiting tasks in order, and the driver of their stream.
+/// The waiting tasks in order, and the driver of their stream.
 private final class ChunkReader: Sendable {
     private typealias Waiter = CheckedContinuation<[UInt8]?, any Error>
 
@@ -87,7 +87,8 @@ private final class ChunkReader: Sendable {
                     state.waiters.append((id, continuation))
                     return state.driver
                 }
-                // Cancelled before there was anything to cancel: the handler has been called already.
+                // If the task was cancelled before the waiter was added, the handler has already run and
+                // found nothing.
                 if Task.isCancelled { cancel(id) }
                 driver?.wake()
             }
@@ -103,7 +104,8 @@ private final class ChunkReader: Sendable {
         waiter?.resume(throwing: CancellationError())
     }
 
-    /// On the loop's thread. The first waiter gets what there is, the next one what comes next.
+    /// Runs on the loop's thread. The first waiter gets the bytes available, the next one the bytes after
+    /// them.
     private func serve(_ stream: InputStream) {
         while state.withLock({ !$0.waiters.isEmpty }), let result = attempt(stream) {
             let waiter = state.withLock { state in
@@ -114,15 +116,15 @@ private final class ChunkReader: Sendable {
         }
     }
 
-    /// What was read for a task that was cancelled in the meantime.
+    /// Bytes that were read for a task that was cancelled meanwhile.
     private let kept = Mutex<[UInt8]?>(nil)
 
     private func keep(_ result: Result<[UInt8]?, any Error>) {
-        // The end and an error are found again.
+        // The end or an error is found again by the next attempt.
         if case .success(let bytes?) = result { kept.withLock { $0 = bytes } }
     }
 
-    /// Nil: nothing has come.
+    /// Attempts to read once; nil if nothing has arrived.
     private func attempt(_ stream: InputStream) -> Result<[UInt8]?, any Error>? {
         let found = kept.withLock { kept -> [UInt8]? in
             defer { kept = nil }

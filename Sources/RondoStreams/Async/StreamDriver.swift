@@ -2,13 +2,12 @@ internal import RondoCore
 
 /// Drives a stream on its loop for tasks that run elsewhere.
 ///
-/// A task asks by `wake()`; a source of the driver's own then has `serve` called on the loop's thread, in the
-/// mode, as the stream's events have as well. The source is also how the driver learns that the loop's thread
-/// has ended, since nothing would come any more and a task would wait for ever.
+/// A task calls `wake()`; a source of the driver then calls `serve` on the loop's thread, in the mode, and so
+/// do the stream's events. The source also tells the driver when the loop's thread has ended, after which
+/// nothing would come and a task would wait forever.
 ///
-/// `@unchecked Sendable`: the stream is only touched in `serve`, on the loop's thread, after it was handed
-/// over whole; the source is set once, in `init`; `serve` and `abandon` are
-/// Sendable.
+/// `@unchecked Sendable`: only `serve` touches the stream, on the loop's thread, after the stream was sent
+/// here; the source is set once, in `init`; `serve` and `abandon` are Sendable.
 final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Sendable {
     private let stream: Driven
     private let loop: RunLoop
@@ -19,8 +18,8 @@ final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Senda
     private var hasStarted = false
 
     /// - Parameters:
-    ///   - serve: On the loop's thread: looks at what can be done.
-    ///   - abandon: The thread of the loop has ended. Any thread.
+    ///   - serve: Called on the loop's thread to do what is possible.
+    ///   - abandon: Called when the loop's thread has ended. Any thread.
     init(
         _ stream: Driven, _ loop: RunLoop, _ mode: RunLoop.Mode, serve: @escaping @Sendable (Driven) -> Void,
         abandon: @escaping @Sendable () -> Void
@@ -39,7 +38,7 @@ final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Senda
 
     deinit { source?.invalidate() }
 
-    /// Asks for a call of `serve`. Any thread.
+    /// Requests a call of `serve`. Any thread.
     func wake() {
         guard let source, source.isScheduled else { return abandon() }
         source.signalAndWakeUp()
@@ -59,7 +58,7 @@ final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Senda
 }
 
 extension NSError {
-    /// The loop that a task waits for is gone.
+    /// The error for a task whose loop's thread has ended.
     static var loopHasEnded: NSError {
         .posix(ESRCH, "the thread of the run loop that the stream is driven by has ended")
     }

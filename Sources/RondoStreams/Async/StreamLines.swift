@@ -1,23 +1,26 @@
 internal import RondoCore
 
 extension StreamChunks {
-    /// The lines of what comes, in UTF-8, that are not empty. See `lines(keepingEmpty:)`.
+    /// The lines of the stream, in UTF-8, without empty ones. See `lines(keepingEmpty:)`.
     public var lines: Lines { lines(keepingEmpty: false) }
 
-    /// The lines of what comes, as they come, in UTF-8.
+    /// The lines of the stream, in UTF-8, as they arrive.
     ///
-    /// Without empty lines they end at LF, CR, CR LF, U+000B, U+000C, U+0085, U+2028 and U+2029; with them at LF, CR and
-    /// CR LF only, as the lines of most protocols do. (The same as of a response's bytes, rule US-85.)
+    /// Without empty lines, lines end at LF, CR, CR LF, U+000B, U+000C, U+0085, U+2028 and U+2029; with them,
+    /// at LF, CR and CR LF only, like those of most protocols. (The same as for a response's bytes, rule
+    /// US-85.)
     public func lines(keepingEmpty keepsEmpty: Bool) -> Lines { Lines(chunks: self, keepsEmpty: keepsEmpty) }
 
-    /// The lines of a stream. To be iterated once: an iterator keeps what has come behind its last line.
+    /// The lines of a stream. To be iterated once only: an iterator keeps the bytes that have arrived behind
+    /// its last line.
     ///
-    /// Line ends are not part of a line. Text behind the last one is a line too. Bytes that are not UTF-8 become U+FFFD.
+    /// Line ends are not part of a line. Text behind the last line end is a line too. Bytes that are not
+    /// UTF-8 become U+FFFD.
     public struct Lines: AsyncSequence, Sendable {
         public typealias Element = String
         public typealias Failure = any Error
 
-        /// The most bytes of a line, as of a response's; a longer one fails with `EMSGSIZE`.
+        /// The most bytes of a line, the same as for a response; a longer line fails with `EMSGSIZE`.
         public static let maximumLength = 1 << 24
 
         let chunks: StreamChunks
@@ -42,8 +45,8 @@ extension StreamChunks {
 
             /// The next line; nil at the end.
             ///
-            /// - Throws: What `StreamChunks.Iterator.next()` throws; an error `EMSGSIZE` in `NSPOSIXErrorDomain` for a line
-            ///   that is too long, and for each call after it.
+            /// - Throws: The errors of `StreamChunks.Iterator.next()`; an error `EMSGSIZE` in
+            ///   `NSPOSIXErrorDomain` for a line that is too long, and on each call after it.
             public mutating func next() async throws -> String? {
                 while state == .open {
                     switch splitter.next() {

@@ -1,11 +1,12 @@
 public import RondoCore
 internal import RondoMutex
 
-/// Writes to an output stream from tasks; each write waits until the stream has taken all of it.
+/// Writes to an output stream from tasks; each write waits until the stream has accepted all of it.
 ///
 /// The stream is driven by a run loop in one mode, like every stream: while the loop does not run in that
-/// mode, nothing is written. A write returns when the stream has taken its bytes: the kernel's buffer, or
-/// that of a bound pair, has them then. So a task that writes in a loop goes as fast as the peer reads.
+/// mode, nothing is written. A write returns when the stream has accepted its bytes, which are then in the
+/// buffer of the kernel or of a bound pair. A task that writes in a loop is therefore as fast as the peer
+/// reads.
 ///
 /// ```swift
 /// let writer = StreamWriter(output, in: thread.runLoop, forMode: .default)
@@ -18,7 +19,7 @@ public final class StreamWriter: Sendable {
     private struct Job {
         let id: UInt64
         var bytes: ArraySlice<UInt8>
-        /// Closes the stream.
+        /// True if this job closes the stream.
         let isLast: Bool
         let continuation: Waiter
     }
@@ -32,7 +33,7 @@ public final class StreamWriter: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - stream: Opened already or not; its delegate and schedule are the writer's from now on.
+    ///   - stream: May be open already; its delegate and schedule belong to the writer from now on.
     ///   - mode: `.common` stands for every common mode.
     public init(_ stream: sending OutputStream, in loop: RunLoop, forMode mode: RunLoop.Mode = .default) {
         let driver = StreamDriver(
@@ -41,22 +42,22 @@ public final class StreamWriter: Sendable {
         state.withLock { $0.driver = driver }
     }
 
-    /// Writes all of `bytes`, behind what was given before, and returns when the stream has taken them.
+    /// Writes all of `bytes`, after earlier writes, and returns when the stream has accepted them.
     ///
-    /// A task that is cancelled while it waits stops waiting; a part may have been written then, so that
-    /// whatever is said next would not be understood: close.
-    /// - Throws: The stream's error; `CancellationError`; `ENOSPC` in `NSPOSIXErrorDomain` where a fixed
-    ///   buffer is full; `ESRCH` if the thread of the loop has ended.
+    /// If the task is cancelled while it waits, it stops waiting. A part may have been written then, and the
+    /// peer could not make sense of further bytes: close the writer.
+    /// - Throws: The stream's error; `CancellationError`; `ENOSPC` in `NSPOSIXErrorDomain` if a fixed buffer
+    ///   is full; `ESRCH` if the loop's thread has ended.
     public func write(_ bytes: [UInt8]) async throws { try await add(bytes[...], isLast: false) }
 
-    /// Writes a part of an array, in the same way.
+    /// Writes a part of an array, like `write(_:)` for arrays.
     public func write(_ bytes: ArraySlice<UInt8>) async throws { try await add(bytes, isLast: false) }
 
-    /// Writes data, in the same way.
+    /// Writes data, like `write(_:)` for arrays.
     public func write(_ data: Data) async throws { try await add(Array(data)[...], isLast: false) }
 
-    /// Closes the stream when what was given before is written; a peer that is still read learns that no more
-    /// will come. Also done when the writer is dropped.
+    /// Closes the stream after earlier writes are done; if the input can still be read, the peer is told that
+    /// no more bytes will come. Releasing the writer closes the stream as well.
     public func close() async {
         // A stream that has failed is closed all the same.
         try? await add([], isLast: true)
@@ -83,13 +84,13 @@ public final class StreamWriter: Sendable {
 
     private func cancel(_ id: UInt64) {
         let job = state.withLock { state in
-            // Closing is not cancelled: it waits for the writes before it only.
+            // A close is not cancelled: it only waits for the writes before it.
             state.jobs.firstIndex { $0.id == id && !$0.isLast }.map { state.jobs.remove(at: $0) }
         }
         job?.continuation.resume(throwing: CancellationError())
     }
 
-    /// On the loop's thread.
+    /// Runs on the loop's thread.
     private func serve(_ stream: OutputStream) {
         while let job = state.withLock({ $0.jobs.first }) {
             switch attempt(job, stream) {
@@ -129,7 +130,7 @@ public final class StreamWriter: Sendable {
         }
         guard !job.bytes.isEmpty else { return .wrote(0) }
         guard stream.hasSpaceAvailable else {
-            // A fixed buffer that is full stays so.
+            // A fixed buffer that is full stays full.
             return stream.backend == nil ? .failed(NSError.posix(ENOSPC)) : .wait
         }
         let count = job.bytes.withUnsafeBufferPointer { buffer in
@@ -150,34 +151,34 @@ public final class StreamWriter: Sendable {
 
 /// Both directions of a connection, for tasks.
 ///
-/// The two streams of a pair are handed over together, since the compiler cannot know that they may part.
+/// The two streams of a pair are sent together, because the compiler cannot know that they may be separated.
 public struct AsyncStreamPair: Sendable {
     public let chunks: StreamChunks
     public let writer: StreamWriter
 
     /// - Parameters:
-    ///   - pair: The streams of a connection or of a bound pair; opened already or not.
+    ///   - pair: The streams of a connection or of a bound pair; they may be open already.
     ///   - mode: `.common` stands for every common mode.
     public init(
         _ pair: sending StreamPair, in loop: RunLoop, forMode mode: RunLoop.Mode = .default
     ) {
-        // Each is used by its driver alone from here on, and what they share has a lock (SocketPair,
-        // BoundPair).
+        // Each stream is used by its own driver alone from here on, and their shared state has a lock
+        // (SocketPair, BoundPair).
         nonisolated(unsafe) let (input, output) = (pair.input, pair.output)
         chunks = StreamChunks(input, in: loop, forMode: mode)
         writer = StreamWriter(output, in: loop, forMode: mode)
-        // Or a writer that is done before the first chunk was asked for would have closed the only stream
-        // that was open, and the connection with it.
+        // Otherwise a writer that is closed before the first chunk is requested would close the only open
+        // stream, and the connection with it.
         chunks.open()
     }
 
-    /// Both directions of a connection that a listener has accepted.
+    /// Makes both directions of a connection that a listener has accepted.
     ///
     /// - Parameter mode: `.common` stands for every common mode.
     public init(
         _ connection: StreamListener.Connection, in loop: RunLoop, forMode mode: RunLoop.Mode = .default
     ) {
-        // Handed over with the connection, whose streams no other owner has.
+        // Sent with the connection, whose streams have no other owner.
         nonisolated(unsafe) let pair = StreamPair(input: connection.input, output: connection.output)
         self.init(pair, in: loop, forMode: mode)
     }

@@ -1,8 +1,8 @@
 internal import RondoCore
 
-/// What a channel is to connect to, and how.
+/// The destination of a channel, and how it connects.
 package struct ChannelConfiguration: Sendable {
-    /// The host of the connection: what TLS asks for, and what errors name.
+    /// The host of the connection: the name for TLS and in errors.
     package var host: String
     package var port: Int
 
@@ -13,45 +13,45 @@ package struct ChannelConfiguration: Sendable {
         self.route = route
     }
 
-    /// Nil: nothing is secured, unless `secure(_:)` does it later.
+    /// Nil: the connection is not secured, unless `secure(_:)` does that later.
     package var tls: TLSSettings? {
-        get { rest?.tls }
+        get { options?.tls }
         set { set(newValue) { $0.tls = $1 } }
     }
 
-    /// The way there, where it is not the direct one.
+    /// The proxy that leads to the host; nil: the connection is direct.
     package var route: ChannelRoute? {
-        get { rest?.route }
+        get { options?.route }
         set { set(newValue) { $0.route = $1 } }
     }
 
-    /// Looks the host up.
+    /// The resolver that looks the host up.
     package var resolver: Resolver {
-        get { rest?.resolver ?? .shared }
+        get { options?.resolver ?? .shared }
         set { set(newValue) { $0.resolver = $1 ?? .shared } }
     }
 
-    /// Where the connection leads, and from where; nil: nothing is set.
+    /// Other addresses, and the local end; nil: the defaults.
     package var connect: ConnectSettings? {
-        get { rest?.connect }
+        get { options?.connect }
         set { set(newValue) { $0.connect = $1 } }
     }
 
-    /// How long it may take from `open()` to the event `open`, and from `secure(_:)` to `secured`, in seconds;
-    /// nil: as long as it takes.
+    /// The most seconds from `open()` to the event `open`, and from `secure(_:)` to `secured`; nil: no limit.
     package var openingLimit: Double? {
-        get { rest?.openingLimit }
+        get { options?.openingLimit }
         set { set(newValue) { $0.openingLimit = $1 } }
     }
 
-    /// Where the handshakes of a server's connections are counted, and how long they may take.
+    /// For a server's connection: the count of the listener's unfinished handshakes, and their time limit.
     var handshakes: UnfinishedHandshakes? {
-        get { rest?.handshakes }
+        get { options?.handshakes }
         set { set(newValue) { $0.handshakes = $1 } }
     }
 
-    /// Boxed: most connections have none of it, and it is larger than everything else together.
-    private struct Rest {
+    /// The optional settings. Boxed, because most connections have none and they are larger than all other
+    /// fields together.
+    private struct Options {
         var tls: TLSSettings?
         var route: ChannelRoute?
         var resolver = Resolver.shared
@@ -60,26 +60,26 @@ package struct ChannelConfiguration: Sendable {
         var handshakes: UnfinishedHandshakes?
     }
 
-    /// Where the connection goes first: the host, or a proxy on the way to it.
+    /// The host that the socket connects to: the destination, or a proxy on the way to it.
     var nextHop: (host: String, port: Int) { route.map { ($0.host, $0.port) } ?? (host, port) }
 
     private indirect enum Box {
         case empty
-        case full(Rest)
+        case full(Options)
     }
 
     private var box = Box.empty
 
-    private var rest: Rest? { if case .full(let rest) = box { rest } else { nil } }
+    private var options: Options? { if case .full(let options) = box { options } else { nil } }
 
-    /// Host and port are all that it says.
+    /// True if nothing but host and port is set.
     var isPlain: Bool { if case .empty = box { true } else { false } }
 
-    /// Nil changes nothing, and boxes nothing, where nothing is set yet.
-    private mutating func set<Value>(_ value: Value?, _ change: (inout Rest, Value?) -> Void) {
-        guard value != nil || rest != nil else { return }
-        var rest = rest ?? Rest()
-        change(&rest, value)
-        box = .full(rest)
+    /// Setting nil where nothing is set makes no box.
+    private mutating func set<Value>(_ value: Value?, _ change: (inout Options, Value?) -> Void) {
+        guard value != nil || options != nil else { return }
+        var options = options ?? Options()
+        change(&options, value)
+        box = .full(options)
     }
 }

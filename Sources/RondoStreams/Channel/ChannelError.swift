@@ -1,24 +1,26 @@
 package import RondoCore
 
-/// Why a channel could not be opened, or broke; each case knows the host.
+/// The reason why a channel could not be opened, or failed later; each case names the host.
 package indirect enum ChannelError: Error, Equatable, Sendable {
     case resolve(ResolveError)
-    /// Every address of the host was tried; why each failed, in that order. None: the host has no address.
+    /// Every address of the host was tried; the errors are in the order of the attempts. Empty: the host has
+    /// no address.
     case connect(host: String, port: Int, [SocketError])
     case tls(TLSError)
-    /// A proxy on the way does not let the connection through.
+    /// A proxy on the way refuses the connection.
     case negotiation(NegotiationError)
-    /// The connection was not open in the time that it was given, in seconds.
+    /// The connection was not open within its time limit, in seconds.
     case timedOut(host: String, port: Int, seconds: Double)
-    /// An accepted connection's handshake was not over when so many newer ones had come.
+    /// The handshake of an accepted connection was dropped, because `limit` newer ones had begun before it
+    /// was done.
     case gaveWay(host: String, port: Int, limit: Int)
-    /// The connection stood and broke.
+    /// The connection failed after it had been open.
     case broken(host: String, port: Int, SocketError)
-    /// A proxy on the way to the host cannot be reached, or not in the way that it was to be.
+    /// A proxy on the way to the host cannot be reached, or cannot be secured.
     case proxy(host: String, ChannelError)
 
-    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`; nil where Rondo itself has
-    /// refused.
+    /// The cause, in the form that Foundation's errors carry under `NSUnderlyingErrorKey`; nil where Rondo
+    /// itself has refused.
     package var underlyingError: NSError? {
         if case .resolve(let error) = self, error.kind == .tooManyLookups { return nil }
         return switch self {
@@ -44,7 +46,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
 }
 
 extension ChannelError {
-    /// As the owner of a request to a proxy has it, if it says that the proxy cannot be reached.
+    /// The error in the form for a request that is sent to a proxy: an error that says that the proxy cannot
+    /// be reached becomes `.proxy`.
     package func ofProxy(onWayTo host: String) -> ChannelError {
         switch self {
         case .resolve, .connect, .tls, .timedOut: .proxy(host: host, self)
@@ -54,7 +57,7 @@ extension ChannelError {
 }
 
 extension ChannelError: CustomStringConvertible {
-    /// A sentence that names host, port and cause.
+    /// A sentence with host, port and cause.
     package var description: String {
         switch self {
         case .resolve(let error): error.description
@@ -85,7 +88,7 @@ extension ChannelError: CustomStringConvertible {
         host.hasPrefix("/") ? host : "\(host), port \(port)"
     }
 
-    /// What was wrong with each address; the address itself only where it says more than the host.
+    /// The error of each address; the address itself only where it says more than the host.
     private static func causes(_ errors: [SocketError], host: String) -> String {
         errors.map { error in
             if error.operation == .bind { return error.description }

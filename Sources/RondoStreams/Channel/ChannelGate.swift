@@ -1,7 +1,7 @@
-/// Lets into a channel what run loops bring.
+/// Lets the callbacks of run loops into a channel, one thread at a time.
 ///
-/// The channel's owner has one: it can lead to the channel, and a weak reference to the channel would make every use of it
-/// slower.
+/// The channel's owner implements it, because the owner holds the channel; a weak reference to the channel
+/// would make every use of it slower.
 package protocol ChannelGate: AnyObject, Sendable {
     /// Runs `body` with the channel that has this interest. Does nothing where another thread is inside, or the channel is
     /// gone. Any thread.

@@ -1,4 +1,4 @@
-/// The handlers of a channel that asks its owner about trust or an identity.
+/// The handlers by which a channel asks its owner about trust or an identity.
 ///
 /// Boxed, because most channels have none, and two closures are larger than the rest of a channel.
 struct ChannelHandlers {
@@ -13,7 +13,7 @@ struct ChannelHandlers {
         get { box?.onTrust }
         set {
             if box == nil, newValue == nil { return }
-            madeBox.onTrust = newValue
+            boxMadeOnDemand.onTrust = newValue
         }
     }
 
@@ -21,11 +21,11 @@ struct ChannelHandlers {
         get { box?.onIdentityRequest }
         set {
             if box == nil, newValue == nil { return }
-            madeBox.onIdentityRequest = newValue
+            boxMadeOnDemand.onIdentityRequest = newValue
         }
     }
 
-    private var madeBox: Box {
+    private var boxMadeOnDemand: Box {
         mutating get {
             let made = box ?? Box()
             box = made
@@ -33,7 +33,7 @@ struct ChannelHandlers {
         }
     }
 
-    /// Gives the memory back, if there is no handler any more.
+    /// Frees the box if no handler is set.
     mutating func shrink() {
         if let box, box.onTrust == nil, box.onIdentityRequest == nil { self.box = nil }
     }

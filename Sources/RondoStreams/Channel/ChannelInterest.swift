@@ -1,36 +1,37 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The part of a channel that any thread may touch: what its descriptors are watched for, and the gate to it.
+/// The part of a channel that any thread may use: the events that its descriptors are watched for, and its
+/// gate.
 package final class ChannelInterest: Sendable {
-    private struct Wish {
+    private struct WatchedSource {
         let source: RunLoop.Source
         var interest: RunLoop.Source.Interest
     }
 
     private struct State: ~Copyable {
-        /// Of the socket, and while connecting, of the attempts that are under way besides.
-        var first: Wish?
-        var others: [Wish] = []
+        /// The channel's socket; while connecting, `others` holds the sockets of further attempts.
+        var first: WatchedSource?
+        var others: [WatchedSource] = []
         var isSuspended = false
         /// Nil: no event is let in.
         var gate: (any ChannelGate)?
 
-        var all: [Wish] { (first.map { [$0] } ?? []) + others }
+        var all: [WatchedSource] { (first.map { [$0] } ?? []) + others }
 
-        /// - Returns: The events to be watched again; nil: it was not suspended.
-        mutating func resume() -> [Wish]? {
+        /// - Returns: The sources to watch again; nil if the channel was not suspended.
+        mutating func resume() -> [WatchedSource]? {
             defer { isSuspended = false }
             return isSuspended ? all : nil
         }
 
-        mutating func note(_ wish: Wish) {
-            if first == nil || first?.source === wish.source {
-                first = wish
-            } else if let index = others.firstIndex(where: { $0.source === wish.source }) {
-                others[index] = wish
+        mutating func note(_ entry: WatchedSource) {
+            if first == nil || first?.source === entry.source {
+                first = entry
+            } else if let index = others.firstIndex(where: { $0.source === entry.source }) {
+                others[index] = entry
             } else {
-                others.append(wish)
+                others.append(entry)
             }
         }
 
@@ -48,7 +49,7 @@ package final class ChannelInterest: Sendable {
     var gate: (any ChannelGate)? {
         get { state.withLock { $0.gate } }
         set {
-            // What the old one holds is released without the lock.
+            // The old gate is released after the lock, because it may run code in its deinit.
             let old = state.withLock { state in
                 defer { state.gate = newValue }
                 return state.gate
@@ -60,40 +61,40 @@ package final class ChannelInterest: Sendable {
     /// Goes through the gate, on whatever thread.
     func enter(_ body: (SocketChannel) -> Void) { gate?.enter(for: self, body) }
 
-    /// Stops watching: an event was turned away at the gate, and a level-triggered descriptor would bring it
-    /// back at once, again and again.
+    /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
+    /// again at once, over and over.
     package func suspend() {
-        let wishes = state.withLock { state in
+        let watched = state.withLock { state in
             state.isSuspended = true
             return state.all
         }
-        for wish in wishes { wish.source.interest = [] }
+        for entry in watched { entry.source.interest = [] }
     }
 
-    /// - Returns: False: it was not suspended.
+    /// - Returns: False if the channel was not suspended.
     func resume() -> Bool { watch(state.withLock { $0.resume() }) }
 
     /// Removes the gate and resumes.
     ///
-    /// - Returns: As of `resume()`.
+    /// - Returns: As `resume()`.
     func removeGate() -> Bool {
-        // What the gate holds is released without the lock.
-        let (old, wishes) = state.withLock { state in
+        // The old gate is released after the lock, because it may run code in its deinit.
+        let (old, watched) = state.withLock { state in
             defer { state.gate = nil }
             return (state.gate, state.resume())
         }
         withExtendedLifetime(old) {}
-        return watch(wishes)
+        return watch(watched)
     }
 
-    private func watch(_ wishes: [Wish]?) -> Bool {
-        for wish in wishes ?? [] { wish.source.interest = wish.interest }
-        return wishes != nil
+    private func watch(_ watched: [WatchedSource]?) -> Bool {
+        for entry in watched ?? [] { entry.source.interest = entry.interest }
+        return watched != nil
     }
 
     func set(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
         let applies = state.withLock { state in
-            state.note(Wish(source: source, interest: interest))
+            state.note(WatchedSource(source: source, interest: interest))
             return !state.isSuspended
         }
         if applies { source.interest = interest }

@@ -1,50 +1,51 @@
-/// What has to be said on a fresh connection before anything else, TLS included: SOCKS, or HTTP's CONNECT.
+/// The dialogue that a proxy requires on a new connection before anything else, TLS included: SOCKS, or
+/// HTTP's CONNECT.
 ///
-/// A value that knows no socket and no loop: the channel feeds it what the proxy says, and sends what it
-/// answers. It keeps what it has taken and not understood yet, within a limit of its own.
+/// A value that knows no socket and no loop: the channel passes it the proxy's bytes and sends its answers.
+/// It keeps bytes that it has consumed but not yet understood, up to a limit of its own.
 package protocol ChannelNegotiation: Sendable {
-    /// The connection stands.
+    /// Starts the dialogue: the connection to the proxy is open.
     mutating func begin() -> NegotiationStep
 
-    /// The proxy has said something.
+    /// Processes bytes of the proxy.
     ///
-    /// - Parameter consumed: Where to put how many of `bytes` were taken. The rest comes again; after
-    ///   `done` it is the first that the host behind the proxy has said. A step that takes nothing and sends
-    ///   nothing is a mistake.
+    /// - Parameter consumed: Receives the number of bytes consumed. The remaining ones are passed again;
+    ///   after `done` they are the first bytes of the host behind the proxy. A step must not both consume
+    ///   nothing and send nothing.
     mutating func receive(_ bytes: UnsafeRawBufferPointer, consumed: inout Int) -> NegotiationStep
 
     /// The proxy has closed its side.
     mutating func receiveEnd() -> NegotiationError
 }
 
-/// What a negotiation wants next.
+/// The next action of a negotiation.
 package enum NegotiationStep: Equatable, Sendable {
-    /// Send these, perhaps none, and come back with what the proxy answers.
+    /// Send these bytes, perhaps none, and call `receive` with the proxy's answer.
     case exchange([UInt8])
-    /// Send these, perhaps none; from then on the connection is the host's.
+    /// Send these bytes, perhaps none; after that the connection leads to the host.
     case done([UInt8])
     case failed(NegotiationError)
 }
 
-/// Why a proxy does not let a connection through.
+/// The reason why a proxy refuses a connection.
 package struct NegotiationError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
-        /// It does not want to, or cannot reach the host.
+        /// The proxy refuses the request, or cannot reach the host.
         case refused
-        /// It wants a user name and a password, or others.
+        /// The proxy asks for a user name and a password, or for different ones.
         case authentication
-        /// What it says is not what such a proxy says.
+        /// The proxy's bytes violate its protocol.
         case protocolViolation
-        /// It has closed the connection without an answer.
+        /// The proxy has closed the connection without an answer.
         case closed
     }
 
     package let kind: Kind
-    /// The proxy's own number for it, a reply of SOCKS or a status of HTTP; 0: none.
+    /// The proxy's own code, a SOCKS reply or an HTTP status; 0: none.
     package let code: Int
     /// A sentence that names the proxy, the host and the cause.
     package let description: String
-    /// What the proxy has said, as far as an owner can use it: the head of an HTTP response.
+    /// The proxy's answer, as far as an owner can use it: the head of an HTTP response.
     package let response: [UInt8]
 
     package init(_ kind: Kind, code: Int = 0, response: [UInt8] = [], description: String) {

@@ -1,9 +1,9 @@
 internal import RondoCore
 internal import RondoMutex
 
-// TLS begins: on a fresh connection, or on one that has been used without it.
+// Starting TLS, on a new connection or on one that has been used without it.
 extension ChannelOpening {
-    /// TLS with the host, through the TLS with a proxy if there is that.
+    /// Starts TLS with the host, inside the TLS connection with a proxy if there is one.
     func secure(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
         let configuration = owner.configuration
         let host = Resolver.withoutBrackets(configuration.host)
@@ -14,7 +14,7 @@ extension ChannelOpening {
         }
     }
 
-    /// TLS with a proxy, before anything is asked of it. The owner is asked about hosts only.
+    /// Starts TLS with a proxy, before the negotiation. The owner's own handlers are called for hosts only.
     func secureToProxy(_ transport: ChannelTransport, _ route: ChannelRoute, _ settings: TLSSettings) {
         let host = Resolver.withoutBrackets(route.host)
         secure(transport, settings, asksOwner: false, host: host) { () throws(TLSError) in
@@ -38,7 +38,8 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            // Before those that are still to be opened: or else all of a crowd would have begun when the first one gives way.
+            // A handshake that gives way is served first, before connections that are still to be opened:
+            // otherwise all of a burst would have begun before the first one gives way.
             limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signalFirst)
             handshake(transport, engine)
         } catch {
@@ -52,7 +53,7 @@ extension ChannelOpening {
             case .wantsRead: wait(for: .read, transport)
             case .wantsWrite: wait(for: .write, transport)
             case .waits:
-                // However long the program thinks, that is not the peer's fault.
+                // The program may take long to answer, and that time must not count against the peer.
                 limit.end()
                 sources.setInterest([], of: transport.source)
                 ask(engine)
@@ -74,7 +75,7 @@ extension ChannelOpening {
     private func isSecureToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
         guard let route = owner.configuration.route else { return }
         owner.tell(engine.securedEvent)
-        // The owner may have closed the channel.
+        // The owner may have closed the channel in `tell`.
         if case .securing = stage { beginNegotiating(ProxyDialogue(over: transport, route)) }
     }
 
@@ -95,8 +96,8 @@ extension ChannelOpening {
         }
     }
 
-    /// Calls a handler of the program's in a later pass of a scheduled mode, outside the gate: it may do
-    /// anything, close the connection too.
+    /// Calls a handler of the program in a later pass of a scheduled mode, outside the gate, because the
+    /// handler may do anything, even close the connection.
     private func callOutside(_ body: @escaping @Sendable () -> Void) {
         removeAsker()
         let call = OneCall(body)
@@ -110,7 +111,8 @@ extension ChannelOpening {
         if let asker = asker.take() { sources.remove(asker) }
     }
 
-    /// A closure that is released when it was called: the question that it holds answers itself when it is released.
+    /// A closure that is released after its call: it holds the question, which answers itself by default when
+    /// released.
     private final class OneCall: Sendable {
         private let body: Mutex<(@Sendable () -> Void)?>
 
@@ -121,6 +123,6 @@ extension ChannelOpening {
 }
 
 extension TLSEngine {
-    /// What the owner of a connection is told when its handshake is done.
+    /// The event for the owner when the handshake is done.
     var securedEvent: ChannelEvent { .secured(version: version, cipher: cipher ?? "", subject: peerSubject) }
 }

@@ -1,25 +1,26 @@
-// The way of a connection from `open()` until bytes can be moved: the name is looked up, a socket is connected, a proxy is
-// spoken to, TLS is agreed upon. A state machine that performs its own actions; each stage carries what exists only in it.
+// The opening of a connection, from `open()` until bytes can be moved: look up the name, connect a socket,
+// talk to a proxy, do the TLS handshake. It is a state machine that performs its own actions; each stage
+// carries the data that exists only in it.
 //
 //     starting → resolving → connecting → connected → [securing, with the proxy] → negotiating → securing → over
 //
-// Each arrow may be skipped where there is nothing to do. STARTTLS begins at `upgrading`. The owner is told of each step
-// and may close the channel in answer: after each call the stage is asked again.
+// Stages without work are skipped. STARTTLS begins at `upgrading`. The owner is told of each step and may
+// close the channel in response, so the stage is checked again after each call.
 //
-// Threads: the channel's, inside its gate. What comes from elsewhere (the resolver, a program's answer) leaves its news
-// behind a lock and asks for a pass.
+// Threads: the channel's, inside its gate. Results from elsewhere (the resolver, a program's answer) are
+// stored under a lock, and the channel's signal requests a pass.
 
 internal import RondoCore
 
-/// The channel, as its opening knows it.
+/// The view that an opening has of its channel.
 protocol ChannelOpeningOwner: AnyObject {
     var configuration: ChannelConfiguration { get }
-    /// Asked about the peer, in place of `TLSSettings.trustHandler`.
+    /// Called with the question about the peer, in place of `TLSSettings.trustHandler`.
     var onTrust: ((TLSTrust) -> Void)? { get }
-    /// Asked for an identity, in place of `TLSSettings.identityHandler`.
+    /// Called with the question for an identity, in place of `TLSSettings.identityHandler`.
     var onIdentityRequest: ((TLSIdentityRequest) -> Void)? { get }
     func tell(_ event: ChannelEvent)
-    /// Nothing is left to be opened. The opening is over before.
+    /// The connection is open. The opening has ended before this call.
     func isOpened(_ transport: ChannelTransport)
     /// Closes the channel.
     func fail(_ error: ChannelError)
@@ -27,35 +28,36 @@ protocol ChannelOpeningOwner: AnyObject {
 
 /// The opening of a connection, or the securing of one that was open.
 final class ChannelOpening {
-    /// What a channel begins with.
+    /// The starting point of a channel.
     enum Origin {
-        /// The configuration's host, or its route's.
+        /// Connect to the configuration's host, or to its route's.
         case host
         case address(SocketAddress)
         case socket(Socket)
     }
 
     enum Stage {
-        /// Waits for the first pass.
+        /// Until the first pass.
         case starting(Origin)
         case resolving(Resolver.Request, LookUpAnswer)
         case connecting(ConnectionAttempts)
-        /// For as long as the owner is told so.
+        /// Only while the owner is being told of the connection.
         case connected(ChannelTransport)
         case negotiating(ProxyDialogue)
-        /// To be secured in the next pass; what was received already belongs to TLS. Indirect, because every opening has the
-        /// size of the largest case.
+        /// Secures an open connection in the next pass; the bytes received so far belong to TLS. Indirect,
+        /// because every opening has the size of the largest case.
         indirect case upgrading(ChannelTransport, TLSSettings, received: [UInt8])
-        /// With the handshake under way.
+        /// During a handshake.
         case securing(ChannelTransport, TLSEngine)
-        /// Open, or closed.
+        /// The connection is open, or the channel is closed.
         case over
     }
 
-    // The channel owns its opening. It is not told of anything in its deinit, where this reference would trap.
+    // The channel owns its opening, so the reference stays valid while the opening is used. The channel's
+    // deinit must not make the opening call it: an access to this reference would trap there.
     unowned let owner: any ChannelOpeningOwner
     let sources: any ChannelSources
-    // Also changed in `+TLS`:
+    // Changed in `+TLS` too:
     var stage: Stage
     var limit: OpeningLimit
     /// Calls a handler of the settings, outside the gate.
@@ -68,7 +70,7 @@ final class ChannelOpening {
         limit = OpeningLimit(sources)
     }
 
-    /// Secures a connection that was open.
+    /// Makes the opening that secures an open connection.
     init(
         upgrading transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8],
         of owner: any ChannelOpeningOwner, _ sources: any ChannelSources
@@ -91,7 +93,7 @@ final class ChannelOpening {
         }
     }
 
-    /// Whether the configuration's TLS is still to be looked at.
+    /// Whether a change of the configuration's TLS settings still takes effect.
     var maySetTLS: Bool {
         switch stage {
         case .starting, .resolving, .connecting, .connected, .negotiating: true
@@ -102,7 +104,7 @@ final class ChannelOpening {
 
     // MARK: - Inputs
 
-    /// A pass that was asked for, or a timer's.
+    /// Continues in a pass that was requested, or that a timer has brought.
     func goOn() {
         guard checkLimit() else { return }
         switch stage {
@@ -122,13 +124,13 @@ final class ChannelOpening {
             secure(transport, settings, received: received)
         case .securing(let transport, let engine):
             if limit.hasGivenWay { return owner.fail(limit.gaveWay(owner.configuration)) }
-            // A question of the handshake's may have been answered.
+            // The program may have answered the handshake's question.
             handshake(transport, engine)
         case .connected, .over: break
         }
     }
 
-    /// A source of the connection, or of an attempt to make it, is ready.
+    /// Continues because a source of the connection, or of an attempt to connect, is ready.
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
         switch stage {
         case .connecting(let attempts):
@@ -142,7 +144,7 @@ final class ChannelOpening {
         }
     }
 
-    /// Ends it, and closes what there is of a connection.
+    /// Ends the opening, and closes the connection as far as it exists.
     func close(closesDescriptor: Bool) {
         let stage = stage
         end()
@@ -217,7 +219,7 @@ final class ChannelOpening {
         owner.tell(.resolving(host: name))
     }
 
-    /// The addresses of a host are known, of which only some kinds may be wanted.
+    /// Connects to the addresses found, as far as their families are wanted.
     private func found(_ addresses: [SocketAddress], of host: String) {
         guard let families = owner.configuration.connect?.addressFamilies, families != .any else {
             return connect(to: addresses)
@@ -251,7 +253,7 @@ final class ChannelOpening {
         }
     }
 
-    /// Where there is a route, the first hop is its proxy.
+    /// Fails with an error of the first hop, which is the proxy where there is a route.
     func failOnFirstHop(_ error: ChannelError) {
         let configuration = owner.configuration
         owner.fail(configuration.route == nil ? error : .proxy(host: configuration.host, error))
@@ -296,12 +298,12 @@ final class ChannelOpening {
         case .waits(let awaited):
             stage = .negotiating(dialogue)
             sources.setInterest(awaited, of: transport.source)
-            // No socket announces bytes that are decrypted already.
+            // The socket does not become readable for bytes that are decrypted already.
             if transport.hasPendingPlaintext { sources.signal() }
         }
     }
 
-    /// From here on the peer is the host itself, behind a proxy's TLS perhaps.
+    /// Continues with the host itself as the peer, perhaps behind a proxy's TLS.
     private func isDirect(_ transport: ChannelTransport) {
         if let settings = owner.configuration.tls {
             secure(transport, settings, received: [])
@@ -315,9 +317,9 @@ final class ChannelOpening {
         owner.isOpened(transport)
     }
 
-    // MARK: - The limit of time
+    // MARK: - The time limit
 
-    /// - Returns: False: it was reached, and the channel is closed.
+    /// - Returns: False if the limit was reached; the channel is closed then.
     private func checkLimit() -> Bool {
         guard limit.isReached(mayHaveMore: transport?.socket.isReadable() ?? false) else { return true }
         owner.fail(limit.timedOut(owner.configuration))

@@ -35,7 +35,7 @@ enum ChannelPhase {
         }
     }
 
-    /// It is being opened, or has taken bytes that are not sent yet.
+    /// Whether the connection is being opened, or has accepted bytes that are not sent yet.
     var hasWork: Bool {
         switch self {
         case .created, .closed: false

@@ -2,12 +2,12 @@ internal import RondoCore
 
 /// The registration of a channel with loops and modes: its sources and timers are added to each of them.
 ///
-/// Used by the channel and its opening alone, but for `interest` and `signal`, which any thread may use.
+/// Only the channel and its opening use it, except for `interest` and `signal`, which any thread may use.
 final class ChannelRegistration: ChannelSources {
-    /// What the channel's descriptors are watched for.
+    /// The events that the channel's descriptors are watched for.
     let interest = ChannelInterest()
     private let wakeUp: ChannelWakeUp
-    /// Nearly every channel has one source and no timer between its opening and its end, so that needs no array.
+    /// Nearly every open channel has one source and no timer, and needs no array.
     private var source: RunLoop.Source?
     private var otherSources: [RunLoop.Source] = []
     private var timers: [Timer] = []
@@ -20,10 +20,10 @@ final class ChannelRegistration: ChannelSources {
 
     var modes: [ScheduledMode] { wakeUp.modes }
 
-    /// Asks for a pass of the channel.
+    /// Requests a pass of the channel: a call of its `goOn()` in one of its modes.
     var signal: @Sendable () -> Void { { [wakeUp] in wakeUp.signal() } }
 
-    /// Asks for a pass of the channel, before others that wait for one.
+    /// Requests a pass of the channel before the other channels and loads that wait for one.
     var signalFirst: @Sendable () -> Void { { [wakeUp] in wakeUp.signal(first: true) } }
 
     /// Takes the channel out of all modes for good.
@@ -31,7 +31,7 @@ final class ChannelRegistration: ChannelSources {
 
     // MARK: - Modes
 
-    /// - Parameter queue: It was joined for the channel, and is left by it.
+    /// - Parameter queue: Must have been joined for the channel; the registration leaves it.
     func add(_ queue: SharedQueue) {
         guard wakeUp.add(queue) else { return queue.leave() }
         let (loop, mode) = (queue.loop, queue.mode)
@@ -44,7 +44,7 @@ final class ChannelRegistration: ChannelSources {
         remove(from: mode.loop, mode.mode)
     }
 
-    /// - Returns: The queues, to be left.
+    /// - Returns: The queues, which the caller must leave.
     func removeAll() -> StreamSchedule.Left { wakeUp.removeAll { remove(from: $0, $1) } }
 
     private func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
@@ -59,7 +59,7 @@ final class ChannelRegistration: ChannelSources {
         for source in otherSources { body(source) }
     }
 
-    /// A source of the descriptor, watched in all modes from now on.
+    /// Makes a source for the descriptor and adds it to all modes.
     func makeSource(_ descriptor: Int32, interest wanted: RunLoop.Source.Interest) -> RunLoop.Source {
         let source = wakeUp.makeSource(descriptor, interest: wanted)
         interest.set(wanted, of: source)
@@ -89,7 +89,7 @@ final class ChannelRegistration: ChannelSources {
 
     // MARK: - Timers
 
-    /// Starts timers that bring the channel a pass: one for each loop, since a timer belongs to one.
+    /// Starts timers that bring the channel a pass, one for each loop, because a timer belongs to one loop.
     func startTimers(after seconds: Double) -> [Timer] {
         let modes = modes
         let started = Set(modes.map(\.loop)).map { loop in

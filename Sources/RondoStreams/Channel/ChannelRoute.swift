@@ -1,11 +1,11 @@
-/// The way to a host by another one: where the connection goes first, and the negotiation there.
+/// The proxy through which a channel reaches its host, and the negotiation with it.
 package struct ChannelRoute: Sendable {
     /// The proxy's host and port.
     package var host: String
     package var port: Int
-    /// How the proxy itself is spoken to; nil: in plain text.
+    /// The TLS settings for the connection to the proxy itself; nil: plain text.
     package var tls: TLSSettings?
-    /// As it is before its first step; each connection begins with a copy of it.
+    /// The negotiation before its first step; each connection starts with a copy of it.
     package var negotiation: any ChannelNegotiation
 
     package init(

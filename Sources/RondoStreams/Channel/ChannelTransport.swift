@@ -1,19 +1,19 @@
 internal import RondoCore
 
-/// A connected socket with its source, and the TLS on it if there is any.
+/// A connected socket with its source, and with TLS if the connection is secured.
 struct ChannelTransport {
     let socket: Socket
     let source: RunLoop.Source
-    /// TLS with the host or with a proxy before it; nil: bytes go in plain text.
+    /// TLS with the host, or with a proxy before it; nil: plain text.
     var engine: TLSEngine?
 
-    /// Bytes that were decrypted already: no socket announces them.
+    /// True if decrypted bytes wait, for which the socket does not become readable.
     var hasPendingPlaintext: Bool { engine?.hasPendingPlaintext ?? false }
 
-    /// Bytes that were taken and wait for the socket.
+    /// True if encrypted bytes still wait for the socket.
     var hasUnsentBytes: Bool { engine?.hasUnsentBytes ?? false }
 
-    /// There is TLS with the host itself, not only with a proxy before it.
+    /// True if TLS leads to the host itself, not only to a proxy before it.
     var isSecuredToHost: Bool { engine.map { !$0.leadsToProxy } ?? false }
 
     /// Nothing has come, the end neither: what a connection between two uses should look like.
@@ -24,13 +24,13 @@ struct ChannelTransport {
         return isSilent || engine.isQuiet()
     }
 
-    /// Says the end of this side and closes, after its source has been removed (rule SRC-27: the descriptor's number may
-    /// be another one's at once).
+    /// Ends this side's stream and closes. The source must have been removed before (rule SRC-27: another
+    /// file may get the descriptor's number at once).
     ///
-    /// - Parameter closesDescriptor: False: the descriptor stays open, for the program that it belongs to.
+    /// - Parameter closesDescriptor: False leaves the descriptor open, for the program that owns it.
     func close(closesDescriptor: Bool) {
         if let engine {
-            // Of a descriptor that is the client's no more than the end can be said.
+            // On a descriptor that the program keeps, no more than close_notify can be sent, without waiting.
             if closesDescriptor, LingeringClose.begin(socket, engine) { return }
             engine.shutdownAll()
             engine.detach()
@@ -40,9 +40,10 @@ struct ChannelTransport {
 
     // MARK: - Writing
 
-    /// Writes as much of `unsent` as is taken, and removes that.
+    /// Writes as many bytes of `unsent` as the connection accepts, and removes them.
     ///
-    /// - Returns: What has to be waited for: to send the rest, or, where all is sent, for an answer.
+    /// - Returns: The event to wait for: `.write` to send the rest or, when all is sent, `.read` for the
+    ///   answer.
     func send(_ unsent: inout ArraySlice<UInt8>) throws(TransportError) -> RunLoop.Source.Interest {
         do throws(TLSError) {
             if let engine { return try Self.send(&unsent, by: engine) }
@@ -78,7 +79,8 @@ struct ChannelTransport {
         return try engine.flush() == .wantsWrite ? .write : .read
     }
 
-    /// Calls `body` with as many bytes of the pieces, of which there is one at least, as fit into one record of TLS.
+    /// Calls `body` with as many bytes of `pieces` as fit into one TLS record. There must be at least one
+    /// piece.
     static func withOneRecord<Failure: Error>(
         _ pieces: [UnsafeRawBufferPointer], _ body: (UnsafeRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int {
@@ -92,7 +94,7 @@ struct ChannelTransport {
         return try result.get()
     }
 
-    // MARK: - Looking before taking
+    // MARK: - Reading without consuming
 
     enum Peeked {
         case bytes(Int)
@@ -100,7 +102,7 @@ struct ChannelTransport {
         case waits(for: RunLoop.Source.Interest)
     }
 
-    /// Looks at what has come, and leaves it there.
+    /// Copies the bytes that have arrived without consuming them.
     func peek(into piece: inout [UInt8]) throws(TransportError) -> Peeked {
         guard let engine else {
             do throws(SocketError) {
@@ -125,7 +127,7 @@ struct ChannelTransport {
         }
     }
 
-    /// Takes what was looked at.
+    /// Consumes bytes that `peek` has returned.
     func discard(_ count: Int, using piece: inout [UInt8]) throws(TransportError) {
         guard let engine else {
             do throws(SocketError) {
@@ -143,12 +145,12 @@ struct ChannelTransport {
     }
 }
 
-/// Why bytes could not be moved.
+/// The reason why bytes could not be moved.
 enum TransportError: Error {
     case socket(SocketError)
     case tls(TLSError)
 
-    /// As a channel to `host` reports it.
+    /// The error that a channel to `host` reports.
     func channelError(host: String, port: Int) -> ChannelError {
         switch self {
         case .socket(let error): .broken(host: host, port: port, error)

@@ -1,23 +1,25 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The channel's client of the shared queues: has the channel served in one of its modes when any thread asks for it.
+/// The channel's client of the shared queues: any thread can request that the channel is served in one of its
+/// modes.
 ///
-/// It keeps the modes from being empty while a name is looked up and there is no descriptor yet.
+/// It also keeps the modes from being empty while a name is looked up and there is no descriptor yet.
 final class ChannelWakeUp: SharedQueueClient {
-    /// `isWanted`: signalled, and not served yet; remembered while there is no mode, as the signal of a source is.
+    /// `isWanted` in it means: signalled and not served yet. It is remembered while there is no mode, like
+    /// the signal of a source.
     private let schedule = Mutex(StreamSchedule())
     private let interest: ChannelInterest
 
     init(_ interest: ChannelInterest) { self.interest = interest }
 
-    // A client that waits in a queue is retained by it.
+    // No queue can still refer to this object: a queue retains its waiting clients.
     deinit { schedule.withLock { $0.takeAll(of: nil) }.leave() }
 
     var modes: [ScheduledMode] { schedule.withLock { $0.modes } }
 
-    /// - Parameter queue: It was joined for the channel, and is left by it.
-    /// - Returns: False if the channel has the queue's mode already: the queue is not left.
+    /// - Parameter queue: Must have been joined for the channel; this object leaves it.
+    /// - Returns: False if the channel has the queue's mode already; the caller must leave the queue then.
     func add(_ queue: SharedQueue) -> Bool {
         let queues = schedule.withLock { schedule -> StreamSchedule.Queues? in
             guard !schedule.contains(queue) else { return nil }
@@ -34,16 +36,16 @@ final class ChannelWakeUp: SharedQueueClient {
     }
 
     /// - Parameter body: Called for each mode.
-    /// - Returns: The queues, to be left.
+    /// - Returns: The queues, which the caller must leave.
     func removeAll(_ body: (RunLoop, RunLoop.Mode) -> Void) -> StreamSchedule.Left {
         let left = schedule.withLock { $0.takeAll(of: self) }
         left.forEach { body($0.loop, $0.mode) }
         return left
     }
 
-    /// Asks for a pass of the channel in one of its modes. Any thread.
+    /// Requests a pass of the channel in one of its modes. Any thread.
     ///
-    /// - Parameter first: Before other channels and loads that wait for one.
+    /// - Parameter first: Whether it comes before the other channels and loads that wait.
     func signal(first: Bool = false) {
         let queues = schedule.withLock { schedule in
             schedule.isWanted = true
@@ -52,7 +54,7 @@ final class ChannelWakeUp: SharedQueueClient {
         queues.enqueue(self, first: first)
     }
 
-    /// Ends it: the channel gets no pass any more.
+    /// Ends the wake-ups: the channel gets no further pass.
     func invalidate() {
         let left = schedule.withLock { schedule in
             schedule.isWanted = false
@@ -71,9 +73,10 @@ final class ChannelWakeUp: SharedQueueClient {
         return isWanted
     }
 
-    // MARK: - What else leads to the channel
+    // MARK: - Sources and timers that lead to the channel
 
-    /// A source whose callback has this object for its way to the channel, and so needs no memory of its own.
+    /// Makes a source whose callback reaches the channel through this object, and so needs no memory of its
+    /// own.
     func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
         RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: interest) {
             [self] source, ready in
@@ -81,10 +84,11 @@ final class ChannelWakeUp: SharedQueueClient {
         }
     }
 
-    /// A timer that brings the channel a pass.
+    /// Makes a timer that brings the channel a pass.
     func makeTimer(after seconds: Double) -> Timer {
         Timer(timeInterval: max(0, seconds), repeats: false) { [self] timer in
-            // The channel sees by this that it has fired, in a later pass too where the gate is closed now.
+            // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this
+            // one.
             timer.invalidate()
             interest.enter { $0.goOn() }
         }

@@ -1,14 +1,13 @@
 public import RondoCore
 
-/// How a connection comes about: which addresses it leads to, which of this machine's it comes from, and how long that
-/// may take.
+/// The settings for making a connection: its addresses, its local address, and its time limit.
 ///
-/// The name in a URL stays what it is: TLS asks for it, and `Host` says it, wherever the connection leads. Nothing is set
-/// at first, and names are looked up by the system.
+/// The name in a URL is not affected: TLS and the `Host` field use it wherever the connection leads. By
+/// default nothing is set, and the system looks names up.
 public struct ConnectSettings: Sendable, Hashable {
-    /// A host, by its name or address (without brackets), and a port.
+    /// A host, by name or address (without brackets), and a port.
     public struct Place: Sendable, Hashable {
-        /// `*` stands for every host, in a place that is looked for.
+        /// As a key of `addresses`, `*` stands for every host.
         public var host: String
         public var port: Int
 
@@ -18,15 +17,15 @@ public struct ConnectSettings: Sendable, Hashable {
         }
     }
 
-    /// Another place that connections for a place lead to.
+    /// Another destination for the connections to a host and port.
     public struct Detour: Sendable, Hashable {
-        /// Nil: for every host.
+        /// Nil matches every host.
         public var fromHost: String?
-        /// Nil: for every port.
+        /// Nil matches every port.
         public var fromPort: Int?
-        /// Nil: the host stays.
+        /// Nil keeps the host.
         public var toHost: String?
-        /// Nil: the port stays.
+        /// Nil keeps the port.
         public var toPort: Int?
 
         public init(fromHost: String? = nil, fromPort: Int? = nil, toHost: String? = nil, toPort: Int? = nil)
@@ -35,7 +34,7 @@ public struct ConnectSettings: Sendable, Hashable {
         }
     }
 
-    /// Which kinds of addresses are tried.
+    /// The address families that are tried.
     public struct AddressFamilies: Sendable, Hashable {
         private enum Kind { case any, ipv4, ipv6 }
         private let kind: Kind
@@ -52,41 +51,42 @@ public struct ConnectSettings: Sendable, Hashable {
         }
     }
 
-    /// This machine's end of a connection.
+    /// The local end of a connection.
     public struct LocalEnd: Sendable, Hashable {
         enum Place: Hashable { case any, interface(String), address(String) }
         let place: Place
-        /// The ports of which the first that is free is taken; nil: any.
+        /// The local ports, of which the first free one is used; nil: any port.
         public var ports: ClosedRange<UInt16>?
 
         /// Any address.
         public static let any = LocalEnd(place: .any)
-        /// Of the interface with this name, `eth0` for one; by its address where the system does not let the program bind
-        /// to interfaces.
+        /// The interface with this name, for example `eth0`. Where the system does not let the program bind
+        /// to interfaces, the interface's address is used.
         public static func interface(_ name: String) -> LocalEnd { LocalEnd(place: .interface(name)) }
-        /// Nil: it is none of an interface.
+        /// Nil if the local end is not an interface.
         package var interfaceName: String? { if case .interface(let name) = place { name } else { nil } }
 
-        /// This address, as numbers.
+        /// A numeric address.
         public static func address(_ literal: String) -> LocalEnd { LocalEnd(place: .address(literal)) }
     }
 
-    /// How long it may take until a request can be sent, in seconds: look-up, connection, proxy and TLS together.
-    /// Nil, as at first: as long as the load may take.
+    /// The most seconds until a request can be sent: look-up, connection, proxy and TLS together. Nil, the
+    /// default: no limit but the load's own.
     public var timeout: TimeInterval?
     public var addressFamilies = AddressFamilies.any
-    /// Addresses, as numbers, that stand for places and are not looked up, proxies among them. A text that is no address is left out.
+    /// Numeric addresses that replace the look-up of a host and port, proxies included. Texts that are no
+    /// addresses are ignored.
     public var addresses: [Place: [String]] = [:]
-    /// The first that fits a place is taken, before its host is looked up. Not for proxies.
+    /// The first detour that matches a host and port applies, before the host is looked up. Not for proxies.
     public var detours: [Detour] = []
-    /// A Unix-domain socket that is connected to in place of any host and of any proxy; a name that begins with a NUL is one
-    /// in Linux's abstract space.
+    /// A Unix-domain socket to connect to in place of any host and any proxy. A name that begins with a NUL
+    /// is in Linux's abstract namespace.
     public var unixSocketPath: String?
     public var localEnd = LocalEnd.any
 
     public init() {}
 
-    /// What of it two connections must have in common to serve the same requests; nil: nothing is set.
+    /// The part that two connections must have in common to serve the same requests; nil: nothing is set.
     package var sharedPart: ConnectSettings? {
         var part = self
         part.timeout = nil
@@ -97,16 +97,16 @@ public struct ConnectSettings: Sendable, Hashable {
 // MARK: - Where a connection leads
 
 extension ConnectSettings {
-    /// What comes of a host and a port.
+    /// The destination for a host and a port.
     enum Target: Equatable {
         case addresses([SocketAddress])
-        /// To be looked up, without brackets.
+        /// A name to look up, without brackets.
         case name(String, port: UInt16)
-        /// No port, or a path that is none.
+        /// The port is invalid.
         case impossible(host: String, port: Int)
     }
 
-    /// - Parameter isProxy: The place is a proxy's: detours are for the hosts of URLs.
+    /// - Parameter isProxy: True for a proxy: detours apply to the hosts of URLs only.
     func target(host: String, port: Int, isProxy: Bool) -> Target {
         if let unixSocketPath { return .addresses([.unix(path: unixSocketPath)]) }
         var place = Place(host: Resolver.withoutBrackets(host), port: port)

@@ -1,15 +1,16 @@
 internal import RondoCore
 
-/// The attempts to connect to the addresses of a host, one of which wins: does what the `Connector` decides.
+/// The attempts to connect to the addresses of a host until one succeeds; it performs the actions of a
+/// `Connector`.
 final class ConnectionAttempts {
-    /// What has come of an input, for the connection.
+    /// The result of an input. Each case but `connecting` ends the attempts.
     enum Progress {
         case connecting(SocketAddress)
-        /// The attempt was begun, and the connection stands already. Nothing is left to do here.
+        /// An attempt was begun and succeeded at once.
         case connectedAtOnce(ChannelTransport, SocketAddress)
-        /// Nothing is left to do here.
+        /// An attempt has succeeded.
         case connected(ChannelTransport, SocketAddress)
-        /// Every address has failed, and nothing is left to do here.
+        /// Every address has failed.
         case failed([SocketError])
     }
 
@@ -19,7 +20,7 @@ final class ConnectionAttempts {
         let source: RunLoop.Source
     }
 
-    /// A Unix socket's address whose queue is full.
+    /// A Unix-domain socket whose queue of connections is full.
     private struct Busy {
         let id: Connector.AttemptID
         let address: SocketAddress
@@ -32,14 +33,15 @@ final class ConnectionAttempts {
     private var connector = Connector()
     private var running: [Connector.AttemptID: Attempt] = [:]
     private var busy: Busy?
-    /// Until the next attempt.
+    /// The timers until the next attempt.
     private var delays: [Timer] = []
     private var isOver = false
-    /// The first attempts are made in a pass of the channel, where a connection may be told of. Later ones may be made by a
-    /// timer, which is no event that a run of the loop returns for.
+    /// True while `start` runs, in a pass of the channel, where a finished connection may be reported at
+    /// once. Later attempts may be made in a timer's callback, which is no event that a run of the loop
+    /// returns for.
     private var isStarting = false
 
-    /// - Parameter localEnd: This machine's end of the connection; nil: as the kernel chooses.
+    /// - Parameter localEnd: The local end of the connection; nil: the kernel's choice.
     init(_ sources: any ChannelSources, from localEnd: ConnectSettings.LocalEnd? = nil) {
         self.sources = sources
         self.localEnd = localEnd
@@ -47,14 +49,14 @@ final class ConnectionAttempts {
 
     // MARK: - Inputs
 
-    /// To be called once.
+    /// Must be called once.
     func start(_ addresses: [SocketAddress]) -> Progress? {
         isStarting = true
         defer { isStarting = false }
         return perform(connector.start(addresses, now: now))
     }
 
-    /// An attempt's socket is writable.
+    /// Continues an attempt whose socket is writable.
     func isReady(_ source: RunLoop.Source) -> Progress? {
         guard let (id, attempt) = running.first(where: { $0.value.source === source }) else { return nil }
         do throws(SocketError) {
@@ -65,7 +67,7 @@ final class ConnectionAttempts {
         }
     }
 
-    /// The source of an attempt whose socket the kernel will not watch.
+    /// The source of an attempt whose socket the kernel refuses to watch.
     var refusedSource: RunLoop.Source? { running.values.first { $0.source.refusalCode != nil }?.source }
 
     func endRefused(_ source: RunLoop.Source) -> Progress? {
@@ -75,7 +77,7 @@ final class ConnectionAttempts {
         return fail(id, attempt, SocketError(code: code, operation: .connect, address: attempt.address))
     }
 
-    /// A delay may have ended.
+    /// Continues if a delay has ended.
     func checkDelays() -> Progress? {
         guard let busy else { return perform(connector.timeReached(now)) }
         return delays.contains { !$0.isValid } ? startAttempt(busy.id, busy.address) : nil
@@ -86,7 +88,7 @@ final class ConnectionAttempts {
         end()
     }
 
-    // MARK: - What the connector decides
+    // MARK: - The connector's actions
 
     private var now: UInt64 { UInt64(LoopClock.now.nanoseconds) }
 
@@ -118,9 +120,10 @@ final class ConnectionAttempts {
     private func startAttempt(_ id: Connector.AttemptID, _ address: SocketAddress) -> Progress? {
         do throws(SocketError) {
             let socket = try Socket.connecting(to: address, from: localEnd)
-            // Within this machine a connection stands when the call that asks for it returns; so neither a look at the kernel
-            // nor a timer is needed for it, which are 6 % of a GET with a connection of its own (W15). Why one was refused
-            // is left to be asked for.
+            // Within this machine a connection is established when connect() returns, so neither a
+            // registration with the kernel nor a timer is needed. These cost 6 % of a GET with a connection
+            // of its own (W15). The reason for a refusal is not known here and is fetched when the socket is
+            // ready.
             let stands = isStarting && address.isOfThisMachine && socket.peerAddress != nil
             let source = sources.makeSource(socket.descriptor, interest: stands ? [] : .write)
             running[id] = Attempt(socket: socket, address: address, source: source)
@@ -157,9 +160,9 @@ final class ConnectionAttempts {
 
     // MARK: - Delays
 
-    /// Seconds until a Unix socket is tried again whose queue is full: at first, doubled each time, and at
-    /// most. The kernel does not tell when there is room: a socket that may block waits for that, another one
-    /// is turned away (`EAGAIN`).
+    /// The seconds until a Unix-domain socket with a full queue is tried again: at first, doubled each time,
+    /// up to the longest. The kernel does not report when there is room: a blocking socket waits for that, a
+    /// non-blocking one gets `EAGAIN`.
     static let busyPause = (first: 0.01, longest: 0.32)
 
     private func tryLater(_ id: Connector.AttemptID, _ address: SocketAddress) {

@@ -1,6 +1,6 @@
 internal import RondoMutex
 
-/// The answer to a look-up of a name, from the resolver's thread to a loop's.
+/// Passes the answer to a look-up of a name from the resolver's thread to a loop's.
 final class LookUpAnswer: Sendable {
     private let answer = Mutex<Resolver.Answer?>(nil)
 

@@ -1,8 +1,8 @@
 internal import RondoCore
 
-/// The bytes of a memory input stream, and how far they are read.
+/// The bytes of a memory input stream, with the position of its reader.
 final class MemoryBytes {
-    // NSData and not Data: its bytes stay where they are, and so can be lent.
+    // NSData and not Data: its bytes do not move, so pointers to them can be lent.
     private let data: NSData
     private var offset = 0
 
@@ -18,10 +18,10 @@ final class MemoryBytes {
         return count
     }
 
-    /// The rest, at most `limit` bytes of it, as read; nil if nothing is left.
+    /// Returns a pointer to the rest, at most `limit` bytes, and counts them as read; nil if nothing is left.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         guard rest > 0 else { return nil }
-        // Mutable in type alone, as Apple's method has it: the caller reads.
+        // The type is mutable only because Apple's method has it so; the caller must not write.
         let start = UnsafeMutableRawPointer(mutating: data.bytes + offset).assumingMemoryBound(to: UInt8.self)
         let count = min(rest, limit)
         offset += count

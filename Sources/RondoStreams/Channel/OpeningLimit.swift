@@ -5,25 +5,25 @@ struct OpeningLimit {
     private enum Time {
         case unlimited
         case running([Timer])
-        /// The time is over, but the peer's bytes were here already: they are looked at first.
+        /// The limit was reached while bytes of the peer waited unread; they are processed first.
         case grace([Timer])
     }
 
-    /// What a peer gets beyond the limit whose bytes were here already when it was reached, in seconds.
+    /// The extra seconds for a peer whose bytes had already arrived when the limit was reached.
     private static let graceSeconds = 1.0
 
     private let sources: any ChannelSources
     /// The limit, in seconds.
     private var seconds = 0.0
     private var time = Time.unlimited
-    /// Of a server's connection, as long as its handshake is not over.
+    /// The entry of a server's connection while its handshake is unfinished.
     private var handshake: (entry: UnfinishedHandshakes.Entry, among: UnfinishedHandshakes)?
 
     init(_ sources: any ChannelSources) { self.sources = sources }
 
     // MARK: - Time
 
-    /// Does nothing while the time is running.
+    /// Starts the time limit, unless it is running.
     mutating func start(_ configuration: ChannelConfiguration) {
         let limits = [configuration.openingLimit, configuration.handshakes?.seconds]
         guard case .unlimited = time, let seconds = limits.compactMap({ $0 }).min() else { return }
@@ -39,10 +39,10 @@ struct OpeningLimit {
         time = .unlimited
     }
 
-    /// Whether the time is over.
+    /// Whether the time limit was reached.
     ///
-    /// - Parameter mayHaveMore: Whether bytes of the peer's are here: the loop may have been in another mode, so they are
-    ///   looked at before the clock is.
+    /// - Parameter mayHaveMore: Whether bytes of the peer have arrived. If so, they are processed before the
+    ///   limit applies, because the loop may have been in another mode meanwhile.
     mutating func isReached(mayHaveMore: @autoclosure () -> Bool) -> Bool {
         switch time {
         case .running(let timers) where timers.contains { !$0.isValid }:
@@ -61,18 +61,18 @@ struct OpeningLimit {
 
     // MARK: - Handshakes
 
-    /// A handshake begins, as one of `handshakes` if there is a limit to them.
+    /// Registers a handshake with `handshakes`, if there is such a limit.
     mutating func enter(_ handshakes: UnfinishedHandshakes?, whenGivenUp: @escaping @Sendable () -> Void) {
         guard handshake == nil, let handshakes else { return }
         handshake = (handshakes.enter(whenGivenUp: whenGivenUp), handshakes)
     }
 
-    /// The peer has done its part, or is gone.
+    /// Removes the handshake: the peer has done its part, or is gone.
     mutating func leaveHandshake() {
         if let (entry, handshakes) = handshake.take() { handshakes.leave(entry) }
     }
 
-    /// Newer handshakes have taken this one's room.
+    /// True if newer handshakes have taken this one's place.
     var hasGivenWay: Bool { handshake?.entry.hasGivenWay ?? false }
 
     func gaveWay(_ configuration: ChannelConfiguration) -> ChannelError {

@@ -1,19 +1,19 @@
 internal import RondoCore
 
-/// The dialogue with a proxy on a fresh connection, before anything else: moves what a `ChannelNegotiation` says and is
-/// told.
+/// The dialogue with a proxy on a new connection, before anything else: moves the bytes between the proxy and
+/// a `ChannelNegotiation`.
 ///
-/// What the proxy says is looked at before it is taken (MSG_PEEK, or SSL_peek over TLS with the proxy), and no more is
-/// taken than the negotiation consumes: what the host behind the proxy says first stays in the kernel or in OpenSSL, for
-/// TLS with the host or for the owner.
+/// The proxy's bytes are read without consuming them (MSG_PEEK, or SSL_peek over TLS with the proxy), and
+/// then only as many are consumed as the negotiation has used: the first bytes of the host behind the proxy
+/// stay in the kernel or in OpenSSL, for TLS with the host or for the owner.
 struct ProxyDialogue {
-    /// The most that a proxy may say, in bytes; HTTP clients allow a head about as much.
+    /// The most bytes that a proxy may send; HTTP clients allow about as much for a head.
     static let limit = 65_536
-    /// How much of it is looked at in one go.
+    /// The most bytes that one peek reads.
     private static let pieceSize = 4_096
 
     enum Progress {
-        /// The connection leads to the host from here on.
+        /// The connection leads to the host from now on.
         case done
         case waits(for: RunLoop.Source.Interest)
     }
@@ -25,10 +25,10 @@ struct ProxyDialogue {
     private let port: Int
     private var negotiation: any ChannelNegotiation
     private var unsent: ArraySlice<UInt8> = []
-    /// Bytes that the proxy has said so far.
+    /// The number of bytes that the proxy has sent so far.
     private(set) var received = 0
-    /// The negotiation is over once `unsent` is sent.
-    private var hasSaidAll = false
+    /// True if the negotiation ends once `unsent` is sent.
+    private var endsWhenSent = false
 
     init(over transport: ChannelTransport, _ route: ChannelRoute) {
         self.transport = transport
@@ -36,13 +36,13 @@ struct ProxyDialogue {
         negotiation = route.negotiation
     }
 
-    /// Says the first words.
+    /// Sends the first message.
     mutating func begin() throws(ChannelError) -> Progress { try take(negotiation.begin()) }
 
-    /// The connection is `ready`: sends the rest, or reads the answer.
+    /// Continues when the connection is ready: sends the rest, or reads the answer.
     mutating func goOn(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
         guard unsent.isEmpty && !transport.hasUnsentBytes else { return try send() }
-        // TLS may have waited for either.
+        // TLS may have waited for either direction.
         guard ready.contains(.read) || transport.engine != nil else { return .waits(for: .read) }
         return try receive()
     }
@@ -52,7 +52,7 @@ struct ProxyDialogue {
         case .exchange(let bytes): unsent = bytes[...]
         case .done(let bytes):
             unsent = bytes[...]
-            hasSaidAll = true
+            endsWhenSent = true
         case .failed(let error): throw .negotiation(error)
         }
         return try send()
@@ -65,7 +65,7 @@ struct ProxyDialogue {
         } catch {
             throw error.channelError(host: host, port: port)
         }
-        return hasSaidAll && unsent.isEmpty && !transport.hasUnsentBytes ? .done : .waits(for: awaited)
+        return endsWhenSent && unsent.isEmpty && !transport.hasUnsentBytes ? .done : .waits(for: awaited)
     }
 
     private mutating func receive() throws(ChannelError) -> Progress {
@@ -100,7 +100,7 @@ struct ProxyDialogue {
                     .protocolViolation,
                     description: "the proxy \(host) says more than \(Self.limit) bytes before it lets a "
                         + "connection through"))
-        // Bytes that are not taken would be found again and again.
+        // Bytes that are not consumed would be read again and again.
         case .exchange(let answer) where consumed == 0 && answer.isEmpty:
             preconditionFailure("bug in Rondo: a negotiation neither takes what the proxy says nor answers")
         case .exchange, .done, .failed:

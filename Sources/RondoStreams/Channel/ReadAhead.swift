@@ -1,11 +1,12 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Bytes that were read from a socket to see whether there are any.
+/// Bytes that were read from a socket to find out whether it has any.
 ///
-/// `@unchecked Sendable`: either one pair has it, and touches it under its lock, or it waits among the spares, untouched.
+/// `@unchecked Sendable`: an object belongs either to one pair, which uses it under its lock, or to the
+/// spares, where nothing uses it.
 final class ReadAhead: @unchecked Sendable {
-    /// Enough for most messages.
+    /// Large enough for most messages.
     static let capacity = 4_096
 
     /// Owned: allocated here, freed in `deinit`.
@@ -16,14 +17,15 @@ final class ReadAhead: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// How many are kept for the next messages of all streams; those of a burst beyond it are freed.
+    /// The most objects that are kept for reuse by all streams; further ones are freed.
     private static let maximumSpare = 8
 
     private static let spare = Mutex<[ReadAhead]>([])
 
     static func take() -> ReadAhead { spare.withLock { $0.popLast() } ?? ReadAhead() }
 
-    /// Returns it to the spares. The caller must not use it afterwards, nor what it has lent.
+    /// Returns an object to the spares. The caller must not use it afterwards, nor any bytes that it has
+    /// lent.
     static func give(back ahead: ReadAhead) {
         spare.withLock { if $0.count < maximumSpare { $0.append(ahead) } }
     }
@@ -32,7 +34,7 @@ final class ReadAhead: @unchecked Sendable {
 
     var isEmpty: Bool { unread.isEmpty }
 
-    /// - Parameter body: Puts bytes at the beginning of what it gets, and answers how many.
+    /// - Parameter body: Writes bytes to the start of the buffer and returns how many.
     func fill(_ body: (UnsafeMutableRawBufferPointer) -> Int) { unread = 0..<body(memory) }
 
     func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -43,7 +45,8 @@ final class ReadAhead: @unchecked Sendable {
         return count
     }
 
-    /// At most `limit` unread bytes, as read: they stay until the memory is given back.
+    /// Returns at most `limit` unread bytes and counts them as read: the pointer is valid until the object is
+    /// given back.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8> {
         let taken = unread.prefix(limit)
         unread = taken.upperBound..<unread.upperBound

@@ -1,8 +1,8 @@
 internal import RondoCore
 
-// Reading, writing and their ends, on a connection that is open.
+// Reading, writing and ending the streams of an open connection.
 extension SocketChannel {
-    /// Reads the bytes that are there, at most as many as `buffer` takes.
+    /// Reads the bytes that have arrived, at most as many as `buffer` holds.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
         if plainDescriptor >= 0 {
             do throws(SocketError) {
@@ -26,9 +26,10 @@ extension SocketChannel {
         }
     }
 
-    /// Hands bytes over, perhaps fewer than given.
+    /// Writes bytes, perhaps fewer than given.
     ///
-    /// - Returns: How many were taken; 0 means that nothing can be taken now: set `wantsWrite`.
+    /// - Returns: How many bytes were accepted; 0 means that the connection accepts none now: set
+    ///   `wantsWrite`.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(ChannelError) -> Int {
         if plainDescriptor >= 0 {
             do throws(SocketError) {
@@ -51,11 +52,12 @@ extension SocketChannel {
         }
     }
 
-    /// Hands the bytes of several pieces over in one go, perhaps fewer than given.
+    /// Writes the bytes of several pieces with one call, perhaps fewer than given.
     ///
     /// Over TLS the pieces that fit into one record are copied together, so that a head and a body do not
-    /// become two.
-    /// - Returns: How many were taken; 0 means that nothing can be taken now: set `wantsWrite`.
+    /// become two records.
+    /// - Returns: How many bytes were accepted; 0 means that the connection accepts none now: set
+    ///   `wantsWrite`.
     package func write(gathering pieces: [UnsafeRawBufferPointer]) throws(ChannelError) -> Int {
         guard let first = pieces.first else { return 0 }
         guard pieces.count > 1 else { return try write(first) }
@@ -73,8 +75,8 @@ extension SocketChannel {
         }
     }
 
-    /// Says that this side will send no more: FIN, or close_notify over TLS. What was written before goes
-    /// first; the peer is still read.
+    /// Ends the stream of this side: FIN, or close_notify over TLS. Bytes written before go first; reading
+    /// still works.
     package func endWriting() {
         guard case .open(let transport) = phase else { return }
         guard let engine = transport.engine else { return transport.socket.shutdownWriting() }
@@ -82,46 +84,46 @@ extension SocketChannel {
         updateInterest()
     }
 
-    /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
+    /// True if decrypted bytes wait: a read returns them even if the socket is not readable.
     package var hasBufferedBytes: Bool {
         plainDescriptor < 0 && engine?.hasPendingPlaintext ?? false
     }
 
-    /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
-    /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
+    /// Whether a read would find bytes or the end. Has no effect, unlike `isAliveWhenIdle`, which makes
+    /// OpenSSL read, after which the socket is no longer readable.
     package var hasUnreadBytes: Bool {
         hasBufferedBytes || phase.openTransport?.socket.isReadable() ?? false
     }
 
-    /// Whether the peer has proved its identity: its certificate was checked in full and nothing was wrong with it, so that
-    /// nothing had to be overlooked. False without TLS.
+    /// Whether the peer has proved its identity: its certificate was checked in full and had no problem, so
+    /// nothing was overlooked. False without TLS.
     package var isPeerVerified: Bool { plainDescriptor < 0 && engine?.isPeerVerified ?? false }
 
-    /// What TLS has agreed upon; nil before, and without TLS.
+    /// The results of the TLS handshake; nil before it is done, and without TLS.
     package var tlsInformation: TLSInformation? { engine?.information }
 
-    /// Whether TLS has taken an earlier session up again.
+    /// Whether TLS has resumed an earlier session.
     package var isTLSResumed: Bool { engine?.isResumed ?? false }
 
-    /// This machine's end of the connection, while there is one.
+    /// The local address of the connection, while there is one.
     package var localAddress: SocketAddress? { transport?.socket.localAddress }
 
-    /// Whether a write would be taken at least in part, or fail.
+    /// Whether a write would be accepted at least in part, or fail.
     var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
 
-    /// On which to look whether there is space; nil: there is none, since what was taken before goes first.
+    /// The descriptor to check for space; nil: there is no space, because bytes accepted before go first.
     var spaceDescriptor: Int32? {
         if plainDescriptor >= 0 { return plainDescriptor }
         return phase.hasWork ? nil : phase.openTransport?.socket.descriptor
     }
 
-    /// Whether it has to be served for something that its owner has asked for already: to be opened or
-    /// secured, or to send what was taken.
+    /// Whether the channel must be served for something that its owner has already requested: opening,
+    /// securing, or sending accepted bytes.
     var isBusy: Bool {
         phase.hasWork || isOpen && tlsWaits.owesEnd
     }
 
-    /// Of a connection that is not in use: whether it is as it should be, open and silent.
+    /// For an idle connection: whether it is open, and neither bytes nor an end have arrived.
     package var isAliveWhenIdle: Bool {
         if plainDescriptor >= 0 { return SocketCalls.poll(plainDescriptor, for: POLLIN) == 0 }
         return phase.openTransport?.isQuiet ?? false
@@ -130,7 +132,7 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
-        // Without TLS there are no such waits to be looked at.
+        // Without TLS there are no waits to be considered.
         let canRead = engine == nil ? ready.contains(.read) : tlsWaits.canRead(ready)
         var canWrite = engine == nil ? ready.contains(.write) : tlsWaits.canWrite(ready)
         if canWrite, let engine, tlsWaits.hasToFlush(engine) {
@@ -138,7 +140,7 @@ extension SocketChannel {
             updateInterest()
         }
         if canRead && wantsRead {
-            // Nearly always there is nothing more to do.
+            // This is the usual case, in which nothing else has to be done.
             guard engine != nil || canWrite else {
                 handler?(.readable)
                 return
@@ -148,10 +150,12 @@ extension SocketChannel {
         if canWrite && wantsWrite && isOpen { handler?(.writable) }
     }
 
-    /// - Returns: False if the owner has let go of the channel: another one may have it by now, on another thread.
+    /// - Returns: False if the owner has released the channel: another owner may use it by now, on another
+    ///   thread.
     @discardableResult
     func readable() -> Bool {
-        // Another owner has another gate; and only on this thread could this one let go of the channel.
+        // A new owner has another gate. Only this thread could have released the channel, so the comparison
+        // is safe.
         let gate = gate
         handler?(.readable)
         guard self.gate === gate else { return false }

@@ -2,15 +2,15 @@ package import RondoCore
 
 /// One TCP, Unix or TLS connection, driven by the run loops and modes that it is scheduled in.
 ///
-/// It looks the name up, connects, speaks to a proxy, secures (all that in `ChannelOpening`), and then moves bytes when it
-/// is asked to; or it begins with a socket that is connected already, of either side. It tells its owner by `handler`, in a
-/// pass of a scheduled mode, and never inside a call of the owner's. Both the public socket streams and the HTTP exchange
-/// stand on it.
+/// A channel looks the name up, connects, talks to a proxy and secures the connection (all of that in
+/// `ChannelOpening`), and then moves bytes on request; or it starts with a socket that is connected already,
+/// on either side. It reports to its owner by `handler`, in a pass of a scheduled mode and never inside a
+/// call of the owner. Both the public socket streams and the HTTP exchange are built on it.
 ///
-/// One thread at a time: its owner sees to that, by `gate` where several loops serve it. All that comes from
-/// a run loop goes through the gate before it touches anything here.
+/// One thread at a time: the owner ensures that, by `gate` if several loops serve the channel. All callbacks
+/// of run loops pass the gate before they touch anything here.
 ///
-/// Its parts: `+Bytes` reads, writes and readiness.
+/// Its parts: `+Bytes` reads and writes, and handles readiness.
 package final class SocketChannel {
     package typealias Configuration = ChannelConfiguration
     package typealias Event = ChannelEvent
@@ -18,7 +18,8 @@ package final class SocketChannel {
 
     package private(set) var configuration: Configuration
     package private(set) var remoteAddress: SocketAddress?
-    /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in. The owner sets it.
+    /// Whether closing the channel closes the descriptor, or leaves it to the program that has supplied it.
+    /// The owner sets it.
     package var closesDescriptor = true
 
     package var handler: ((Event) -> Void)? {
@@ -26,7 +27,8 @@ package final class SocketChannel {
         set { tellOwner = newValue }
     }
 
-    /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
+    /// Whether `readable` events are wanted. While false, the kernel's buffer fills and TCP holds the peer
+    /// back.
     package var wantsRead: Bool {
         get { isReading }
         set {
@@ -36,7 +38,7 @@ package final class SocketChannel {
             if newValue { signalIfPlaintextIsPending() }
         }
     }
-    /// Whether `writable` is wanted: after a write that was not taken in full.
+    /// Whether `writable` events are wanted: set it after a write that was not accepted in full.
     package var wantsWrite: Bool {
         get { isWriting }
         set {
@@ -45,20 +47,21 @@ package final class SocketChannel {
             updateInterest()
         }
     }
-    // Private, so that the compiler sees all accesses and leaves out their checks: 600 instructions of http.request.
+    // Private, so that the compiler sees all accesses and can omit its exclusivity checks: 600 instructions
+    // of http.request.
     private var tellOwner: ((Event) -> Void)?
     private var isReading = false
     private var isWriting = false
 
-    /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
+    /// True once the owner was told `open`: a later `secure(_:)` does not repeat the event.
     private var hasOpened = false
-    /// Of an open connection; `+Bytes` keeps it.
+    /// The waits of TLS on an open connection; `+Bytes` maintains them.
     var tlsWaits = TLSWaits()
 
     private(set) var phase: ChannelPhase {
         didSet { plainDescriptor = phase.plainDescriptor }
     }
-    /// That of the phase, for reads and writes: without a copy of the phase.
+    /// A copy of `phase.plainDescriptor`, so that reads and writes need not copy the phase.
     private(set) var plainDescriptor: Int32 = -1
     private let registration = ChannelRegistration()
     private var handlers = ChannelHandlers()
@@ -68,18 +71,18 @@ package final class SocketChannel {
         phase = .created(origin)
     }
 
-    /// A channel to a host.
+    /// Makes a channel to a host.
     package convenience init(_ configuration: Configuration) {
         self.init(configuration, .host)
     }
 
-    /// A channel to an address, where nothing has to be looked up: a Unix socket's, for instance.
+    /// Makes a channel to an address that needs no look-up, for example that of a Unix socket.
     package convenience init(to address: SocketAddress, _ configuration: Configuration) {
         self.init(configuration, .address(address))
     }
 
-    /// A channel over a socket that is connected already, by whichever side. It is opened like any other; the
-    /// first event is `secured` or `open`.
+    /// Makes a channel over a connected socket, of either side. It is opened like any other; the first event
+    /// is `secured` or `open`.
     package convenience init(adopting socket: Socket, _ configuration: Configuration) {
         self.init(configuration, .socket(socket))
         remoteAddress = socket.peerAddress
@@ -89,17 +92,19 @@ package final class SocketChannel {
 
     // MARK: - Handlers and label
 
-    /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
+    /// Called with the question about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a
+    /// pass.
     package var onTrust: ((TLSTrust) -> Void)? {
         get { handlers.onTrust }
         set { handlers.onTrust = newValue }
     }
-    /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
+    /// Called with the question for an identity, in place of `TLSSettings.identityHandler`; like `handler`,
+    /// in a pass.
     package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
         get { handlers.onIdentityRequest }
         set { handlers.onIdentityRequest = newValue }
     }
-    /// The name of its sources in traces.
+    /// The name of the channel's sources in traces.
     package var label: String? {
         get { registration.label }
         set { if newValue != label { registration.label = newValue } }
@@ -111,7 +116,7 @@ package final class SocketChannel {
 
     private var isClosed: Bool { if case .closed = phase { true } else { false } }
 
-    /// The socket's descriptor, once connected and until closed. The caller must not close it.
+    /// The socket's descriptor, while it is connected. The caller must not close it.
     package var descriptor: Int32? { transport?.socket.descriptor }
 
     /// The connected socket.
@@ -122,20 +127,20 @@ package final class SocketChannel {
 
     // MARK: - From `open()` to `close()`
 
-    /// Starts with the first pass of a scheduled mode; no event comes before.
+    /// Starts the opening in the next pass of a scheduled mode; no event comes before.
     package func open() {
         guard case .created(let origin) = phase else { return }
         phase = .opening(ChannelOpening(origin, of: self, registration))
         registration.signal()
     }
 
-    /// Secures the open connection from here on (STARTTLS, rule ST-42). It is not open meanwhile; the events
-    /// are `secured` or `failed`, in a later pass. Where the connection is still being made the settings take
-    /// effect as if they had been there from the start.
+    /// Secures the open connection (STARTTLS, rule ST-42). The connection is not open meanwhile; the event is
+    /// `secured` or `failed`, in a later pass. While the connection is still being made, the settings take
+    /// effect as if they had been set from the start.
     ///
-    /// - Parameter received: Bytes that the owner has read already and not used: they belong to TLS now. So nothing
-    ///   that was said before in plain text can be taken for something said in confidence.
-    /// - Returns: False if it is secured already, or closed.
+    /// - Parameter received: Bytes that the owner has read already and not used; they belong to TLS now. This
+    ///   way plain text that was received before cannot be mistaken for secured data.
+    /// - Returns: False if the connection is secured already, or closed.
     package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
         switch phase {
         case .created: break
@@ -154,11 +159,11 @@ package final class SocketChannel {
         return true
     }
 
-    /// A later handshake is one of `handshakes`; nil: there is no limit to them.
+    /// Counts later handshakes with `handshakes`; nil: without a limit.
     func joinHandshakes(_ handshakes: UnfinishedHandshakes?) { configuration.handshakes = handshakes }
 
-    /// Ends everything without a further event. Over TLS the last bytes and close_notify are still sent, and
-    /// the peer gets some time to take them (`LingeringClose`).
+    /// Closes the channel without a further event. Over TLS the last bytes and close_notify are still sent,
+    /// and the peer gets some time to take them (`LingeringClose`).
     package func close() {
         switch phase {
         case .closed: return
@@ -173,7 +178,7 @@ package final class SocketChannel {
         registration.end()
     }
 
-    // MARK: - What run loops bring, inside the gate
+    // MARK: - Callbacks of run loops, inside the gate
 
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
         if plainDescriptor >= 0, !ready.isEmpty { return moveBytes(ready, nil) }
@@ -185,7 +190,7 @@ package final class SocketChannel {
         }
     }
 
-    /// A pass that was asked for, or a timer's.
+    /// Continues in a pass that was requested, or that a timer has brought.
     func goOn() {
         if endRefused() { return }
         switch phase {
@@ -195,7 +200,7 @@ package final class SocketChannel {
         }
     }
 
-    /// Closes a connection that the kernel will not watch.
+    /// Closes a connection whose descriptor the kernel refuses to watch.
     ///
     /// - Returns: Whether it has done so.
     private func endRefused() -> Bool {
@@ -207,25 +212,26 @@ package final class SocketChannel {
 
     // MARK: - Parking
 
-    /// Ends the channel of a connection that goes on without it.
+    /// Ends the channel and leaves its connection open.
     ///
-    /// - Returns: The descriptor; nil, and nothing has changed, where there is more to the connection than that: it is
-    ///   secured, or not open, goes by a proxy's tunnel, or has still something to send.
+    /// - Returns: The descriptor. Nil, with nothing changed, if the connection is more than an open plain
+    ///   socket: it is secured, not open, configured beyond host and port (a proxy, for example), or has
+    ///   something left to send.
     func handOver() -> Int32? {
         guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
             closesDescriptor,
             !tlsWaits.owesEnd
         else { return nil }
-        // Before another source can have the descriptor.
+        // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
         let descriptor = transport.socket.handOver()
-        // There is nothing left to be closed.
+        // The phase holds no socket any more, so nothing is closed.
         phase = .closed
         registration.end()
         return descriptor
     }
 
-    /// Goes on with a connection that is open already.
+    /// Starts the channel with an open connection.
     func resume(_ socket: Socket, _ engine: TLSEngine? = nil) {
         hasOpened = true
         phase = .open(
@@ -234,16 +240,17 @@ package final class SocketChannel {
                 engine: engine))
     }
 
-    /// Ends the channel of a connection that goes on in another one: TLS and all, scheduled nowhere, without an owner.
+    /// Ends the channel and moves its connection, TLS included, to a new channel that is scheduled nowhere
+    /// and has no owner.
     ///
-    /// - Returns: Nil, and nothing has changed: it is not open.
+    /// - Returns: Nil, with nothing changed, if the connection is not open.
     package func moveConnection() -> SocketChannel? {
         guard case .open(let transport) = phase else { return nil }
         let next = SocketChannel(configuration, .host)
         next.remoteAddress = remoteAddress
         next.closesDescriptor = closesDescriptor
         next.tlsWaits = tlsWaits
-        // Before another source can have the descriptor.
+        // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
         phase = .closed
         registration.end()
@@ -255,7 +262,7 @@ package final class SocketChannel {
 // MARK: - Schedule
 
 extension SocketChannel {
-    /// What any thread may touch.
+    /// The part of the channel that any thread may use.
     package var interest: ChannelInterest { registration.interest }
 
     /// Whether `interest` is this channel's.
@@ -268,20 +275,22 @@ extension SocketChannel {
         set { interest.gate = newValue }
     }
 
-    /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
+    /// Schedules the channel, even while open. `.common` stands for every common mode; several loops and
+    /// modes are allowed.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard !isClosed else { return }
         schedule(in: SharedQueue.join(loop, mode))
     }
 
-    /// In the mode of `queue`; to be called by a client of the queue, which leaves it after the channel.
+    /// Schedules the channel in the mode of `queue`. The caller must be a client of the queue that leaves it
+    /// after the channel.
     package func schedule(with queue: SharedQueue) {
         guard !isClosed else { return }
         queue.joinAgain()
         schedule(in: queue)
     }
 
-    /// - Parameter queue: It was joined for the channel.
+    /// - Parameter queue: Must have been joined for the channel.
     private func schedule(in queue: SharedQueue) {
         if gate == nil { gate = OpenGate(self) }
         registration.add(queue)
@@ -293,29 +302,31 @@ extension SocketChannel {
 
     package func removeFromAllLoops() { registration.removeAll().leave() }
 
-    /// As `removeFromAllLoops()`, under a lock of the caller's.
+    /// As `removeFromAllLoops()`, for a caller that holds a lock.
     ///
-    /// - Returns: The queues to leave without it; nil: none.
+    /// - Returns: The queues, which the caller must leave after releasing its lock; nil: none.
     package func takeOutOfLoops() -> StreamSchedule.Left? { registration.removeAll() }
 
-    /// A callback of its source is on this thread's stack, and the loop runs again inside: nothing would be heard of
-    /// it in that run.
+    /// True if a callback of the channel's source is on this thread's stack, in an outer run of the loop: an
+    /// inner run would not deliver its events.
     package var isServedFurtherOut: Bool {
         transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false
     }
 
-    /// A callback of its source is on this thread's stack, in a run of `loop`, this thread's, after which a connection may
-    /// stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
+    /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which
+    /// the connection may stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`. `loop` must
+    /// be this thread's.
     package func mayStayScheduled(in loop: RunLoop) -> Bool {
         phase.openSource.map { loop.mayLeaveLater($0) } ?? false
     }
 
-    /// Lets nothing in any more, and watches again what `ChannelInterest.suspend()` has stopped to watch, for the next owner.
+    /// Removes the gate, so that no callback gets in, and undoes `ChannelInterest.suspend()` for the next
+    /// owner.
     package func removeGate() {
         if interest.removeGate() { registration.signal() }
     }
 
-    /// Watches again what `ChannelInterest.suspend()` has stopped to watch.
+    /// Undoes `ChannelInterest.suspend()`.
     package func resumeInterest() {
         if interest.resume() { registration.signal() }
     }
@@ -323,7 +334,7 @@ extension SocketChannel {
     var scheduledModes: [ScheduledMode] { registration.modes }
 }
 
-// MARK: - For its opening
+// MARK: - Calls of its opening
 
 extension SocketChannel: ChannelOpeningOwner {
     func tell(_ event: ChannelEvent) {
@@ -334,10 +345,11 @@ extension SocketChannel: ChannelOpeningOwner {
     func isOpened(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
-        // Its owner may have wanted to read since before: no socket announces bytes that are decrypted already.
+        // The owner may have set `wantsRead` earlier, and the socket does not become readable for bytes that
+        // are decrypted already.
         signalIfPlaintextIsPending()
         handlers.shrink()
-        // A proxy's has been told of.
+        // A proxy's TLS was already reported during the opening.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
         guard isOpen, !hasOpened else { return }
         hasOpened = true

@@ -1,11 +1,11 @@
 internal import RondoCore
 
-/// What TLS on an open connection waits for, besides what the connection's owner wants.
+/// The waits of TLS on an open connection that go beyond what the owner wants.
 struct TLSWaits {
-    // TLS may have to write before it can read on, and the reverse.
+    // TLS may have to write before it can continue reading, and the reverse.
     private(set) var readNeedsWrite = false
     private var writeNeedsRead = false
-    /// This side's end has to be said once what was written before it is gone.
+    /// True if close_notify must be sent once the bytes written before it are gone.
     private(set) var owesEnd = false
 
     // MARK: - Calls of the owner
@@ -23,7 +23,7 @@ struct TLSWaits {
         }
     }
 
-    /// - Returns: How many bytes were taken.
+    /// - Returns: How many bytes were accepted.
     mutating func write(_ bytes: UnsafeRawBufferPointer, by engine: TLSEngine) throws(TLSError) -> Int {
         let result = try engine.write(bytes)
         writeNeedsRead = result == .wantsRead
@@ -42,10 +42,10 @@ struct TLSWaits {
         ready.contains(.write) || (writeNeedsRead && ready.contains(.read))
     }
 
-    /// Whether there is something to be sent before the owner can write.
+    /// Whether something must be sent before the owner can write.
     func hasToFlush(_ engine: TLSEngine) -> Bool { engine.hasUnsentBytes || owesEnd }
 
-    /// Sends what was left of earlier writes, and the end if it is owed.
+    /// Sends the rest of earlier writes, and close_notify if that is owed.
     ///
     /// - Returns: Whether the owner can write now.
     mutating func flush(_ engine: TLSEngine) -> Bool {
@@ -53,7 +53,7 @@ struct TLSWaits {
             guard try engine.flush() == .done else { return false }
             if owesEnd { endWriting(engine) }
         } catch {
-            // Thrown again by the next write; what the peer has said is still read until then.
+            // The next write throws this error again; until then the owner can still read.
             owesEnd = false
         }
         return true

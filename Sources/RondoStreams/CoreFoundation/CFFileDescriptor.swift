@@ -2,14 +2,14 @@ internal import Glibc
 public import RondoCore
 internal import RondoMutex
 
-/// A descriptor whose readiness is called back on run loops, once for each time that it is asked for: Core Foundation's
-/// `CFFileDescriptor`, made by `CFFileDescriptorCreate` (rules CS-16 to CS-18).
+/// A descriptor whose readiness is reported on run loops, once for each time that a callback is enabled: Core
+/// Foundation's `CFFileDescriptor`, made by `CFFileDescriptorCreate` (rules CS-16 to CS-18).
 ///
-/// Anything that can be polled can be watched. A regular file is always ready, as `poll(2)` has it. There is no kqueue on
-/// Linux: an epoll descriptor can be watched in its place.
+/// Any file that can be polled can be watched. A regular file is always ready, as in `poll(2)`. Linux has no
+/// kqueue; an epoll descriptor can be watched instead.
 ///
-/// Any thread may use it. The source retains the object, and not the other way round: one that neither a loop nor the
-/// program holds is invalidated.
+/// Any thread may use it. The source retains this object, not the other way round: when neither a loop nor
+/// the program holds it, it is invalidated.
 public final class CFFileDescriptor: Sendable {
     package typealias CallBack = @Sendable (CFFileDescriptor, UInt) -> Void
 
@@ -20,11 +20,11 @@ public final class CFFileDescriptor: Sendable {
         var callBack: CallBack?
         var attachment: (any AnyObject & Sendable)?
         var isValid = true
-        /// Raw values of the callbacks that are enabled.
+        /// The raw values of the enabled callbacks.
         var enabled: UInt = 0
         weak var source: RunLoop.Source?
 
-        /// Under the lock, so that the last change wins.
+        /// Updates the source's interest. Called under the lock, so that the last change wins.
         func apply() {
             var interest: RunLoop.Source.Interest = []
             if enabled & CFFileDescriptor.read != 0 { interest.insert(.read) }
@@ -34,16 +34,17 @@ public final class CFFileDescriptor: Sendable {
     }
 
     private let descriptor: Int32
-    /// What the descriptor names, so that a number that was closed behind our back is noticed (rule SRC-27).
+    /// The identity of the open file, by which this object notices that other code has closed the descriptor
+    /// (rule SRC-27).
     private let file: FileIdentity
     private let closesOnInvalidate: Bool
     private let label: String?
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - label: The name of its source.
-    ///   - attachment: An object that is kept until it is invalidated.
-    /// - Returns: Nil: there is no such descriptor.
+    ///   - label: The name of the source.
+    ///   - attachment: An object that is retained until this one is invalidated.
+    /// - Returns: Nil if there is no such descriptor.
     package init?(
         _ descriptor: Int32, closesOnInvalidate: Bool, label: String?,
         attachment: (any AnyObject & Sendable)?, _ callBack: @escaping CallBack
@@ -62,15 +63,15 @@ public final class CFFileDescriptor: Sendable {
 
     package var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// -1 once it is invalid.
+    /// The descriptor; -1 once invalid.
     package var native: Int32 { isValid ? descriptor : -1 }
 
     package var attachment: (any AnyObject & Sendable)? { state.withLock { $0.attachment } }
 
-    /// Whether the descriptor was closed behind our back. It may name something else by now.
+    /// Whether other code has closed the descriptor. Its number may refer to another file by now.
     private var isLost: Bool { FileIdentity(descriptor: descriptor) != file }
 
-    /// Asks for one callback of each of `types`: at once, where there is something already.
+    /// Enables one callback for each of `types`; it comes at once if the descriptor is ready already.
     package func enable(_ types: UInt) {
         if isLost { return invalidate(closes: false) }
         state.withLock { state in
@@ -87,7 +88,7 @@ public final class CFFileDescriptor: Sendable {
         }
     }
 
-    /// Why no callback has come, in a sentence and as a reason. Any thread may ask.
+    /// The reason why no callback has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
         guard isValid else { return DeliveryObstacle.invalid }
@@ -96,7 +97,7 @@ public final class CFFileDescriptor: Sendable {
 
     // MARK: - Source
 
-    /// The one source, as long as a loop or the program has it; nil: the object is invalid.
+    /// The only source, while a loop or the program has it; nil if this object is invalid.
     package func source() -> RunLoop.Source? {
         state.withLock { state in
             guard state.isValid else { return nil }
@@ -111,17 +112,18 @@ public final class CFFileDescriptor: Sendable {
         }
     }
 
-    /// A source that the kernel has refused had a descriptor that was closed (rule SRC-27).
+    /// Invalidates this object if the kernel has refused its source, because the descriptor was closed (rule
+    /// SRC-27).
     private func endIfRefused() {
         let source = state.withLock { $0.source }
         if source?.refusalCode != nil { invalidate(closes: false) }
     }
 
-    /// On the thread of a loop that holds the source.
+    /// Makes a callback, on the thread of a loop that holds the source.
     private func perform() {
         if isLost { return invalidate(closes: false) }
         let found = state.withLock { state -> (UInt, CallBack)? in
-            // Another loop's callback may have read what was there.
+            // Another loop's callback may have read the bytes.
             let types = ready(for: state.enabled)
             guard state.isValid, types != 0, let callBack = state.callBack else { return nil }
             state.enabled &= ~types
@@ -131,7 +133,7 @@ public final class CFFileDescriptor: Sendable {
         if let (types, callBack) = found { callBack(self, types) }
     }
 
-    /// Those of `types` that the descriptor is ready for; an error or a hang-up is told by all of them.
+    /// Those of `types` that the descriptor is ready for; an error or a hang-up makes all of them ready.
     private func ready(for types: UInt) -> UInt {
         guard types != 0 else { return 0 }
         let events = (types & Self.read != 0 ? POLLIN : 0) | (types & Self.write != 0 ? POLLOUT : 0)
@@ -142,7 +144,8 @@ public final class CFFileDescriptor: Sendable {
 
     // MARK: - Invalidating
 
-    /// Takes the source out of every mode and calls nothing more; closes the descriptor if it was made so (rule CS-17).
+    /// Takes the source out of every mode and makes no further callback; closes the descriptor if it was
+    /// created that way (rule CS-17).
     package func invalidate() { invalidate(closes: closesOnInvalidate) }
 
     private func invalidate(closes: Bool) {
@@ -157,7 +160,7 @@ public final class CFFileDescriptor: Sendable {
         guard let last else { return }
         // Before the descriptor is closed, and without the lock, which the cancel callback takes.
         last.source?.invalidateAndWakeUp()
-        // Not retried on EINTR: Linux has given the number back already.
+        // Not retried on EINTR: Linux has already freed the number.
         if closes, !isLost { close(descriptor) }
     }
 }

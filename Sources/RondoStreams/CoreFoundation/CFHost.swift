@@ -1,11 +1,11 @@
-// A host by Core Foundation's interface: a name or an address, and what a look-up has found out about it.
+// A host in Core Foundation's interface: a name or an address, and the result of a look-up.
 //
-// Names are looked up by `Resolver`, addresses by a thread that lives as long as its question. The answer is put down under
-// the host's lock; a source that is signalled then takes it up and calls the client, on a loop and in a mode of the host.
-// A host without a client or without a schedule has its caller wait for the answer.
+// `Resolver` looks names up; for an address, a thread is started that lives until the answer. The answer is
+// stored under the host's lock; then a source is signalled, which reads it and calls the client, on a loop
+// and in a mode of the host. Without a client or a schedule, the caller waits for the answer.
 //
-// The source is there as long as a look-up is under way, so that a mode is not kept from being empty for ever. It retains
-// the host, and the host knows it weakly.
+// The source exists only while a look-up is in progress, because otherwise it would keep its modes from being
+// empty. It retains the host, and the host refers to it weakly.
 //
 // Threads: any may call. The client is called with no lock held.
 
@@ -13,12 +13,12 @@ internal import Glibc
 public import RondoCore
 internal import RondoMutex
 
-/// A host whose addresses or names are looked up: Core Foundation's `CFHost`, made by `CFHostCreateWithName` and its kin
-/// (rule CS-19).
+/// A host whose addresses or names are looked up: Core Foundation's `CFHost`, made by functions such as
+/// `CFHostCreateWithName` (rule CS-19).
 public final class CFHost: Sendable {
     package typealias CallBack = @Sendable (CFHost, CFHostInfoType, CFStreamError) -> Void
 
-    /// Addresses and names of the host, as they were given or found.
+    /// The addresses and names of the host, given or found.
     private struct Knowledge {
         var addresses: Listing?
         var names: Listing?
@@ -59,7 +59,7 @@ public final class CFHost: Sendable {
         state = Mutex(State(known: known))
     }
 
-    /// - Parameter resolver: Tests hand in their own.
+    /// - Parameter resolver: Tests pass their own.
     package convenience init(name: String, resolver: Resolver = .shared) {
         var known = Knowledge()
         known.learn(.names([name]))
@@ -73,16 +73,17 @@ public final class CFHost: Sendable {
         self.init(.address(address), known)
     }
 
-    /// A host with what another one knows, and neither its client nor its schedule.
+    /// Makes a host with the addresses and names of another one, but without its client and its schedule.
     package convenience init(copying host: CFHost) {
         self.init(host.subject, host.state.withLock { $0.known })
     }
 
     deinit { state.withLock { $0.lookUp }?.cancel() }
 
-    // MARK: - What is known
+    // MARK: - Results
 
-    /// Addresses as `NSData`, names as `NSString`; nil: they were not found yet. The array lives until a look-up replaces it.
+    /// Addresses as `NSData`, or names as `NSString`; nil if they were not found yet. The array lives until a
+    /// look-up replaces it.
     package func array(_ info: CFHostInfoType) -> NSArray? {
         state.withLock { state in
             switch info {
@@ -95,7 +96,7 @@ public final class CFHost: Sendable {
 
     // MARK: - Client and schedule
 
-    /// Replaces the client; nil: answers are waited for.
+    /// Replaces the client; nil: `start` waits for answers.
     package func setClient(_ client: CallBack?) {
         let replaced = state.withLock { state in
             defer { state.client = client }
@@ -114,7 +115,7 @@ public final class CFHost: Sendable {
         }
         guard let source else { return }
         add(source, in: place)
-        // It may have been scheduled nowhere when the answer came.
+        // The answer may have come while the host was scheduled nowhere.
         if state.withLock({ $0.lookUp?.answer != nil }) { source.signalAndWakeUp() }
     }
 
@@ -126,7 +127,7 @@ public final class CFHost: Sendable {
         if let source { loop.remove(source, forMode: mode) }
     }
 
-    /// With no lock held: an instrument may be told of it.
+    /// Adds the source to a mode. Called with no lock held, because an instrument may be called.
     private func add(_ source: RunLoop.Source, in place: Place) {
         place.loop.add(source, forMode: place.mode)
         // The host may have left the mode meanwhile.
@@ -134,7 +135,7 @@ public final class CFHost: Sendable {
         place.loop.remove(source, forMode: place.mode)
     }
 
-    /// The source of the look-up that is under way, made where there is none. Under the lock.
+    /// The source of the look-up in progress, made on demand. Called under the lock.
     private func makeSource(_ state: inout State) -> RunLoop.Source {
         if let source = state.source, source.isValid { return source }
         let source = RunLoop.Source { [self] in perform() }
@@ -145,10 +146,11 @@ public final class CFHost: Sendable {
 
     // MARK: - Looking up
 
-    /// Begins to find out `info`, and calls the client with the outcome where there is one and the host is scheduled; else
-    /// waits for it.
+    /// Starts to find out `info`. If the host has a client and is scheduled, the client is called with the
+    /// result; otherwise this call waits for it.
     ///
-    /// - Returns: Why it was not begun, or has failed; `.none`: it was begun, or has succeeded.
+    /// - Returns: The error if the look-up was not started, or has failed; `.none` if it was started, or has
+    ///   succeeded.
     package func start(_ info: CFHostInfoType) -> CFStreamError {
         let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [Place])? in
             guard state.lookUp == nil else { return nil }
@@ -166,28 +168,28 @@ public final class CFHost: Sendable {
         return finish(lookUp, lookUp.wait()) ?? .posix(ECANCELED)
     }
 
-    /// On any thread: the answer is there.
+    /// Called on any thread when the answer has come.
     private func answered(_ lookUp: HostLookUp) {
         let source = state.withLock { $0.lookUp === lookUp ? $0.source : nil }
         source?.signalAndWakeUp()
     }
 
-    /// On the thread of a loop that holds the source.
+    /// Runs on the thread of a loop that holds the source.
     private func perform() {
         let (lookUp, client) = state.withLock { ($0.lookUp, $0.client) }
         guard let lookUp, let answer = lookUp.answer, let error = finish(lookUp, answer) else { return }
         client?(self, lookUp.info, error)
     }
 
-    /// Ends `lookUp`: the host knows the answer, and another look-up can begin.
+    /// Ends `lookUp`: stores the answer, and lets another look-up begin.
     ///
-    /// - Returns: How it has ended; nil: it had ended before.
+    /// - Returns: The result as an error or `.none`; nil if the look-up had ended before.
     private func finish(_ lookUp: HostLookUp, _ answer: HostLookUp.Answer) -> CFStreamError? {
         let (isCurrent, source) = state.withLock { state -> (Bool, RunLoop.Source?) in
             guard state.lookUp === lookUp else { return (false, nil) }
             state.lookUp = nil
             if case .found(let found) = answer { state.known.learn(found) }
-            // Another look-up that begins meanwhile has a source of its own.
+            // Another look-up that begins meanwhile makes its own source.
             defer { state.source = nil }
             return (true, state.source)
         }
@@ -199,14 +201,14 @@ public final class CFHost: Sendable {
         }
     }
 
-    /// Gives the look-up of `info` up: its outcome is not told, and a thread that waits for it goes on.
+    /// Cancels the look-up of `info`: its result is not reported, and a thread that waits for it returns.
     package func cancel(_ info: CFHostInfoType) {
         guard let lookUp = state.withLock({ $0.lookUp }), lookUp.info == info else { return }
         lookUp.cancel()
         _ = finish(lookUp, .failed(.posix(ECANCELED)))
     }
 
-    /// Why the client was not called, in a sentence and as a reason. Any thread may ask.
+    /// The reason why the client was not called, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
         let (source, places) = state.withLock { ($0.source, $0.places) }
         return source?.whyNotDelivering ?? DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })

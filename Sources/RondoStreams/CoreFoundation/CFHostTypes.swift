@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// What a `CFHost` can find out (rule CS-19).
+/// The kinds of information that a `CFHost` can find out (rule CS-19).
 public enum CFHostInfoType: Int32, Sendable {
     case addresses = 0
     case names = 1
-    /// Not there on Linux: finding it out fails.
+    /// Not available on Linux: the look-up fails.
     case reachability = 2
 }
 
-/// An error by domain and number; both are 0 where there is none.
+/// An error by domain and number; both are 0 if there is none.
 public struct CFStreamError: Hashable, Sendable {
     /// `kCFStreamErrorDomainNetDB` or `kCFStreamErrorDomainPOSIX`, among others.
     public var domain: Int
@@ -26,10 +26,10 @@ extension CFStreamError {
 
     static let none = CFStreamError()
 
-    /// An errno.
+    /// The error for an errno.
     static func posix(_ code: Int32) -> CFStreamError { CFStreamError(domain: posixDomain, error: code) }
 
-    /// An answer of `getaddrinfo` or `getnameinfo`, an `EAI_` number, or the errno behind it.
+    /// The error for an `EAI_` number of `getaddrinfo` or `getnameinfo`, or for the errno behind it.
     static func netDatabase(_ code: Int32, systemCode: Int32 = 0) -> CFStreamError {
         code == EAI_SYSTEM && systemCode != 0
             ? posix(systemCode) : CFStreamError(domain: netDatabaseDomain, error: code)

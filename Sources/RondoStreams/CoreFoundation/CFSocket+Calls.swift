@@ -2,12 +2,12 @@ internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-// On the thread of a loop that holds the source.
+// The callbacks, on the thread of a loop that holds the source.
 extension CFSocket {
-    /// For how many seconds nothing is accepted after descriptors or memory have run out.
+    /// The seconds for which nothing is accepted after descriptors or memory have run out.
     private static let pauseSeconds: TimeInterval = 0.1
 
-    /// What a callback is handed.
+    /// A callback with its arguments.
     private enum Call {
         case plain(CFSocketCallBackType)
         case accepted(Int32, Data)
@@ -24,8 +24,9 @@ extension CFSocket {
         }
     }
 
-    /// Makes one callback: it may take the source out of the mode, and then the next one would be made in a mode that does
-    /// not hold it. What else is ready is so in the next pass.
+    /// Makes one callback only, because it may take the source out of the mode, and a second one would then
+    /// be made in a mode that does not hold the source. Whatever else is ready is still ready in the next
+    /// pass.
     func perform(_ ready: RunLoop.Source.Interest) {
         if handle.isLost { return invalidate(closes: false) }
         for turn in state.withLock({ $0.callBacks.turns(for: ready) }) where serve(turn) { return }
@@ -52,7 +53,7 @@ extension CFSocket {
             state.apply()
             return state.callBacks.hasEnded
         }
-        // As Core Foundation does after the empty data that tells the end.
+        // As Core Foundation does after the empty data that report the end.
         if hasEnded { invalidate() }
         return true
     }
@@ -81,7 +82,7 @@ extension CFSocket {
         }
     }
 
-    // MARK: What there is to call back, under the lock
+    // MARK: Finding the next callback, under the lock
 
     private func connection(_ state: inout State) -> Call? {
         if state.callBacks.phase == .connecting(threadWaits: false),
@@ -93,7 +94,7 @@ extension CFSocket {
     }
 
     private func reading(_ state: inout State) -> Call? {
-        // Another loop's callback may have read what was there.
+        // Another loop's callback may have read the bytes.
         guard state.callBacks.mayRead, SocketCalls.poll(handle.descriptor, for: POLLIN) != 0 else {
             return nil
         }
@@ -106,7 +107,7 @@ extension CFSocket {
 
     private func writing(_ state: inout State) -> Call? {
         guard state.callBacks.mayWrite, SocketCalls.isWritable(handle.descriptor) else { return nil }
-        // Asking for the error takes it away; it would have the socket ready for ever (rule CS-13).
+        // Reading the error clears it; otherwise the socket would be ready again and again (rule CS-13).
         if !state.callBacks.leavesErrors { _ = handle.takeError() }
         return .plain(.writeCallBack)
     }
@@ -116,7 +117,7 @@ extension CFSocket {
         case .connection(let native, let address): return .accepted(native, address)
         case .none: return nil
         case .failed:
-            // It would be ready again at once, for ever.
+            // The socket would be ready again at once, over and over.
             pause(&state)
             return nil
         }
@@ -132,7 +133,8 @@ extension CFSocket {
         }
     }
 
-    /// Has every loop that holds the source end the pause, since any of them may stop running.
+    /// Pauses accepting. Every loop that holds the source gets a timer that ends the pause, because any of
+    /// them may stop running.
     private func pause(_ state: inout State) {
         state.isPaused = true
         let places = state.source?.places ?? []

@@ -2,7 +2,7 @@ internal import Glibc
 package import RondoCore
 internal import RondoMutex
 
-// What programs do with a socket themselves. Any thread.
+// Calls that programs make on a socket directly. Any thread.
 extension CFSocket {
     package var address: Data? {
         state.withLock { $0.isValid ? handle.address : nil }
@@ -11,7 +11,7 @@ extension CFSocket {
         state.withLock { $0.isValid ? handle.peerAddress : nil }
     }
 
-    /// Binds, and listens if it is a stream socket (rule CS-15).
+    /// Binds the socket, and makes a stream socket listen (rule CS-15).
     package func setAddress(_ address: Data) -> CFSocketError {
         state.withLock { state in
             guard state.isValid, handle.bindAndListen(at: address) else { return .error }
@@ -23,8 +23,8 @@ extension CFSocket {
 
     // MARK: - Connecting
 
-    /// Connects: in the background where `timeout` is negative, and else blocks for so many seconds at most, while no loop
-    /// runs (rule CS-9). Of 0 seconds the kernel's own limit is the end, as on Apple's systems.
+    /// Connects in the background if `timeout` is negative; otherwise blocks for at most that many seconds,
+    /// and no loop runs meanwhile (rule CS-9). 0 seconds mean the kernel's own limit, as on Apple's systems.
     package func connect(to address: Data, timeout: TimeInterval) -> CFSocketError {
         let waits = timeout >= 0
         let end = timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never
@@ -39,7 +39,8 @@ extension CFSocket {
         }
     }
 
-    /// Milliseconds between two attempts to reach a Unix socket whose queue of connections is full: nothing tells of room there.
+    /// The milliseconds between two attempts to reach a Unix socket whose queue of connections is full: the
+    /// kernel does not report room there.
     private static let pause: Int32 = 5
 
     private enum Beginning {
@@ -60,7 +61,7 @@ extension CFSocket {
                 state.callBacks.phase = .connecting(threadWaits: waits)
                 if waits { state.waitingThreads += 1 }
                 return waits ? .isUnderWay : .ended(.success)
-            // connect(2): Unix sockets alone. One that may block would wait there.
+            // connect(2): EAGAIN comes from Unix sockets only. A blocking one would wait there.
             case EAGAIN where waits: return .queueIsFull
             default: return .ended(.error)
             }
@@ -74,7 +75,7 @@ extension CFSocket {
             defer { state.apply() }
             guard isThere, let code = handle.outcomeOfConnecting(leavesErrors: state.callBacks.leavesErrors)
             else {
-                // It goes on in the background, and its end is called back.
+                // The attempt continues in the background, and a callback reports its end.
                 state.callBacks.phase = .connecting(threadWaits: false)
                 return .timeout
             }
@@ -83,7 +84,7 @@ extension CFSocket {
         }
     }
 
-    /// Blocks the thread, which was counted under the lock.
+    /// Blocks the thread, which the caller has counted in `waitingThreads` under the lock.
     private func waitUntilWritable(until end: LoopInstant) -> Bool {
         let isThere = SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end)
         let closes = state.withLock { state in
@@ -99,8 +100,8 @@ extension CFSocket {
     /// Sends all of `data` or fails (rule CS-10).
     ///
     /// - Parameters:
-    ///   - address: For datagrams, where to; nil or empty: where the socket is connected.
-    ///   - timeout: Seconds that the thread may be blocked; 0 and less: no limit.
+    ///   - address: The destination of a datagram; nil or empty: the address that the socket is connected to.
+    ///   - timeout: The most seconds that the thread may be blocked; 0 or less: no limit.
     package func send(_ data: Data, to address: Data?, timeout: TimeInterval) -> CFSocketError {
         let end = timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never
         guard takeTurn(timeout) else { return .timeout }
@@ -119,14 +120,14 @@ extension CFSocket {
                 if !waitUntilWritable(until: end) { return .timeout }
             case .bytes(let count):
                 if count >= rest.count { return .success }
-                // A datagram is sent whole, or not at all.
+                // A datagram is sent as a whole, or not at all.
                 guard handle.kind == Int32(SOCK_STREAM.rawValue), count > 0 else { return .error }
                 rest = rest.dropFirst(count)
             }
         }
     }
 
-    /// - Returns: Whether the thread may send: no other one does.
+    /// - Returns: Whether the thread may send now, because no other one does.
     private func takeTurn(_ timeout: TimeInterval) -> Bool {
         guard timeout > 0, timeout < 1e9 else {
             sending.wait()

@@ -1,22 +1,25 @@
-// A socket by Core Foundation's interface: a descriptor source, whose readiness becomes callbacks of several types.
+// A socket in Core Foundation's interface: a descriptor source, whose readiness becomes callbacks of several
+// types.
 //
-// There is no manager thread: the loop that holds the source watches the descriptor itself, in its own modes. The source
-// retains the socket; the socket knows its source weakly. A valid socket is retained by the table of sockets as well, as
-// on Apple's systems: a program that has kept the handle alone still has an open socket, and gets the object back.
+// There is no manager thread: the loop that holds the source watches the descriptor itself, in its own modes.
+// The source retains the socket; the socket refers to its source weakly. The table of sockets retains every
+// valid socket, as on Apple's systems: a program that has kept only the handle still has an open socket, and
+// can get the object back.
 //
-// Threads: any may call. The state is behind the socket's lock. The descriptor is used under the lock, and only while the
-// socket is valid; it is closed after that. So a number that was closed and given out again is not touched. Callbacks are
-// made with no lock held.
+// Threads: any may call. The state is protected by the socket's lock. The descriptor is used under the lock
+// and only while the socket is valid, and closed afterwards, so a number that was closed and reused is never
+// touched. Callbacks are made with no lock held.
 
 public import RondoCore
 internal import RondoMutex
 
-/// A socket whose callbacks come on run loops: Core Foundation's `CFSocket`, made by `CFSocketCreate` and its kin (rules
-/// CS-1 to CS-15).
+/// A socket whose callbacks come on run loops: Core Foundation's `CFSocket`, made by functions such as
+/// `CFSocketCreate` (rules CS-1 to CS-15).
 ///
 /// It lives until it is invalidated. Any thread may use it.
 public final class CFSocket: Sendable {
-    /// The socket, the type, the peer's or sender's address, and what `CFSocketCallBackType` says of the data.
+    /// Receives the socket, the type, the peer's or sender's address, and the data that
+    /// `CFSocketCallBackType` describes.
     package typealias CallBack =
         @Sendable (CFSocket, CFSocketCallBackType, NSData?, UnsafeRawPointer?) -> Void
 
@@ -26,28 +29,30 @@ public final class CFSocket: Sendable {
         var attachment: (any AnyObject & Sendable)?
         var isValid = true
         weak var source: RunLoop.Source?
-        /// After descriptors have run out nothing is accepted for a while.
+        /// True while nothing is accepted because descriptors have run out.
         var isPaused = false
-        /// Threads that are blocked until the socket can be written.
+        /// The number of threads that are blocked until the socket is writable.
         var waitingThreads = 0
-        /// The last of them closes the descriptor: its number must not name another file while they ask for it.
+        /// True if the last of them must close the descriptor: its number must not refer to another file
+        /// while they poll it.
         var isClosedLater = false
 
-        /// Has the source watch for what may be called back now. Under the lock, so that the last change wins.
+        /// Sets the source's interest to what may be called back now. Called under the lock, so that the last
+        /// change wins.
         func apply() {
             source?.interest = isValid && !isPaused ? callBacks.interest : []
         }
     }
 
-    /// All valid sockets, by their descriptors.
+    /// All valid sockets, by descriptor.
     private static let sockets = Mutex<[Int32: CFSocket]>([:])
 
     let handle: NativeSocket
     private let label: String?
-    /// The listener was made non-blocking here.
+    /// True if this object has made a blocking listener non-blocking.
     private let wasBlocking: Bool
     let state: Mutex<State>
-    /// One thread at a time sends, so that their bytes do not mix.
+    /// Lets one thread at a time send, so that the bytes of two do not mix.
     let sending = DispatchSemaphore(value: 1)
 
     private init(
@@ -56,7 +61,7 @@ public final class CFSocket: Sendable {
     ) {
         self.handle = handle
         self.label = label
-        // Two loops may find one connection.
+        // Two loops may try to accept the same connection.
         wasBlocking = types.reading == .acceptCallBack && handle.setNonBlocking()
         state = Mutex(
             State(
@@ -65,7 +70,8 @@ public final class CFSocket: Sendable {
         )
     }
 
-    /// A connection that the program has made by itself is told as well: it may have begun it, and wait for its end.
+    /// The initial phase. A connection that the program has made itself is reported as well, because the
+    /// program may wait for the result of an attempt of its own.
     private static func phase(
         of handle: NativeSocket, _ types: CFSocketCallBackType
     ) -> SocketCallBacks.Phase {
@@ -73,9 +79,9 @@ public final class CFSocket: Sendable {
         return tells ? .connecting(threadWaits: false) : handle.phase
     }
 
-    // MARK: - Making
+    // MARK: - Creation
 
-    /// The valid socket that a descriptor has already (rule CS-11).
+    /// The valid socket object that a descriptor already has (rule CS-11).
     package static func existing(_ descriptor: Int32) -> CFSocket? {
         guard let socket = sockets.withLock({ $0[descriptor] }) else { return nil }
         guard socket.handle.isLost else { return socket.isValid ? socket : nil }
@@ -83,17 +89,17 @@ public final class CFSocket: Sendable {
         return nil
     }
 
-    /// A descriptor for a new socket, -1 if there is none; values of 0 or less mean those of TCP over IPv4.
+    /// Makes a descriptor for a new socket; -1 on failure. Arguments of 0 or less mean TCP over IPv4.
     package static func makeNative(_ family: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
         NativeSocket.make(family, kind, number)
     }
 
-    /// The socket for a descriptor, made where there is none.
+    /// The socket object for a descriptor, made if there is none.
     ///
     /// - Parameters:
-    ///   - label: The name of its source.
-    ///   - attachment: An object that is kept until the socket is invalidated.
-    /// - Returns: Nil: there is no such descriptor.
+    ///   - label: The name of the source.
+    ///   - attachment: An object that is retained until the socket is invalidated.
+    /// - Returns: Nil if there is no such descriptor.
     package static func socket(
         _ descriptor: Int32, _ types: CFSocketCallBackType, label: String?,
         attachment: (any AnyObject & Sendable)?, _ callBack: CallBack?
@@ -113,7 +119,7 @@ public final class CFSocket: Sendable {
 
     package var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// -1 once it is invalid.
+    /// The descriptor; -1 once invalid.
     package var native: Int32 { isValid ? handle.descriptor : -1 }
 
     package var attachment: (any AnyObject & Sendable)? { state.withLock { $0.attachment } }
@@ -137,7 +143,7 @@ public final class CFSocket: Sendable {
         }
     }
 
-    /// Looks whether the program has connected the socket, or has it listen, by itself.
+    /// Checks whether the program has connected the socket, or made it listen, by itself.
     private func lookAgain(_ state: inout State) {
         guard state.isValid else { return }
         if state.callBacks.phase == .idle {
@@ -148,7 +154,8 @@ public final class CFSocket: Sendable {
 
     // MARK: - Source
 
-    /// The one source of the socket (rule CS-2), as long as a loop or the program has it; nil: the socket is invalid.
+    /// The only source of the socket (rule CS-2), while a loop or the program has it; nil if the socket is
+    /// invalid.
     package func source() -> RunLoop.Source? {
         state.withLock { state in
             guard state.isValid else { return nil }
@@ -165,7 +172,7 @@ public final class CFSocket: Sendable {
         }
     }
 
-    /// Ends a pause, and looks at the socket anew.
+    /// Ends a pause, and checks the socket again.
     func resume() {
         state.withLock { state in
             state.isPaused = false
@@ -173,7 +180,8 @@ public final class CFSocket: Sendable {
         }
     }
 
-    /// A source that the kernel has refused had a descriptor that was closed (rule SRC-27).
+    /// Invalidates the socket if the kernel has refused its source, because the descriptor was closed (rule
+    /// SRC-27).
     private func endIfRefused() {
         let source = state.withLock { $0.source }
         if source?.refusalCode != nil { invalidate(closes: false) }
@@ -181,11 +189,11 @@ public final class CFSocket: Sendable {
 
     // MARK: - Invalidating
 
-    /// Takes the source out of every mode, calls nothing more, and closes the descriptor unless the flags say otherwise
-    /// (rule CS-12).
+    /// Takes the source out of every mode, makes no further callback, and closes the descriptor unless the
+    /// flags say otherwise (rule CS-12).
     package func invalidate() { invalidate(closes: true) }
 
-    /// - Parameter closes: False: the descriptor is closed already.
+    /// - Parameter closes: False if the descriptor is closed already.
     func invalidate(closes: Bool) {
         let closes = closes && !handle.isLost
         let last = state.withLock { state -> State? in
@@ -212,7 +220,7 @@ public final class CFSocket: Sendable {
         }
     }
 
-    /// Why no callback has come, in a sentence and as a reason. Any thread may ask.
+    /// The reason why no callback has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
         guard isValid else { return DeliveryObstacle.invalid }

@@ -1,26 +1,27 @@
-/// What a `CFSocket` calls back for. The first three exclude each other; `connectCallBack` and `writeCallBack` may be
-/// added (rule CS-1).
+/// The callbacks of a `CFSocket`. The first three exclude each other; `connectCallBack` and `writeCallBack`
+/// may be added (rule CS-1).
 public struct CFSocketCallBackType: OptionSet, Hashable, Sendable {
     public let rawValue: UInt
 
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// There is something to read, the end, or a connection to accept; nothing is read.
+    /// The socket has bytes, its end, or a connection to accept; nothing is read.
     public static let readCallBack = CFSocketCallBackType(rawValue: 1)
-    /// A connection was accepted: `data` points to its handle, a `CFSocketNativeHandle`, which is the callback's to close.
+    /// A connection was accepted: `data` points to its handle, a `CFSocketNativeHandle`, which the callback
+    /// must close.
     public static let acceptCallBack = CFSocketCallBackType(rawValue: 2)
     /// Bytes were read: `data` is a `CFData`, empty at the end of a connection.
     public static let dataCallBack = CFSocketCallBackType(rawValue: 3)
     /// An attempt to connect in the background has ended: `data` is nil, or points to its errno, an `Int32`.
     public static let connectCallBack = CFSocketCallBackType(rawValue: 4)
-    /// There is room to write.
+    /// The socket has room to write.
     public static let writeCallBack = CFSocketCallBackType(rawValue: 8)
 
-    /// Which of the first three it is, if one: two bits, of which `dataCallBack` is both.
+    /// The one of the first three that is set, if any: two bits, both of which `dataCallBack` has.
     var reading: CFSocketCallBackType { CFSocketCallBackType(rawValue: rawValue & 3) }
 }
 
-/// How a call of a `CFSocket` has ended.
+/// The result of a call on a `CFSocket`.
 public enum CFSocketError: Int, Sendable {
     case success = 0
     case error = -1

@@ -2,9 +2,9 @@ internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// One question about a `CFHost`, from its beginning to its answer, which it has once. Any thread.
+/// One look-up for a `CFHost`, from its start to its only answer. Any thread.
 final class HostLookUp: Sendable {
-    /// What a host was made with.
+    /// The name or address that a host was made with.
     enum Subject: Sendable {
         case name(String, Resolver)
         /// A `struct sockaddr`.
@@ -21,8 +21,8 @@ final class HostLookUp: Sendable {
         case failed(CFStreamError)
     }
 
-    /// Threads that look up names by address at the same time: each is blocked for as long as a name server takes, even if
-    /// its question was given up.
+    /// The most threads that look up names by address at the same time: each is blocked for as long as a name
+    /// server takes, even if its look-up was cancelled.
     private static let threadLimit = 16
     private static let threads = Mutex(0)
 
@@ -32,7 +32,7 @@ final class HostLookUp: Sendable {
     }
 
     let info: CFHostInfoType
-    /// The caller waits for the answer; else the client is told.
+    /// True if the caller waits for the answer; false if the client is called.
     let isWaitedFor: Bool
     private let state = Mutex(State())
     private let isThere = DispatchSemaphore(value: 0)
@@ -42,16 +42,16 @@ final class HostLookUp: Sendable {
         self.isWaitedFor = isWaitedFor
     }
 
-    /// Nil: it is not there yet.
+    /// Nil until the answer has come.
     var answer: Answer? { state.withLock { $0.answer } }
 
-    /// Blocks the thread until there is an answer. To be called once.
+    /// Blocks the thread until there is an answer. Must be called at most once.
     func wait() -> Answer {
         isThere.wait()
         return answer ?? .failed(.posix(ECANCELED))
     }
 
-    /// Asks about `subject`, and calls `whenAnswered`, perhaps before this returns, on any thread.
+    /// Starts the look-up for `subject`, and calls `whenAnswered` on any thread, perhaps before this returns.
     func begin(_ subject: Subject, whenAnswered: @escaping @Sendable () -> Void) {
         switch (info, subject) {
         case (.addresses, .address(let address)):
@@ -72,7 +72,7 @@ final class HostLookUp: Sendable {
         put(.failed(.posix(ECANCELED))) {}
     }
 
-    /// The first answer counts.
+    /// Stores the answer; only the first one counts.
     private func put(_ answer: Answer, _ whenAnswered: () -> Void) {
         let isFirst = state.withLock { state in
             guard state.answer == nil else { return false }
@@ -97,7 +97,7 @@ final class HostLookUp: Sendable {
             state.request = request
             return state.answer != nil
         }
-        // It may have been given up before the request was known.
+        // The look-up may have been cancelled before the request was stored.
         if isOver { request.cancel() }
     }
 
@@ -130,7 +130,7 @@ final class HostLookUp: Sendable {
         }
     }
 
-    /// By `getnameinfo`. Blocks.
+    /// Calls `getnameinfo`. Blocks.
     private static func name(of address: Data) -> Answer {
         var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
         let code = address.withUnsafeBytes { bytes in

@@ -1,20 +1,22 @@
 internal import Glibc
 internal import RondoCore
 
-/// The descriptor of a `CFSocket`, and the system calls on it, none of which waits. It owns nothing.
+/// The descriptor of a `CFSocket`, with the system calls on it, none of which waits. It does not own the
+/// descriptor.
 struct NativeSocket {
-    /// Connections that the kernel holds until they are accepted.
+    /// The most connections that the kernel holds until they are accepted.
     private static let backlog: Int32 = 256
-    /// The most bytes that are read of a connection at once.
+    /// The most bytes that one read of a connection returns.
     private static let chunkSize = 65_536
 
     let descriptor: Int32
-    /// `SOCK_STREAM` or another; 0: the descriptor is no socket.
+    /// `SOCK_STREAM` or another; 0 if the descriptor is no socket.
     let kind: Int32
-    /// What the descriptor names, so that a number that was closed behind our back is noticed (rule SRC-27).
+    /// The identity of the open file, by which this object notices that other code has closed the descriptor
+    /// (rule SRC-27).
     private let file: FileIdentity
 
-    /// Nil: there is no such descriptor.
+    /// Nil if there is no such descriptor.
     init?(_ descriptor: Int32) {
         guard let file = FileIdentity(descriptor: descriptor) else { return nil }
         self.descriptor = descriptor
@@ -22,18 +24,18 @@ struct NativeSocket {
         kind = Self.option(SO_TYPE, of: descriptor) ?? 0
     }
 
-    /// A descriptor for a new socket, -1 if there is none; values of 0 or less mean those of TCP over IPv4.
+    /// Makes a descriptor for a new socket; -1 on failure. Arguments of 0 or less mean TCP over IPv4.
     static func make(_ family: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
         let kind = kind > 0 ? kind : Int32(SOCK_STREAM.rawValue)
         return socket(family > 0 ? family : PF_INET, kind | Int32(SOCK_CLOEXEC.rawValue), max(0, number))
     }
 
-    // MARK: - What it is
+    // MARK: - State
 
-    /// Whether the descriptor was closed behind our back. It may name something else by now.
+    /// Whether other code has closed the descriptor. Its number may refer to another file by now.
     var isLost: Bool { FileIdentity(descriptor: descriptor) != file }
 
-    /// Whether it has bytes in order, and an end.
+    /// Whether the socket is connection-oriented: its messages or bytes are ordered and have an end.
     var isConnection: Bool {
         kind == Int32(SOCK_STREAM.rawValue) || kind == Int32(SOCK_SEQPACKET.rawValue)
     }
@@ -48,10 +50,11 @@ struct NativeSocket {
     var address: Data? { Self.address(of: descriptor, getsockname) }
     var peerAddress: Data? { Self.address(of: descriptor, getpeername) }
 
-    /// Reads SO_ERROR, and so takes it away: 0 or an errno.
+    /// Reads SO_ERROR, which clears it: 0 or an errno.
     func takeError() -> Int32 { Self.option(SO_ERROR, of: descriptor) ?? EBADF }
 
-    /// How connecting has ended: 0 or an errno, which is ENOTCONN if the kernel's is to be left unread; nil: it has not.
+    /// The result of connecting: 0 or an errno, which is ENOTCONN if the kernel's error must stay unread; nil
+    /// while there is none.
     func outcomeOfConnecting(leavesErrors: Bool) -> Int32? {
         if peerAddress != nil { return 0 }
         let code = leavesErrors ? 0 : takeError()
@@ -61,7 +64,7 @@ struct NativeSocket {
 
     /// Whether TCP has sent its first segment and waits for the answer.
     private var isConnecting: Bool {
-        // `tcp_info` begins with a byte for the state, of which 2 is SYN_SENT.
+        // The first byte of `tcp_info` is the state; 2 is SYN_SENT.
         var state: UInt8 = 0
         var size = socklen_t(1)
         return getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &state, &size) == 0 && state == 2
@@ -73,7 +76,7 @@ struct NativeSocket {
         return getsockopt(descriptor, SOL_SOCKET, option, &value, &size) == 0 ? value : nil
     }
 
-    /// What `getpeername` or `getsockname` says of a descriptor, as it says it; nil: it fails.
+    /// The unparsed result of `getpeername` or `getsockname` for a descriptor; nil if the call fails.
     private static func address(
         of descriptor: Int32,
         _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
@@ -105,21 +108,21 @@ struct NativeSocket {
 
     // MARK: - Calls
 
-    /// Ends what threads wait for, whatever the peer does.
+    /// Wakes the threads that wait for the socket, whatever the peer does.
     func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     func close() {
-        // Not retried on EINTR: Linux has given the number back already.
+        // Not retried on EINTR: Linux has already freed the number.
         _ = Glibc.close(descriptor)
     }
 
-    /// Binds, and listens if it is a stream socket: whether that has succeeded.
+    /// Binds the socket, and makes a connection-oriented one listen; returns whether that has succeeded.
     func bindAndListen(at address: Data) -> Bool {
         guard Self.withSockaddr(address, { bind(descriptor, $0, $1) }) == 0 else { return false }
         return !isConnection || listen(descriptor, Self.backlog) == 0
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     ///
     /// - Returns: 0, EINPROGRESS or another errno.
     func connect(to address: Data) -> Int32 {
@@ -130,7 +133,7 @@ struct NativeSocket {
         return Self.withSockaddr(address) { Glibc.connect(descriptor, $0, $1) == 0 ? 0 : errno }
     }
 
-    /// - Parameter address: Where to; nil or empty: where the socket is connected.
+    /// - Parameter address: The destination; nil or empty: the address that the socket is connected to.
     func send(_ bytes: Data, to address: Data?) -> SocketCalls.Outcome {
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         return bytes.withUnsafeBytes { buffer in
@@ -148,10 +151,11 @@ struct NativeSocket {
     }
 
     enum Accepted {
-        /// A descriptor, which waits as `accept` gives it, and its peer's address.
+        /// A blocking descriptor, as `accept` returns it, and its peer's address.
         case connection(Int32, Data)
         case none
-        /// The connection stays in the kernel's queue: descriptors or memory have run out, or the socket does not listen.
+        /// The connection stays in the kernel's queue, because descriptors or memory have run out; or the
+        /// socket does not listen.
         case failed
     }
 
@@ -162,7 +166,7 @@ struct NativeSocket {
             return .connection(accepted, Self.address(of: accepted, getpeername) ?? Data())
         }
         switch -accepted {
-        // accept(2): no connection any more, or the error of one that is lost.
+        // accept(2): no connection is left, or a connection was lost.
         case EAGAIN, EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET,
             EHOSTUNREACH, ENETUNREACH, ETIMEDOUT:
             return .none
@@ -171,7 +175,7 @@ struct NativeSocket {
     }
 
     enum Received {
-        /// A datagram, or the bytes that a connection has, and the address of the peer.
+        /// A datagram, or bytes of a connection, with the address of the peer.
         case bytes(Data, Data)
         case none
         case end(Data)
@@ -180,13 +184,13 @@ struct NativeSocket {
     func receive() -> Received {
         var size = Self.chunkSize
         if kind != 0, kind != Int32(SOCK_STREAM.rawValue) {
-            // A message is received whole: those of Unix sockets can be longer.
+            // A message is received as a whole; those of Unix sockets can be longer than the chunk.
             var next: Int32 = 0
             if ioctl(descriptor, UInt(FIONREAD), &next) == 0 { size = max(size, Int(next)) }
         }
         return withUnsafeTemporaryAllocation(byteCount: size, alignment: 16) { buffer in
             let (outcome, sender) = SocketCalls.receive(descriptor, into: buffer)
-            // The kernel names no sender for a connection.
+            // For a connection the kernel returns no sender.
             let address = sender.isEmpty ? peerAddress ?? sender : sender
             switch outcome {
             case .wouldBlock: return .none
@@ -194,7 +198,8 @@ struct NativeSocket {
                 return .bytes(Data(UnsafeRawBufferPointer(rebasing: buffer[..<count])), address)
             case .bytes: return .end(address)
             case .failed(let code):
-                // An error of a datagram that was sent before. All others are the end, or stay for ever.
+                // On a datagram socket, the error of a datagram sent earlier. All other errors are the end,
+                // or would come again and again.
                 return isConnection || code == ENOTSOCK || code == EBADF ? .end(address) : .none
             }
         }
@@ -204,7 +209,8 @@ struct NativeSocket {
         _ address: Data, _ body: (UnsafePointer<sockaddr>?, socklen_t) -> Result
     ) -> Result {
         address.withUnsafeBytes { bytes in
-            // The kernel copies it, wherever it lies, and refuses one that is too short or too long.
+            // The kernel copies the address, whatever its alignment, and refuses one that is too short or too
+            // long.
             body(bytes.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t(clamping: bytes.count))
         }
     }

@@ -1,41 +1,41 @@
 internal import RondoCore
 
-/// Which callbacks of a `CFSocket` may be made now, as a value (rules CS-6 to CS-8).
+/// The callbacks of a `CFSocket` that may be made now, as a value (rules CS-6 to CS-8).
 ///
-/// A callback that is made is not enabled any more, until its call has returned and its flag enables it anew, or the
-/// program does: so two run loops that hold the socket do not make it at the same time.
+/// A callback is disabled while its call runs. Afterwards its flag enables it again, or the program does; so
+/// two run loops that hold the socket do not make it at the same time.
 struct SocketCallBacks {
     static let leavesErrors: UInt = 64
     static let closesOnInvalidate: UInt = 128
 
     enum Phase: Equatable {
-        /// A stream socket that is not connected, does not listen and is not being connected: the kernel would call it
-        /// ready for ever, and it has nothing to tell.
+        /// A stream socket that is neither connected nor listening nor connecting. The kernel would report it
+        /// as ready again and again, but there is nothing to call back.
         case idle
-        /// The kernel is connecting. If a thread waits for that, no callback tells of it.
+        /// The kernel is connecting. If a thread waits for that, no callback reports it.
         case connecting(threadWaits: Bool)
         case ready
     }
 
-    /// What may be called back for one readiness, in the order in which it is looked at.
+    /// The callbacks that one readiness may cause, in the order in which they are checked.
     enum Turn {
         case connection, reading, writing
     }
 
     let types: CFSocketCallBackType
-    /// Raw values of the callbacks that are enabled anew by themselves, and the two flags above.
+    /// The raw values of the callbacks that are enabled again automatically, and the two flags above.
     var flags: UInt
     var phase: Phase
-    /// The end of a connection was found.
+    /// True once the end of a connection was found.
     private(set) var hasEnded = false
     private var enabled: CFSocketCallBackType
-    /// Disabled by the program, which a flag does not change.
+    /// The callbacks that the program has disabled, which a flag does not enable again.
     private var disabled: CFSocketCallBackType = []
-    /// How connecting has ended, for the callback that tells it: 0 or an errno.
+    /// The result of connecting that the connect callback must report: 0 or an errno.
     private var outcome: Int32?
-    /// The callback that tells it is made once for a socket.
+    /// The connect callback is made once for a socket.
     private var hasToldOutcome = false
-    /// Reading was called back last.
+    /// True if the last callback was for reading.
     private var writingIsNext = false
 
     init(_ types: CFSocketCallBackType, _ phase: Phase) {
@@ -50,10 +50,10 @@ struct SocketCallBacks {
 
     private var mayTell: Bool { outcome != nil && enabled.contains(.connectCallBack) }
     var mayRead: Bool { !enabled.reading.isEmpty && !hasEnded && phase == .ready }
-    /// Not before the callback that tells how connecting has ended.
+    /// Not before the callback that reports the result of connecting.
     var mayWrite: Bool { enabled.contains(.writeCallBack) && phase == .ready && !mayTell }
 
-    /// What the descriptor is watched for.
+    /// The events that the descriptor is watched for.
     var interest: RunLoop.Source.Interest {
         switch phase {
         case .connecting(threadWaits: true): return []
@@ -67,7 +67,7 @@ struct SocketCallBacks {
         }
     }
 
-    /// Reading and writing take turns, so that neither starves the other.
+    /// Reading and writing alternate, so that neither starves the other.
     func turns(for ready: RunLoop.Source.Interest) -> [Turn] {
         let reads: [Turn] = ready.contains(.read) ? [.reading] : []
         let writes: [Turn] = ready.contains(.write) ? [.writing] : []
@@ -89,40 +89,40 @@ struct SocketCallBacks {
         enabled.subtract(unwanted)
     }
 
-    /// Those of `some` that the socket has.
+    /// Those of `some` that the socket was made with.
     private func own(_ some: CFSocketCallBackType) -> CFSocketCallBackType {
         let others = some.intersection(types).intersection([.connectCallBack, .writeCallBack])
         return some.reading == types.reading ? others.union(types.reading) : others
     }
 
-    /// A callback of `type` is made now.
+    /// Disables a callback of `type` that is made now.
     mutating func begin(_ type: CFSocketCallBackType) {
         enabled.subtract(type)
         writingIsNext = !type.reading.isEmpty
     }
 
-    /// A callback of `type` has returned.
+    /// Enables a callback of `type` again after its return, if its flag says so.
     mutating func end(_ type: CFSocketCallBackType) {
         guard flags & type.rawValue == type.rawValue, disabled.isDisjoint(with: type) else { return }
         enabled.formUnion(type)
     }
 
-    /// The connection has ended: nothing is read any more.
+    /// Records the end of the connection: nothing is read any more.
     mutating func endConnection() { hasEnded = true }
 
     // MARK: Connecting
 
-    /// An attempt to connect has ended: `code` is 0 or an errno.
+    /// Records the result of an attempt to connect: `code` is 0 or an errno.
     ///
-    /// - Parameter inBackground: No thread waits for it, so a callback tells it: of connecting, if the socket has that,
-    ///   and else of reading, which finds the end.
+    /// - Parameter inBackground: True if no thread waits for it, so that a callback must report it: the
+    ///   connect callback, if the socket has one, otherwise the one for reading, which finds the end.
     mutating func connected(_ code: Int32, inBackground: Bool) {
         let tells = inBackground && types.contains(.connectCallBack) && !hasToldOutcome
         if tells { outcome = code }
         phase = code == 0 || inBackground && !tells ? .ready : .idle
     }
 
-    /// The outcome, to be told now; nil: there is none, or the callback is not enabled.
+    /// Takes the result of connecting to report it now; nil if there is none, or the callback is not enabled.
     mutating func takeOutcome() -> Int32? {
         guard mayTell, let code = outcome else { return nil }
         outcome = nil

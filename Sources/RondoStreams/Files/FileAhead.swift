@@ -1,47 +1,47 @@
 internal import RondoCore
 
-/// What was read of a file ahead of the client, on a thread of its own, and where it stands.
+/// Bytes of a file that a thread has read ahead of the client, and their offset.
 ///
-/// A value, behind the lock of its owner. The handle's offset is moved when the client takes bytes and not when they are
-/// read ahead: the handle and the stream always agree on what comes next, and a program that sets the offset in between
-/// gets what is there.
+/// A value, protected by its owner's lock. The handle's offset moves when the client takes bytes, not when
+/// they are read ahead: the handle and the stream always agree on the next byte, and a program that changes
+/// the offset in between gets the bytes at the new offset.
 struct FileAhead {
     /// The most bytes that are read ahead.
     static let maximumCount = 1 << 18
 
-    /// What the thread has found: bytes, none at the end of the file.
+    /// The result of one read by the thread: bytes; none means the end of the file.
     struct Piece {
-        /// Of the first byte that was not taken; -1: the file has no offset.
+        /// The offset of the first byte that was not taken; -1: the file has no offset.
         fileprivate var offset: off_t
         fileprivate var bytes: ArraySlice<UInt8>
     }
 
     private var piece: Piece?
-    /// A thread reads the next piece.
+    /// True while a thread reads the next piece.
     private(set) var isReading = false
 
-    /// Something was read, or the end was met: a read would not wait.
+    /// True if bytes were read or the end was met: a read would not wait.
     var isReady: Bool { piece != nil }
 
-    /// - Returns: Whether a piece has to be read now.
+    /// - Returns: Whether the caller must read a piece now.
     mutating func startReading() -> Bool {
         guard piece == nil, !isReading else { return false }
         isReading = true
         return true
     }
 
-    /// Takes over what the thread has read.
+    /// Stores the piece that the thread has read.
     mutating func endReading(_ piece: Piece?) {
         isReading = false
         self.piece = piece
     }
 
-    /// Gives bytes that were read ahead, and moves the handle's offset behind them.
+    /// Copies bytes that were read ahead, and moves the handle's offset behind them.
     mutating func take(
         _ buffer: UnsafeMutableRawBufferPointer, of file: HandleDescriptor
     ) -> HandleDescriptor.Outcome {
         guard var piece else { return .nothing }
-        // The program has moved the offset, or read by other means.
+        // The program has moved the offset, or has read by other means.
         if piece.offset >= 0, lseek(file.number, 0, SEEK_CUR) != piece.offset {
             self.piece = nil
             return .nothing
@@ -58,7 +58,7 @@ struct FileAhead {
         return .bytes(count)
     }
 
-    /// Reads a piece at the handle's offset, and waits for the disk as long as that takes.
+    /// Reads a piece at the handle's offset; waits for the disk if necessary.
     static func read(_ file: HandleDescriptor) throws(SystemError) -> Piece {
         let offset = lseek(file.number, 0, SEEK_CUR)
         if offset < 0, errno != ESPIPE { throw SystemError("lseek", code: errno) }
@@ -68,7 +68,7 @@ struct FileAhead {
                 ? Glibc.read(file.number, &buffer, buffer.count)
                 : pread(file.number, &buffer, buffer.count, offset)
         }
-        // A short piece does not hold the room of a long one.
+        // A short piece is copied, so that it does not keep a large buffer.
         let bytes = count < maximumCount / 2 ? Array(buffer.prefix(count))[...] : buffer.prefix(count)
         return Piece(offset: offset, bytes: bytes)
     }

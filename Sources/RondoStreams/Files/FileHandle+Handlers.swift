@@ -1,20 +1,22 @@
 public import RondoCore
 
 extension FileHandle {
-    /// Calls `readabilityHandler` and `writeabilityHandler`, the present ones and those that are set from now on,
-    /// on the thread of `loop` while that runs in `mode`, and no longer on a queue (rule FH-14).
+    /// Calls `readabilityHandler` and `writeabilityHandler`, those set now and those set later, on the thread
+    /// of `loop` while it runs in `mode`, and no longer on a queue (rule FH-14).
     ///
-    /// The end is told once, by `availableData` that is empty, and the handler is taken off then. In a file that
-    /// imports Foundation beside Rondo the properties are Foundation's, and handlers are set before this call.
-    /// - Throws: An error of `NSPOSIXErrorDomain` if the kernel has no descriptor left; the handle is scheduled as before then.
+    /// The end is reported once, by empty `availableData`; the handler is removed then. In a file that
+    /// imports Foundation beside Rondo the properties are Foundation's, so handlers must be set before this
+    /// call.
+    /// - Throws: An error of `NSPOSIXErrorDomain` if the kernel has no descriptor left; the handle's schedule
+    ///   is unchanged then.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) throws {
         let (read, write) = (readabilityHandler, writeabilityHandler)
-        // First, since nothing has changed yet if there is none.
+        // Made first, so that nothing has changed if one cannot be made.
         let readDescriptor = try read.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
         let writeDescriptor = try write.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
         let handlers = FileHandleHandlers.make(for: self)
         handlers.enter(loop, mode)
-        // Foundation's own, on its queue, are taken off before a loop can call them.
+        // Foundation's own handlers, on its queue, are removed before a loop can call them.
         if let read {
             readabilityHandler = nil
             try handlers.setRead(read, by: readDescriptor)
@@ -25,8 +27,8 @@ extension FileHandle {
         }
     }
 
-    /// Takes back what `schedule(in:forMode:)` said. With the last mode the handlers are Foundation's again, and
-    /// called on a queue.
+    /// Undoes `schedule(in:forMode:)`. With the last mode the handlers become Foundation's again, which calls
+    /// them on a queue.
     public func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let handlers = FileHandleHandlers.of(self), handlers.leave(loop, mode) else { return }
         let (read, write) = (handlers.read, handlers.write)
@@ -35,7 +37,7 @@ extension FileHandle {
         if let write { writeabilityHandler = write }
     }
 
-    /// `readabilityHandler`, by a loop or by Foundation.
+    /// The `readabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledReadabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.read ?? readabilityHandler }
         set {
@@ -47,7 +49,7 @@ extension FileHandle {
         }
     }
 
-    /// `writeabilityHandler`, by a loop or by Foundation.
+    /// The `writeabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledWriteabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.write ?? writeabilityHandler }
         set {
@@ -61,7 +63,7 @@ extension FileHandle {
 }
 
 extension FileHandleHandlers {
-    /// A property cannot throw.
+    /// Sets a handler and logs a failure, because a property cannot throw.
     fileprivate func set(
         _ handler: Handler?,
         by setter: (FileHandleHandlers) -> (Handler?, OwnDescriptor?) throws(SystemError) -> Void

@@ -1,16 +1,16 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The calls `…InBackgroundAndNotify` that are under way, one a handle.
+/// The calls `…InBackgroundAndNotify` in progress, at most one for each handle.
 enum FileHandleActivities {
     private struct Entry {
-        /// Only compared: the loop's source retains the activity.
+        /// Used for comparison only: the loop's source retains the activity.
         let activity: ObjectIdentifier
         let kind: FileHandleActivity.Kind
         weak var source: RunLoop.Source?
     }
 
-    /// By handle: an activity retains its own, so no other has its address meanwhile.
+    /// Keyed by handle. Each activity retains its handle, so no other handle can have its address meanwhile.
     private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
     static func begin(_ activity: FileHandleActivity, of handle: FileHandle, _ source: RunLoop.Source) {
@@ -21,7 +21,7 @@ enum FileHandleActivities {
             return nil
         }
         guard let other else { return }
-        // Not a precondition, which loses its message in release.
+        // Not a precondition, which loses its message in release builds.
         fatalError(
             "FileHandle.\(activity.kind.rawValue) was called while \(other.rawValue) is under way on the same "
                 + "handle: wait for its notification, and call again in the observer.")
@@ -34,10 +34,10 @@ enum FileHandleActivities {
         }
     }
 
-    /// Ends the call under way on `handle`, without a notification.
+    /// Cancels the call in progress on `handle`, without a notification.
     static func cancel(on handle: FileHandle) { source(of: handle)?.invalidate() }
 
-    /// The source of the call under way on `handle`.
+    /// The source of the call in progress on `handle`.
     static func source(of handle: FileHandle) -> RunLoop.Source? {
         entries.withLock { $0[ObjectIdentifier(handle)]?.source }
     }

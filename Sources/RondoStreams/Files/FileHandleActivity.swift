@@ -1,11 +1,12 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// What one call of a method `…InBackgroundAndNotify` does, until its notification: it reads, accepts or waits by
-/// the run loop of the calling thread.
+/// One call of a method `…InBackgroundAndNotify`, until its notification: reads, accepts or waits on the run
+/// loop of the calling thread.
 ///
-/// The source that a loop retains has it, and it has the handle, so that both live until the notification. It ends
-/// with that source: when the handle is closed, or when the thread of the loop ends, no notification comes.
+/// A loop retains the source, the source retains the activity, and the activity retains the handle, so all of
+/// them live until the notification. The activity ends with its source: when the handle is closed, or the
+/// loop's thread ends, no notification is posted.
 final class FileHandleActivity: Sendable {
     enum Kind: String {
         case read = "readInBackgroundAndNotify"
@@ -14,16 +15,16 @@ final class FileHandleActivity: Sendable {
         case waitForData = "waitForDataInBackgroundAndNotify"
     }
 
-    /// The most bytes of one `readInBackgroundAndNotify`: of a pipe, socket or terminal, and of a file.
+    /// The most bytes of one `readInBackgroundAndNotify`: from a pipe, socket or terminal, and from a file.
     static let maximumRead = 65_536
     static let maximumFileRead = 1 << 20
-    /// The most bytes of one `readToEndOfFileInBackgroundAndNotify`, as many as one call of `read(2)` may give.
-    /// More is the error EFBIG.
+    /// The most bytes of one `readToEndOfFileInBackgroundAndNotify`, 2 GiB less one, about as many as one
+    /// call of `read(2)` returns. More fail with EFBIG.
     static let maximumReadToEnd = Int(Int32.max)
 
     private struct State {
         var data = Data()
-        /// What the thread that reads a file has found.
+        /// The result of the thread that reads a file.
         var outcome: Outcome?
         var isReading = false
     }
@@ -35,11 +36,11 @@ final class FileHandleActivity: Sendable {
 
     let kind: Kind
     private let handle: FileHandle
-    /// The descriptor of the handle when the call was made: the handle has another one, or none, once it is
-    /// closed.
+    /// The handle's descriptor at the time of the call. Once the handle is closed, it has another one, or
+    /// none.
     private let original: Int32
-    /// The activity's own, for the same open file: a close by the program cannot have it name another file. -1
-    /// where it could not be made.
+    /// The activity's own descriptor for the same open file: after the program has closed the handle, it
+    /// cannot refer to another file. -1 if it could not be made.
     private let descriptor: Int32
     private let refusal: Int32?
     private let isFile: Bool
@@ -50,7 +51,7 @@ final class FileHandleActivity: Sendable {
         self.handle = handle
         original = handle.fileDescriptor
         descriptor = original < 0 ? -1 : fcntl(original, F_DUPFD_CLOEXEC, 0)
-        // The null device has no descriptor, and is at its end.
+        // The null device has no descriptor, and counts as being at its end.
         refusal = descriptor >= 0 || handle === FileHandle.nullDevice ? nil : original < 0 ? EBADF : errno
         var status = stat()
         let format = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : S_IFREG
@@ -62,7 +63,7 @@ final class FileHandleActivity: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Begins what `kind` says, on `loop`. Traps where something else is under way on the handle (rule FH-10).
+    /// Starts a call of `kind` on `loop`. Traps if another call on the handle is in progress (rule FH-10).
     static func begin(_ kind: Kind, _ handle: FileHandle, on loop: RunLoop, _ modes: [RunLoop.Mode]?) {
         let modes = modes ?? [.default]
         guard !modes.isEmpty else {
@@ -110,7 +111,7 @@ final class FileHandleActivity: Sendable {
             guard let base = buffer.baseAddress else { return }
             found = readWhatIsThere(descriptor, into: base, count: buffer.count)
         }
-        // Another reader was first.
+        // Another reader has taken the bytes.
         if found == -Int(EAGAIN) || found == -Int(EINTR) { return }
         guard found >= 0 else { return end(source, error: Int32(-found)) }
         bytes = Data(bytes.prefix(found))
@@ -130,14 +131,14 @@ final class FileHandleActivity: Sendable {
         let accepted = acceptConnection(on: descriptor)
         guard accepted >= 0 else {
             switch -accepted {
-            // accept(2): no connection any more, or the error of one that is lost.
+            // accept(2): no connection is left, or a connection was lost.
             case EAGAIN, EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET,
                 EHOSTUNREACH, ENETUNREACH, ETIMEDOUT:
                 return
             default: return end(source, error: -accepted)
             }
         }
-        // The methods of a `FileHandle` wait for their bytes.
+        // The methods of a `FileHandle` expect a blocking descriptor.
         _ = fcntl(accepted, F_SETFL, fcntl(accepted, F_GETFL) & ~O_NONBLOCK)
         let nearEnd = FileHandle(fileDescriptor: accepted, closeOnDealloc: true)
         end(source, [NSFileHandleNotificationFileHandleItem: nearEnd])
@@ -209,7 +210,7 @@ final class FileHandleActivity: Sendable {
 
     private func end(_ source: RunLoop.Source, _ userInfo: [AnyHashable: Any]) {
         source.invalidate()
-        // An observer may make the next call.
+        // An observer may make the next call on the handle.
         FileHandleActivities.end(of: handle, self)
         let name =
             switch kind {
@@ -222,7 +223,7 @@ final class FileHandleActivity: Sendable {
     }
 }
 
-/// A signalled source, for its own closure, which must not retain it.
+/// A weak reference to a signalled source, for the source's own closure, which must not retain it.
 private final class SourcePlace: Sendable {
     private struct Place {
         weak var source: RunLoop.Source?

@@ -1,17 +1,17 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The handlers of one handle that was scheduled on run loops, in place of Foundation's queue.
+/// The handlers of one handle that is scheduled on run loops, instead of Foundation's queue.
 ///
-/// The sources, which the loops retain, have the handle and this object, and a descriptor of their own. Without a
-/// handler there is no source, and nothing retains the handle.
+/// The loops retain the sources; each source retains the handle, this object and a descriptor of its own.
+/// Without a handler there is no source, and nothing retains the handle.
 final class FileHandleHandlers: Sendable {
     typealias Handler = @Sendable (FileHandle) -> Void
 
-    /// What one of the two handlers needs.
+    /// One of the two handlers, with its source.
     private struct Side {
         var handler: Handler?
-        /// Weak: the source has this object.
+        /// Weak, because the source retains this object.
         weak var source: RunLoop.Source?
     }
 
@@ -27,7 +27,8 @@ final class FileHandleHandlers: Sendable {
         let mode: RunLoop.Mode
     }
 
-    /// A descriptor for the same open file as the handle's: a close by the program cannot have it name another.
+    /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
+    /// cannot refer to another file.
     final class OwnDescriptor: Sendable {
         fileprivate let number: Int32
 
@@ -39,7 +40,7 @@ final class FileHandleHandlers: Sendable {
         deinit { close(number) }
     }
 
-    /// Those of handles that are gone are removed when others are made.
+    /// Keyed by handle. Entries of released handles are removed when a new one is made.
     private static let all = Mutex<[ObjectIdentifier: FileHandleHandlers]>([:])
 
     private let state: Mutex<State>
@@ -48,7 +49,7 @@ final class FileHandleHandlers: Sendable {
 
     // MARK: Any thread
 
-    /// The handlers of `handle`; nil: it is scheduled on no loop.
+    /// The handlers of `handle`; nil if it is scheduled on no loop.
     static func of(_ handle: FileHandle) -> FileHandleHandlers? {
         all.withLock { $0[ObjectIdentifier(handle)] }.flatMap { $0.isOf(handle) ? $0 : nil }
     }
@@ -70,7 +71,7 @@ final class FileHandleHandlers: Sendable {
         of(handle)?.state.withLock { $0.read.source ?? $0.write.source }
     }
 
-    /// Takes the handlers off, where the handle is scheduled: it is not any more.
+    /// Removes the handlers of a scheduled handle, which is scheduled no longer.
     static func cancel(on handle: FileHandle) {
         guard let handlers = of(handle) else { return }
         all.withLock { $0[ObjectIdentifier(handle)] = nil }
@@ -82,12 +83,12 @@ final class FileHandleHandlers: Sendable {
 
     var write: Handler? { state.withLock { $0.write.handler } }
 
-    /// - Parameter descriptor: Nil: one is made, if it is needed.
+    /// - Parameter descriptor: Nil: one is made if necessary.
     func setRead(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
         try set(handler, by: descriptor, \.read, .read, "readabilityHandler")
     }
 
-    /// - Parameter descriptor: Nil: one is made, if it is needed.
+    /// - Parameter descriptor: Nil: one is made if necessary.
     func setWrite(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
         try set(handler, by: descriptor, \.write, .write, "writeabilityHandler")
     }
@@ -101,7 +102,7 @@ final class FileHandleHandlers: Sendable {
         for source in sources { loop.add(source, forMode: mode) }
     }
 
-    /// - Returns: Whether it was in the last of its modes.
+    /// - Returns: Whether that was the last of its modes.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let (sources, isLast) = state.withLock { state in
             state.places.removeAll { $0 == Place(loop: loop, mode: mode) }
@@ -139,7 +140,7 @@ final class FileHandleHandlers: Sendable {
         let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
             [self] source, ready in
-            // A handle that was closed has another descriptor, or none.
+            // Once the handle is closed, it has another descriptor, or none.
             guard !ready.isEmpty, handle.fileDescriptor == original else { return source.invalidate() }
             serve(handle, descriptor.number, interest)
         }
@@ -159,12 +160,12 @@ final class FileHandleHandlers: Sendable {
             return
         }
         let handler = read
-        // The end is told once: the handler finds no data, and is not called again (rule FH-14).
+        // The end is reported once: the handler finds no data, and is not called again (rule FH-14).
         if Self.isAtEnd(descriptor) { takeOff(\.read) }
         handler?(handle)
     }
 
-    /// Whether a descriptor that was found readable has nothing to read any more.
+    /// Whether a descriptor that was found readable has nothing left to read.
     private static func isAtEnd(_ descriptor: Int32) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&request, 1, 0) > 0 else { return false }
@@ -181,15 +182,15 @@ final class FileHandleHandlers: Sendable {
 
     private static func isConnectionAtEnd(_ descriptor: Int32) -> Bool {
         var (kind, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
-        // Datagrams have no end; an empty one is a datagram too.
+        // Datagram sockets have no end; an empty datagram is a datagram too.
         guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &size) == 0,
             kind != Int32(SOCK_DGRAM.rawValue)
         else { return false }
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         if count >= 0 { return count == 0 }
-        // A connection that its peer has broken says so once, and this was the time: the handler finds the end. Other errors
-        // are no end: a socket that listens gives ENOTCONN or EINVAL.
+        // The kernel reports a broken connection once, and this call has consumed that error: the handler
+        // finds the end. Other errors are no end: a listening socket gives ENOTCONN or EINVAL.
         return [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED, EHOSTUNREACH, ENETUNREACH].contains(errno)
     }
 }

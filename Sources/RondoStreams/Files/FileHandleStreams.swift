@@ -1,15 +1,16 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The open streams of file handles, for the close of a handle.
+/// The open streams of file handles, needed when a handle is closed.
 enum FileHandleStreams {
     private struct Entry {
-        /// Only compared: that of an object that is going is still there when the weak reference is not.
+        /// Used for comparison: in an object's deinit the weak reference is nil already, the identity is not.
         let identity: ObjectIdentifier
         weak var input: HandleInput?
     }
 
-    /// By handle: a stream retains its own while it stands here, so no other has its address meanwhile.
+    /// Keyed by handle. Each stream retains its handle while it is in the table, so no other handle can have
+    /// its address meanwhile.
     private static let entries = Mutex<[ObjectIdentifier: [Entry]]>([:])
 
     static func insert(_ input: HandleInput, of handle: FileHandle) {

@@ -1,26 +1,28 @@
 internal import RondoCore
 
-/// A stream's own descriptor for the file that a `FileHandle` has open: the program may close the handle, and have its
-/// number name another file, without the stream reading that (rule FH-15).
+/// A stream's own descriptor for the file that a `FileHandle` has open: the program may close the handle and
+/// reuse its number for another file, which the stream must not read (rule FH-15).
 ///
-/// The stream shares the open file with the handle, and its flags (`O_NONBLOCK`) with each process that has the file open:
-/// this class changes no flag. A read does not block whatever the flags are, except for a file that the kernel cannot read
-/// without blocking, when another reader has taken the bytes between `poll` and `read`.
+/// The stream shares the open file with the handle, and its flags (`O_NONBLOCK`) with every process that has
+/// the file open, so this class changes no flag. A read does not block, whatever the flags are, with one
+/// exception: a file that the kernel cannot read without blocking, if another reader has taken the bytes
+/// between `poll` and `read`.
 final class HandleDescriptor: Sendable {
     enum Kind {
         /// A pipe or a FIFO.
         case pipe
         /// A connected socket.
         case socket
-        /// A terminal, a device, and whatever else can be polled.
+        /// A terminal, a device, or another file that can be polled.
         case device
-        /// A file, a folder, a disk: always ready for the kernel, and read on a thread of its own (rule FH-12).
+        /// A file, a folder or a disk: always ready for the kernel, and read on a thread of its own (rule
+        /// FH-12).
         case file
     }
 
-    /// What an attempt to read has found.
+    /// The result of an attempt to read.
     enum Outcome: Equatable {
-        /// How many bytes were read, or could be.
+        /// The number of bytes that were read, or can be.
         case bytes(Int)
         case nothing
         case end
@@ -33,7 +35,7 @@ final class HandleDescriptor: Sendable {
     let number: Int32
     let kind: Kind
 
-    /// - Throws: Why `handle` cannot be read as a stream of bytes.
+    /// - Throws: The reason why `handle` cannot be read as a stream of bytes.
     init(_ handle: FileHandle) throws(SystemError) {
         let original = handle.fileDescriptor
         // The null device has no descriptor.
@@ -62,17 +64,17 @@ final class HandleDescriptor: Sendable {
         var type: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         getsockopt(number, SOL_SOCKET, SO_TYPE, &type, &length)
-        // Datagrams are no stream: one that is empty would be the end.
+        // Datagrams are no stream: an empty datagram would look like the end.
         if type == Int32(SOCK_DGRAM.rawValue) { throw SystemError("read", code: EPROTOTYPE) }
-        // One that listens, or is not connected, would wait in vain.
+        // A listening or unconnected socket would never become readable.
         if case .failed(let code) = peek() { throw SystemError("recv", code: code) }
     }
 
-    // MARK: - What is there
+    // MARK: - Looking and reading
 
     private func events() -> Int32 { SocketCalls.poll(number, for: POLLIN) }
 
-    /// Looks what a read would find, and reads nothing. Not for files.
+    /// Checks what a read would find, and reads nothing. Not for files.
     func look() -> Outcome {
         if kind == .socket { return peek() }
         let events = events()
@@ -92,16 +94,16 @@ final class HandleDescriptor: Sendable {
         }
     }
 
-    /// Reads what is there. Not for files.
+    /// Reads the bytes that are there. Not for files.
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         guard let start = buffer.baseAddress else { return .nothing }
         let found = readWhatIsThere(number, into: start, count: buffer.count)
         switch Int32(clamping: -found) {
         case ..<0: return .bytes(found)
-        // A FIFO that nothing has opened for writing yet gives 0 bytes too.
+        // A FIFO that no writer has opened yet returns 0 bytes too.
         case 0: return kind == .pipe && events() & POLLHUP == 0 ? .nothing : .end
         case EAGAIN, EINTR: return .nothing
-        // A terminal whose other side has gone.
+        // A terminal whose other side is gone.
         case EIO where kind == .device && events() & POLLHUP != 0: return .end
         case let code: return .failed(code)
         }

@@ -1,30 +1,32 @@
-// What is behind an input stream that was made of a FileHandle.
+// The backend of an input stream that reads a FileHandle.
 //
-// Pipes, sockets and terminals are watched in the modes of the stream and nowhere else: while none of them runs nothing
-// is read, and the other end waits. Files are always ready; of these one piece is read ahead on a thread of its own, so
-// that no loop waits for a disk.
+// Pipes, sockets and terminals are watched in the modes of the stream and nowhere else: while none of them
+// runs, nothing is read, and the other end waits. Files are always ready; one piece at a time is read ahead
+// on a thread of its own, so that no loop waits for a disk.
 //
-// Threads: the Mutex guards `State`. The calls made while it is locked call nothing back. They do not block either, except
-// a read of a file that the kernel cannot read without blocking, when another reader has taken the bytes between `poll` and
-// `read`. Any thread may close the handle in the middle of a read: so a thread that waits in `read` runs its loop in a private
-// mode (rule ST-25), from which the close can call it back, and blocks in no system call.
+// Threads: the Mutex protects `State`. The calls made while it is held call nothing back. They do not block
+// either, with one exception: a read of a file that the kernel cannot read without blocking, if another
+// reader has taken the bytes between `poll` and `read`. Any thread may close the handle in the middle of a
+// read. Therefore a thread that waits in `read` blocks in no system call, but runs its loop in a private mode
+// (rule ST-25), from which the close can wake it.
 
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// Reads what a file handle has open, for an `InputStream` (rule FH-15).
+/// Reads the open file of a file handle, for an `InputStream` (rule FH-15).
 final class HandleInput: StreamBackend, Sendable {
     private struct State {
-        /// Nil once the stream was closed, has ended or has failed; so are the next three.
+        /// Nil once the stream was closed, has ended or has failed; `descriptor` and `source` likewise.
         var handle: FileHandle?
-        /// The descriptor of the handle when the stream was opened: it has another one, or none, once it is closed.
+        /// The handle's descriptor when the stream was opened. Once the handle is closed, it has another one,
+        /// or none.
         var original: Int32 = -1
         var descriptor: HandleDescriptor?
-        /// Of everything that is no file.
+        /// The source of everything but files.
         var source: RunLoop.Source?
         var file = FileAhead()
-        /// Those of the threads that wait in a read.
+        /// The sources of the threads that wait in a read.
         var waiters: [RunLoop.Source] = []
     }
 
@@ -38,13 +40,13 @@ final class HandleInput: StreamBackend, Sendable {
         self.core = core
     }
 
-    deinit { letGo() }
+    deinit { releaseHandle() }
 
     // MARK: - Opening and closing
 
     func open(_ side: StreamState.Direction) {
         guard let handle = state.withLock({ $0.handle }) else { return }
-        // First: a close that comes now is noticed below.
+        // Inserted first, so that a close from now on is noticed below.
         FileHandleStreams.insert(self, of: handle)
         let original = handle.fileDescriptor
         let descriptor: HandleDescriptor
@@ -77,35 +79,37 @@ final class HandleInput: StreamBackend, Sendable {
         for mode in core.modes + (core.queue == nil ? [] : [.loader]) { schedule(in: mode) }
     }
 
-    func close(_ side: StreamState.Direction) { letGo() }
+    func close(_ side: StreamState.Direction) { releaseHandle() }
 
-    /// The program has closed the handle: that is an error of the stream, whose file it was. Any thread.
+    /// Called when the program has closed the handle: the stream fails, because the file was its own. Any
+    /// thread.
     func handleWasClosed() { fail(EBADF) }
 
     private func end() {
         core.update { $0.ended() }
-        letGo()
+        releaseHandle()
     }
 
     private func fail(_ code: Int32) {
         core.update { $0.failed(.posix(code, "\(name): \(SocketError.sentence(of: code))")) }
-        letGo()
+        releaseHandle()
     }
 
-    /// Gives back the descriptor and the handle. To do it again does nothing.
-    private func letGo() {
+    /// Releases the descriptor and the handle. Further calls do nothing.
+    private func releaseHandle() {
         let (handle, source, descriptor, waiters) = state.withLock { state in
             defer { state.file.endReading(nil) }
             return (state.handle.take(), state.source.take(), state.descriptor.take(), state.waiters)
         }
-        // Before its descriptor is closed. A loop of another thread lets go of it when it looks.
+        // The source goes before its descriptor is closed. A loop of another thread releases it when it wakes
+        // up.
         source?.invalidateAndWakeUp()
         if let handle { FileHandleStreams.remove(self, of: handle) }
         withExtendedLifetime(descriptor) {}
         for waiter in waiters { waiter.signalAndWakeUp() }
     }
 
-    /// Whether the handle was closed by Foundation's own method, of which nothing was told.
+    /// Whether the handle was closed by Foundation's own method, which does not report that.
     private var wasClosed: Bool {
         state.withLock { state in state.handle.map { $0.fileDescriptor != state.original } ?? false }
     }
@@ -120,18 +124,18 @@ final class HandleInput: StreamBackend, Sendable {
     func remove(from mode: ScheduledMode) {
         guard let source = state.withLock({ $0.source }) else { return }
         mode.loop.remove(source, forMode: mode.mode)
-        // The loader, whose thread is another one, lets go of the source when it looks.
+        // The loader's loop, on another thread, releases the source when it wakes up.
         if !mode.loop.isCurrent { mode.loop.wakeUp() }
     }
 
     func advance() {}
     var peerName: String? { name }
 
-    // MARK: - From the pass
+    // MARK: - Callbacks of the loop
 
     private func serve(_ source: RunLoop.Source, isRefused: Bool) {
         if wasClosed { return fail(EBADF) }
-        // The kernel does not watch the descriptor, and says why.
+        // The kernel refuses to watch the descriptor; the source has the reason.
         if isRefused { return fail(source.refusalCode ?? ENOMEM) }
         let (descriptor, isWaitedFor) = state.withLock { ($0.descriptor, !$0.waiters.isEmpty) }
         guard let descriptor else { return }
@@ -152,7 +156,7 @@ final class HandleInput: StreamBackend, Sendable {
 
     // MARK: - Files
 
-    /// Has the next piece of a file read, where there is none.
+    /// Starts reading the next piece of a file, if there is none.
     private func readAhead() {
         let file = state.withLock { state in
             guard let descriptor = state.descriptor, descriptor.kind == .file else {
@@ -168,7 +172,7 @@ final class HandleInput: StreamBackend, Sendable {
         }
     }
 
-    /// On a thread of its own.
+    /// Runs on a thread of its own.
     private func readPiece(of file: HandleDescriptor) {
         do throws(SystemError) {
             let piece = try FileAhead.read(file)
@@ -193,7 +197,7 @@ final class HandleInput: StreamBackend, Sendable {
         attempt(buffer) ?? wait { attempt(buffer) }
     }
 
-    /// One attempt to read; nil: nothing is there yet.
+    /// Attempts to read once; nil: no bytes have arrived yet.
     private func attempt(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
         if core.status == .atEnd { return 0 }
         if wasClosed { fail(EBADF) }
@@ -218,7 +222,7 @@ final class HandleInput: StreamBackend, Sendable {
         }
     }
 
-    /// The stream waits to be told of its event again.
+    /// Arms the stream for its next event, and watches the descriptor or reads ahead again.
     private func waitForMore() {
         // In one step: the thread that reads ahead may have the next piece at this moment.
         let (source, isReady) = core.update { stream in
@@ -233,7 +237,8 @@ final class HandleInput: StreamBackend, Sendable {
         }
     }
 
-    /// Makes attempts until one answers, and runs the thread's loop in the waiting mode between them.
+    /// Repeats `attempt` until it returns a result, and runs the thread's loop in the waiting mode in
+    /// between.
     private func wait(_ attempt: () -> Int?) -> Int {
         let waiter = WaitingThreads.Waiter()
         let (own, loop) = (waiter.source, waiter.loop)
@@ -255,7 +260,8 @@ final class HandleInput: StreamBackend, Sendable {
 
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? { nil }
 
-    /// Of a file that is scheduled nowhere, only trying can tell (rule ST-26): no loop says when its piece is there.
+    /// Whether `read` would return without waiting. For a file that is scheduled nowhere only a read can tell
+    /// (rule ST-26), because no loop reports its next piece.
     var hasBytesAvailable: Bool {
         if wasClosed { return true }
         let outcome = state.withLock { state -> HandleDescriptor.Outcome in
@@ -264,7 +270,8 @@ final class HandleInput: StreamBackend, Sendable {
             return descriptor.look()
         }
         guard outcome == .nothing else { return true }
-        // Another reader was first, or has to be waited for: there is an event when more comes (rule ST-13).
+        // Another reader has taken the bytes, or none have arrived: an event follows when more come (rule
+        // ST-13).
         waitForMore()
         return state.withLock { $0.descriptor?.kind == .file } && !core.isScheduled
     }

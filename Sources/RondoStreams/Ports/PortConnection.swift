@@ -1,30 +1,31 @@
 internal import Glibc
 internal import RondoCore
 
-/// A connection that a peer has made to a socket port: its bytes become messages.
+/// A connection that a peer has made to a socket port; turns its bytes into messages.
 ///
-/// `@unchecked Sendable`: used only under the lock of the `PortReceiver` that has it, but for `source`, which is
-/// immutable, and `close()`, which is called when the receiver does not have it any more.
+/// `@unchecked Sendable`: used only under the lock of the `PortReceiver` that has it, except for `source`,
+/// which is immutable, and `close()`, which is called after the receiver has removed it.
 final class PortConnection: @unchecked Sendable {
-    /// The most that is read for one readiness of the socket, in bytes.
+    /// The most bytes that are read for one readiness of the socket.
     private static let chunkSize = 65_536
 
     let number: Int
     let socket: Socket
-    /// Nil: a Unix socket without a name.
+    /// Nil for a Unix socket without a name.
     let peer: SocketAddress?
-    /// This end.
+    /// The local address.
     let local: SocketAddress?
     let source: RunLoop.Source
     private var reader = WireReader()
-    /// How many bytes of the reader's are counted among the unfinished ones of all connections.
+    /// The reader's bytes that are included in the count of unfinished bytes of all connections.
     private(set) var counted = 0
-    /// The number of the last read among those of all connections.
+    /// The number of the last read of this connection; the reads of all connections are numbered in one
+    /// sequence.
     private(set) var lastRead: UInt64 = 0
-    /// Nothing is read until the port's queue has room.
+    /// True if nothing is read until the port's queue has room.
     private(set) var isHeldBack = false
-    /// The port for replies that the peer has named last. It is kept as long as the peer's connection, so that all
-    /// replies go over one connection, in order.
+    /// The port for replies that the peer has named last. It lives as long as the peer's connection, so that
+    /// all replies go over one connection, in order.
     private var replyPort: (signature: PortSignature, port: Port)?
 
     init(_ socket: Socket, number: Int, source: RunLoop.Source) {
@@ -39,26 +40,26 @@ final class PortConnection: @unchecked Sendable {
     deinit { close() }
 
     func close() {
-        // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
+        // Before the descriptor is closed, whose number another file may get at once (rule SRC-27).
         source.invalidate()
         socket.close()
     }
 
     // MARK: - For `PortConnections`
 
-    /// The connection was read, as the read with this number of all connections'.
+    /// Records that the connection was read, with the number of that read.
     func noteRead(_ number: UInt64) { lastRead = number }
 
-    /// Counts the bytes of the message that is not whole.
+    /// Updates the count of this connection's unfinished bytes.
     ///
-    /// - Returns: How many more they are than at the last count.
+    /// - Returns: The difference from the last count.
     func countUnfinished() -> Int {
         let more = reader.count - counted
         counted += more
         return more
     }
 
-    /// - Returns: How many bytes were counted, and are not from here on.
+    /// - Returns: The bytes that were counted; the count is 0 from here on.
     func endCounting() -> Int {
         defer { counted = 0 }
         return counted
@@ -69,7 +70,7 @@ final class PortConnection: @unchecked Sendable {
 
     // MARK: - Messages
 
-    /// The port for replies to `signature`; nil: the message names none.
+    /// The port for replies to `signature`; nil if the message names none.
     func replyPort(for signature: PortSignature?) -> Port? {
         if signature != replyPort?.signature {
             replyPort = signature.map { ($0, SocketPort(remote: $0)) }
@@ -79,12 +80,12 @@ final class PortConnection: @unchecked Sendable {
 
     func receive(_ bytes: UnsafeRawBufferPointer) { reader.receive(bytes) }
 
-    /// The next whole message of the bytes that were read; nil: there is none.
+    /// The next whole message of the bytes read so far; nil: there is none.
     func nextMessage(maximum: Int) throws(WireError) -> WireMessage? { try reader.next(maximum: maximum) }
 
-    /// Reads the bytes that are there, once.
+    /// Reads the bytes that have arrived, with one call.
     ///
-    /// - Returns: False: the peer has ended the connection, or it has failed.
+    /// - Returns: False if the peer has ended the connection, or it has failed.
     func read() -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { buffer in
             switch SocketCalls.receive(socket.descriptor, buffer.baseAddress, buffer.count) {

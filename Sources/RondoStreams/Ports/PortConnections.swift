@@ -1,14 +1,14 @@
 internal import RondoCore
 
-/// The connections that peers have made to a socket port, and which of them has to go where there are too many, or too
-/// many bytes of messages that do not come whole: the one that has been silent longest.
+/// The connections that peers have made to a socket port. If there are too many connections, or too many
+/// bytes of unfinished messages, the connection that has been silent longest is removed.
 struct PortConnections {
     private var all: [Int: PortConnection] = [:]
-    /// Those that are not read, by their numbers.
+    /// The numbers of the connections that are not read until the queue has room.
     private var heldBack: [Int] = []
     private var lastNumber = 0
     private var reads: UInt64 = 0
-    /// Bytes of unfinished messages, of all connections.
+    /// The bytes of unfinished messages, of all connections.
     private var unfinished = 0
 
     var count: Int { all.count }
@@ -17,13 +17,13 @@ struct PortConnections {
 
     subscript(number: Int) -> PortConnection? { all[number] }
 
-    /// The number of a connection that is to be added.
+    /// The number for a new connection.
     mutating func nextNumber() -> Int {
         lastNumber += 1
         return lastNumber
     }
 
-    /// - Returns: Those that have gone for it. They are to be closed.
+    /// - Returns: The connections that were removed to make room; the caller must close them.
     mutating func add(_ connection: PortConnection, maximum: Int) -> [PortConnection] {
         var gone: [PortConnection] = []
         while all.count >= maximum, let silent = mostSilent(where: { _ in true }) {
@@ -41,18 +41,19 @@ struct PortConnections {
         return connection
     }
 
-    /// Something has been read from `connection`.
+    /// Records that bytes were read from `connection`.
     mutating func noteRead(of connection: PortConnection) {
         reads += 1
         connection.noteRead(reads)
     }
 
-    /// The number of bytes that wait in the reader of `connection` has changed.
+    /// Updates the count of unfinished bytes after the reader of `connection` has changed.
     mutating func count(_ connection: PortConnection) {
         unfinished += connection.countUnfinished()
     }
 
-    /// - Returns: Those that have gone because there is more than `maximum`. They are to be closed.
+    /// - Returns: The connections that were removed because there are more than `maximum` unfinished bytes;
+    ///   the caller must close them.
     mutating func removeUnfinished(beyond maximum: Int, butNot current: PortConnection) -> [PortConnection] {
         var gone: [PortConnection] = []
         while unfinished > maximum,
@@ -75,7 +76,7 @@ struct PortConnections {
         heldBack.append(connection.number)
     }
 
-    /// Lets all go on.
+    /// Ends holding back for all connections, and returns them.
     mutating func takeHeldBack() -> [PortConnection] {
         defer { heldBack = [] }
         return heldBack.compactMap { number in

@@ -3,13 +3,13 @@ internal import RondoCore
 
 /// The socket of a local socket port.
 ///
-/// `@unchecked Sendable`: a socket is used only under the lock of the `PortReceiver` that has it, and closed once, when
-/// the receiver does not use it any more.
+/// `@unchecked Sendable`: the socket is used only under the lock of the `PortReceiver` that has it, and
+/// closed once, when the receiver no longer uses it.
 enum PortEndpoint: @unchecked Sendable {
     case listening(ListeningSocket)
     case datagrams(DatagramSocket)
 
-    /// A socket at the address of `signature`, that listens if it is a stream socket.
+    /// Makes a socket at the address of `signature`; a stream socket listens.
     init(_ signature: PortSignature) throws(SocketError) {
         guard let address = signature.socketAddress, address.family == signature.family else {
             throw SocketError(code: EAFNOSUPPORT, operation: .bind)
@@ -24,7 +24,8 @@ enum PortEndpoint: @unchecked Sendable {
         }
     }
 
-    /// Takes a descriptor over, unless this throws: of a stream socket that listens, or of a datagram socket.
+    /// Takes over a descriptor, of a listening stream socket or of a datagram socket. If this throws, the
+    /// descriptor stays the caller's.
     init(adopting descriptor: Int32, _ kind: PortSignature.Kind?) throws(SocketError) {
         switch kind {
         case .stream:

@@ -1,10 +1,11 @@
 internal import RondoMutex
 
-/// What a socket port takes of its peers at most. Any thread.
+/// The limits of a socket port for its peers. Any thread.
 final class PortLimits: Sendable {
     static let defaultMessageSize = 16 << 20
     static let defaultConnections = 256
-    /// Bytes of messages that have not come whole, of all connections; and bytes of messages that wait in the queue.
+    /// The most bytes of unfinished messages of all connections; and the most bytes of messages that wait in
+    /// the queue.
     static let unfinishedBytes = 64 << 20
 
     private struct Values {

@@ -1,27 +1,28 @@
-// The receiving end of a socket port: a listening socket and the connections that peers have made, or a datagram socket.
+// The receiving end of a socket port: a listening socket with the connections that peers have made, or a
+// datagram socket.
 //
-// Their descriptor sources are in the modes that hold the port, and nothing is read elsewhere. Messages go into the
-// port's queue; while that is full connections are not read, and TCP holds the senders back.
+// The descriptor sources are in the modes that hold the port, and nothing is read in other modes. Messages go
+// into the port's queue; while the queue is full, connections are not read, and TCP holds the senders back.
 //
-// A peer is no friend: it may send garbage, announce a message and not send it, or make connections without end. So
-// messages have a greatest length, connections a greatest number, and unfinished messages a greatest size in all
-// (PortLimits); PortConnections says which connection has to go.
+// A peer is not trusted: it may send garbage, announce a message and never send it, or make connections
+// without end. The length of messages, the number of connections and the total size of unfinished messages
+// are therefore limited (PortLimits); PortConnections chooses the connection to remove.
 //
-// Threads: any may enter, those of two loops at the same time. Decisions and reads are made under the lock. Calls that
-// may reach the program come after it (FollowUp), by functions that look again at what they were to bring about,
-// since another thread may have decided otherwise meanwhile.
+// Threads: any thread may enter, those of two loops at the same time. Decisions and reads are made under the
+// lock. Calls that may reach the program are made after it is released (FollowUp), by functions that check
+// the state again, because another thread may have changed it meanwhile.
 
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// What a local socket port listens with.
+/// Receives messages for a local socket port.
 final class PortReceiver: PortBacking {
-    /// For how many seconds nothing is accepted after descriptors or memory have run out.
+    /// The seconds for which nothing is accepted after descriptors or memory have run out.
     private static let pauseSeconds: TimeInterval = 0.1
     /// The most connections that are accepted for one readiness of the socket.
     private static let connectionsPerReadiness = 16
-    /// The largest datagram of UDP, and more than Unix sockets have at first, in bytes.
+    /// The bytes for one datagram: more than UDP's largest, and more than the default limit of Unix sockets.
     private static let datagramSize = 262_144
 
     private struct State {
@@ -32,7 +33,7 @@ final class PortReceiver: PortBacking {
         var isHeldBack = false
         /// Whether nothing is accepted for a while.
         var isPaused = false
-        /// Nothing can be accepted any more.
+        /// True if nothing can be accepted any more.
         var hasFailed = false
         var isClosed = false
 
@@ -40,7 +41,7 @@ final class PortReceiver: PortBacking {
         var sources: [RunLoop.Source] { (source.map { [$0] } ?? []) + connections.sources }
     }
 
-    /// Calls to be made when the lock is let go.
+    /// The calls to make after the lock is released.
     private struct FollowUp {
         var added: [RunLoop.Source] = []
         /// Connections whose `isHeldBack` has changed.
@@ -58,7 +59,7 @@ final class PortReceiver: PortBacking {
     private let translator: PortTranslator
     private let state = Mutex(State())
 
-    /// - Parameter signature: That of the port; the address is the socket's own if it has one.
+    /// - Parameter signature: The port's; its address is replaced by the socket's own, if the socket has one.
     init(_ endpoint: PortEndpoint, _ signature: PortSignature, _ limits: PortLimits) {
         let address = endpoint.address
         self.endpoint = endpoint
@@ -67,7 +68,7 @@ final class PortReceiver: PortBacking {
         translator = PortTranslator(own: address)
     }
 
-    /// To be called once, before anything else.
+    /// Must be called once, before anything else.
     func begin(for port: Port) {
         let source = makeSource()
         state.withLock { state in
@@ -87,13 +88,14 @@ final class PortReceiver: PortBacking {
 
     var summary: String { signature.socketAddress?.description ?? "(unknown address)" }
 
-    /// -1: it is closed.
+    /// The descriptor, or -1 once closed.
     var descriptor: Int32 { state.withLock { $0.isClosed ? -1 : endpoint.descriptor } }
 
-    /// How many connections there are; for tests.
+    /// The number of connections; for tests.
     var connectionCount: Int { state.withLock { $0.connections.count } }
 
-    /// Kept while one works for it: the last reference to it must not go while the lock is held.
+    /// The port, which the caller retains while it works for it: the last reference must not be released
+    /// under the lock.
     private var port: Port? { state.withLock { $0.port } }
 
     private var schedule: PortSchedule { PortSchedule { [weak self] in self?.port } }
@@ -143,7 +145,8 @@ final class PortReceiver: PortBacking {
 
     private func serve(isRefused: Bool) {
         guard let port else { return }
-        // The kernel refuses to watch the socket, for want of memory for instance: another source asks again.
+        // If the kernel refuses to watch the socket, for example for lack of memory, a new source tries
+        // again.
         let another = isRefused ? makeSource() : nil
         let followUp = state.withLock { state -> FollowUp in
             var followUp = FollowUp()
@@ -175,7 +178,7 @@ final class PortReceiver: PortBacking {
                 followUp.changed = [connection]
                 return followUp
             }
-            // There are no whole messages in the reader now: an end that is found leaves nothing behind.
+            // The reader holds no whole message now, so nothing is lost if the connection has ended.
             guard !isRefused, connection.read() else {
                 followUp.removed = [state.connections.remove(connection)]
                 return followUp
@@ -189,7 +192,7 @@ final class PortReceiver: PortBacking {
         carryOut(followUp, for: port)
     }
 
-    /// Moves whole messages into the port's queue, as far as there is room.
+    /// Moves whole messages into the port's queue, as far as it has room.
     private func takeMessages(
         of connection: PortConnection, for port: Port, _ state: inout State, _ followUp: inout FollowUp
     ) {
@@ -252,7 +255,8 @@ final class PortReceiver: PortBacking {
         }
         withUnsafeTemporaryAllocation(byteCount: Self.datagramSize, alignment: 16) { buffer in
             let (outcome, address) = SocketCalls.receive(socket.descriptor, into: buffer)
-            // A datagram that is no message is dropped: there is no connection to close, and its sender may be anyone.
+            // A datagram that is no message is dropped: it has no connection to close, and its sender address
+            // may be forged.
             guard case .bytes(let count) = outcome, count <= limits.maximumMessageSize,
                 let message = try? WireMessage(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             else { return }

@@ -16,7 +16,7 @@ struct PortSchedule: Sendable {
         for source in sources { settle(source, in: loop, mode) }
     }
 
-    /// Has a new source be wherever the port is.
+    /// Adds a new source to all modes of the port.
     func settle(_ source: RunLoop.Source) {
         for place in port()?.places ?? [] { settle(source, in: place.loop, place.mode) }
     }
@@ -37,7 +37,7 @@ struct PortSchedule: Sendable {
         port()?.isIn(loop, mode) ?? false
     }
 
-    /// Calls `body` after so many seconds in one of the modes, or more of them.
+    /// Calls `body` after `seconds` in one of the modes, or in several.
     func perform(after seconds: TimeInterval, _ body: @escaping @Sendable () -> Void) {
         let places = port()?.places ?? []
         // A timer has one loop.
@@ -49,7 +49,8 @@ struct PortSchedule: Sendable {
 }
 
 extension RunLoop.Source {
-    /// Watches for reading or for nothing, as `isWatched` says. It is asked again afterwards, as in `PortSchedule`.
+    /// Watches for reading if `isWatched()` is true, otherwise for nothing; repeats if the answer has changed
+    /// meanwhile, as in `PortSchedule`.
     func settleInterest(_ isWatched: () -> Bool) {
         var isWanted: Bool
         repeat {

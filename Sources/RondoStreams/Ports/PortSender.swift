@@ -2,12 +2,13 @@ internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// The way to a port of another process: one connection, which all remote ports for one address share (rule PM-14), or
-/// single datagrams.
+/// Sends messages to a port of another process: by one connection, which all remote ports for one address
+/// share (rule PM-14), or by single datagrams.
 ///
-/// `@unchecked Sendable`: the connection is used only by the thread that has the turn.
+/// `@unchecked Sendable`: only the thread that holds the semaphore `turn` uses the connection.
 final class PortSender: @unchecked Sendable {
-    /// A class: Swift 6.3 misreads a weak reference that is a field of a dictionary's values, where it follows a `?`.
+    /// A class, because Swift 6.3 misreads a weak reference that is a field of a dictionary's values where a
+    /// `?` follows it.
     private final class Known {
         weak var sender: PortSender?
         let id: ObjectIdentifier
@@ -19,9 +20,9 @@ final class PortSender: @unchecked Sendable {
     }
 
     private static let known = Mutex<[PortSignature: Known]>([:])
-    /// Milliseconds between two attempts to reach a Unix socket whose queue of connections is full.
+    /// The milliseconds between two attempts to reach a Unix socket whose queue of connections is full.
     private static let pause: Int32 = 5
-    /// `POLLRDHUP`, the peer has ended the connection: glibc's header has it under `_GNU_SOURCE` only.
+    /// `POLLRDHUP`: the peer has ended the connection. glibc's header defines it under `_GNU_SOURCE` only.
     private static let peerHasEnded: Int32 = 0x2000
 
     let signature: PortSignature
@@ -30,7 +31,7 @@ final class PortSender: @unchecked Sendable {
 
     private init(_ signature: PortSignature) { self.signature = signature }
 
-    /// The sender of all remote ports for `signature`.
+    /// The sender that all remote ports for `signature` share.
     static func shared(for signature: PortSignature) -> PortSender {
         known.withLock { known in
             if let sender = known[signature]?.sender { return sender }
@@ -45,10 +46,10 @@ final class PortSender: @unchecked Sendable {
         Self.known.withLock { known in if known[signature]?.id == id { known[signature] = nil } }
     }
 
-    /// Hands all of a message to the kernel, before the date.
+    /// Writes a whole message before `limitDate`.
     ///
-    /// A message of which a part is on its way when the date comes is cut off, and the connection with it: the next
-    /// message makes a new one.
+    /// If only a part is written by then, the connection is closed, which cuts the message off; the next
+    /// message makes a new connection.
     func send(_ message: Data, before limitDate: Date) -> Bool {
         let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
         guard let address = signature.socketAddress, let kind = signature.kind, waitForTurn(until: end) else {
@@ -64,7 +65,8 @@ final class PortSender: @unchecked Sendable {
     private func sendByConnection(
         _ message: Data, to address: SocketAddress, until end: LoopInstant
     ) -> Bool {
-        // A connection that the peer has closed meanwhile may be found out by the first byte only.
+        // Only the first write may reveal that the peer has closed the connection meanwhile, so a second
+        // attempt follows.
         for _ in 0..<2 {
             let isNew = connection == nil || !isAlive
             guard let socket = isNew ? connect(to: address, until: end) : connection else { return false }
@@ -104,7 +106,7 @@ final class PortSender: @unchecked Sendable {
                 else { return nil }
                 return socket
             } catch {
-                // So a Unix socket says that its queue is full.
+                // A Unix socket reports a full queue in this way.
                 guard error.code == EAGAIN, end > LoopClock.machineNow else { return nil }
                 _ = poll(nil, 0, Self.pause)
             }
@@ -114,7 +116,7 @@ final class PortSender: @unchecked Sendable {
     private enum Written {
         case all
         case part
-        /// No byte of it; the connection has failed, or took nothing until the date.
+        /// No byte was written; the connection has failed, or accepted nothing until the date.
         case nothing(isBroken: Bool)
     }
 

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import RondoCore
 
-/// Where a socket port is: family, type, protocol and address, as they are written into its messages.
+/// The address of a socket port with family, type and protocol, in the form in which messages carry it.
 ///
-/// On the wire, as swift-corelibs-foundation's SocketPort has it: a byte each for family, type, protocol and the length
-/// of the address, then the address, in Darwin's layout where it is one of IPv4 or IPv6.
+/// On the wire, as in swift-corelibs-foundation's SocketPort: one byte each for family, type, protocol and
+/// the length of the address, then the address, in Darwin's layout if it is IPv4 or IPv6.
 package struct PortSignature: Hashable, Sendable {
     let family: Int32
     let type: Int32
@@ -16,7 +16,7 @@ package struct PortSignature: Hashable, Sendable {
         self.family = family
         self.type = type
         self.protocolNumber = protocolNumber
-        // Two equal addresses are equal bytes, whatever stands in the gaps.
+        // Normalized, so that equal addresses have equal bytes, whatever the padding contains.
         self.address = Self.socketAddress(address)?.sockaddrData ?? address
     }
 
@@ -26,12 +26,12 @@ package struct PortSignature: Hashable, Sendable {
         data.withUnsafeBytes { SocketAddress(sockaddr: $0) }
     }
 
-    /// How messages are sent to it.
+    /// How messages are sent to the port.
     enum Kind {
         case stream, datagrams
     }
 
-    /// Nil: a type of socket that carries no messages of ports.
+    /// Nil for a socket type that carries no messages of ports.
     var kind: Kind? {
         switch type {
         case Int32(SOCK_STREAM.rawValue): .stream
@@ -46,7 +46,7 @@ package struct PortSignature: Hashable, Sendable {
             address: address.sockaddrData ?? Data())
     }
 
-    /// The same with another address.
+    /// The same signature with another address.
     func at(_ address: SocketAddress) -> PortSignature {
         PortSignature(
             family: family, type: type, protocolNumber: protocolNumber,
@@ -59,10 +59,10 @@ package struct PortSignature: Hashable, Sendable {
     private static let darwinIPv6: UInt8 = 30
     private static let darwinIPv4Size: UInt8 = 16
     private static let darwinIPv6Size: UInt8 = 28
-    /// Bytes before the address.
+    /// The bytes before the address.
     static let headSize = 4
 
-    /// Nil: a number is larger than a byte.
+    /// Nil if one of the numbers does not fit into a byte.
     var wireBytes: [UInt8]? {
         let address = wireAddress
         guard let family = UInt8(exactly: family), let type = UInt8(exactly: type),
@@ -76,14 +76,14 @@ package struct PortSignature: Hashable, Sendable {
         case .ipv4(let four, let port):
             [Self.darwinIPv4Size, Self.darwinIPv4] + port.bytes + four.bytes + [UInt8](repeating: 0, count: 8)
         case .ipv6(let high, let low, let port, let scope):
-            // The scope is in the order of the machine, as there.
+            // The scope is in the machine's byte order, as in swift-corelibs-foundation.
             [Self.darwinIPv6Size, Self.darwinIPv6] + port.bytes + [0, 0, 0, 0] + high.bytes + low.bytes
                 + withUnsafeBytes(of: scope) { [UInt8]($0) }
         case .unix, nil: [UInt8](address)
         }
     }
 
-    /// Reads what `wireBytes` has written; nil if the lengths do not fit.
+    /// Reads the format of `wireBytes`; nil if the lengths do not match.
     init?(wire bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.headSize, bytes.count == Self.headSize + Int(bytes[3]) else { return nil }
         let address = UnsafeRawBufferPointer(rebasing: bytes[Self.headSize...])
@@ -115,10 +115,10 @@ extension FixedWidthInteger {
 }
 
 extension SocketAddress {
-    /// As a `struct sockaddr`; nil: the path of a Unix socket is too long for one.
+    /// The bytes of a `struct sockaddr`; nil if the path of a Unix socket is too long for one.
     var sockaddrData: Data? { withSockaddr { Data($0) } }
 
-    /// Whether it stands for all addresses of a machine.
+    /// Whether it is the wildcard address, which stands for all addresses of a machine.
     var isUnspecified: Bool {
         switch self {
         case .ipv4(let address, _): address == 0

@@ -1,19 +1,19 @@
 internal import Glibc
 internal import RondoCore
 
-/// Makes of a message as it came what the delegate of a local port gets.
+/// Turns a received message into the content that the delegate of a local port gets.
 struct PortTranslator {
-    /// Where the port is that it came to.
+    /// The address of the port that received the message.
     let own: SocketAddress?
 
-    /// The message of a connection.
+    /// The content of a message from a connection.
     func content(of message: WireMessage, on connection: PortConnection) -> PortContent {
         let signature = replySignature(message.sender, from: connection.peer, at: connection.local)
         return content(
             of: message, from: connection.peer, replyPort: connection.replyPort(for: signature))
     }
 
-    /// The message of a datagram.
+    /// The content of a message from a datagram.
     func content(of message: WireMessage, from peer: SocketAddress?) -> PortContent {
         let signature = replySignature(message.sender, from: peer, at: nil)
         return content(of: message, from: peer, replyPort: signature.map { SocketPort(remote: $0) })
@@ -33,11 +33,11 @@ struct PortTranslator {
             sender: replyPort)
     }
 
-    /// The port for the reply that a message names.
+    /// The signature of the port for the reply.
     ///
-    /// Nil where it names the port that it has come to, which says that there is none: the field cannot be empty, and a
-    /// reply would come back here for ever. Nil also where a peer of the network names a Unix socket: it is no business
-    /// of a stranger's what else listens on this machine.
+    /// Nil if the message names the port that received it: the field cannot be empty, so this means that no
+    /// reply is wanted, and a reply would return here endlessly. Nil also if a peer from the network names a
+    /// Unix socket: a stranger must not reach other listeners on this machine.
     private func replySignature(
         _ signature: PortSignature?, from peer: SocketAddress?, at local: SocketAddress?
     ) -> PortSignature? {
@@ -50,7 +50,7 @@ struct PortTranslator {
 }
 
 extension SocketAddress {
-    /// The IPv4 address that an address of IPv6 stands for, where a socket takes both.
+    /// The IPv4 address of an IPv4-mapped IPv6 address, as sockets for both families report it.
     fileprivate var unmapped: SocketAddress {
         guard case .ipv6(0, let low, let port, _) = self, low >> 32 == 0xffff else { return self }
         return .ipv4(UInt32(truncatingIfNeeded: low), port: port)
@@ -58,12 +58,12 @@ extension SocketAddress {
 }
 
 extension PortSignature {
-    /// A port that names no address of its machine is where its peer is.
+    /// The signature with the peer's address, if it names only the wildcard address.
     fileprivate func reached(from peer: SocketAddress?) -> PortSignature {
         guard let address = socketAddress, address.isUnspecified, let port = address.port, let peer,
             peer.port != nil
         else { return self }
-        // The address' own family may differ from the peer's: "::" reached over IPv4.
+        // The families may differ: "::" that is reached over IPv4, for example.
         return PortSignature(
             family: peer.family, type: type, protocolNumber: protocolNumber,
             address: peer.withPort(port).sockaddrData ?? self.address)

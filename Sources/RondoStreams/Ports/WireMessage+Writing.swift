@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Why a message cannot be sent to another process: the beginning of a sentence.
+/// The reason why a message cannot be sent to another process: the beginning of a sentence.
 enum PortWriteError: Error, Equatable, CustomStringConvertible {
     case tooLong(maximum: Int)
     case tooManyComponents

@@ -1,12 +1,13 @@
-// Messages between socket ports, as bytes. A message is, in the order of the network: a magic number, the length of the
-// whole, the message's number, the signature of the port for the answer, and the components, each with its type and its
-// length before it: what swift-corelibs-foundation's Port.swift writes and reads (rule PM-12).
+// Messages between socket ports, as bytes. A message consists, in network byte order, of a magic number, the
+// total length, the message's number, the signature of the port for the answer, and the components, each
+// preceded by its type and its length: the format of swift-corelibs-foundation's Port.swift (rule PM-12).
 //
-// Its receiver ignores a message whose components have fewer than 20 bytes with their heads: one alone of fewer than 12.
+// That Port.swift ignores a message whose components have fewer than 20 bytes with their heads: a single
+// component of fewer than 12, for example.
 
 package import RondoCore
 
-/// A message as it came, its lengths checked.
+/// A received message, with its lengths checked.
 package struct WireMessage: Equatable, Sendable {
     package enum Component: Equatable, Sendable {
         case data(Data)
@@ -14,12 +15,12 @@ package struct WireMessage: Equatable, Sendable {
     }
 
     package let msgid: UInt32
-    /// The port for the answer; nil: the bytes are no signature.
+    /// The port for the answer; nil if the bytes are no valid signature.
     package let sender: PortSignature?
     package let components: [Component]
 }
 
-/// Why the bytes of a peer are no message.
+/// The reason why a peer's bytes are no message.
 package enum WireError: Error, Equatable {
     case wrongMagic(UInt32)
     case wrongLength(UInt32)
@@ -30,18 +31,18 @@ package enum WireError: Error, Equatable {
 
 extension WireMessage {
     static let magic: UInt32 = 0xD0CF_50C0
-    /// Bytes before the signature.
+    /// The bytes before the signature.
     static let headSize = 12
-    /// The shortest message: its signature has no address, and there is no component.
+    /// The length of the shortest message: a signature without an address, and no component.
     static let leastSize = headSize + PortSignature.headSize
-    /// Bytes before a component: its type and its length.
+    /// The bytes before a component: its type and its length.
     static let componentHeadSize = 8
     /// The most components of a message. Each becomes an object, which takes far more memory than its bytes.
     static let maximumComponents = 4_096
     static let dataType: UInt32 = 1
     static let portType: UInt32 = 2
 
-    /// - Parameter bytes: All of a message.
+    /// - Parameter bytes: A whole message.
     init(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
         let magic = bytes.number(at: 0)
         guard magic == Self.magic else { throw .wrongMagic(magic ?? 0) }
@@ -67,7 +68,7 @@ extension WireMessage {
             case Self.portType:
                 guard let port = PortSignature(wire: part) else { throw .doesNotFit }
                 components.append(.port(port))
-            // Types that are not known are left out, as Foundation does.
+            // Unknown types are skipped, as in Foundation.
             default: break
             }
         }
@@ -76,7 +77,7 @@ extension WireMessage {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The number in four bytes, in the order of the network; nil: there are fewer.
+    /// The four-byte number in network byte order; nil if there are fewer bytes.
     func number(at offset: Int) -> UInt32? {
         guard offset + 4 <= count else { return nil }
         return UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))

@@ -1,19 +1,19 @@
-/// Takes the bytes of a connection as they come, and gives messages. An error is a state that is never left.
+/// Splits the bytes of a connection into messages. An error is a state that is never left.
 package struct WireReader: Sendable {
-    /// Bytes of messages that were taken and may stay in the buffer: fewer than one read brings.
+    /// The most bytes of consumed messages that may stay in the buffer: as many as one read brings.
     private static let keptBytes = 65_536
 
     private var buffer: [UInt8] = []
-    /// Where the bytes begin that no message has taken yet.
+    /// The start of the bytes that no message has consumed yet.
     private var start = 0
     private var failure: WireError?
 
     package init() {}
 
-    /// How many bytes wait for the rest of their message.
+    /// The number of bytes that wait for the rest of their message.
     package var count: Int { buffer.count - start }
 
-    /// The memory that it holds, in bytes; for tests.
+    /// The memory held, in bytes; for tests.
     var memory: Int { buffer.capacity }
 
     package mutating func receive(_ bytes: UnsafeRawBufferPointer) {
@@ -27,7 +27,7 @@ package struct WireReader: Sendable {
 
     /// The next message; nil: more bytes are needed.
     ///
-    /// - Parameter maximum: The length, in bytes, of the longest message that is taken.
+    /// - Parameter maximum: The length in bytes of the longest message that is accepted.
     package mutating func next(maximum: Int) throws(WireError) -> WireMessage? {
         if let failure { throw failure }
         do throws(WireError) {
@@ -49,19 +49,19 @@ package struct WireReader: Sendable {
         }
     }
 
-    /// Gives the memory of a large message back: a peer that sends the beginning of another one behind it, and then nothing,
-    /// would hold that memory while `count` says next to nothing.
+    /// Frees the memory of a large message: otherwise a peer that sends only the beginning of another one
+    /// behind it would keep that memory in use, while `count` is small.
     private mutating func releaseTaken() {
         if start == buffer.count {
             (buffer, start) = ([], 0)
         } else if start > Self.keptBytes {
-            // A new array: one from which bytes are removed keeps its capacity.
+            // A new array, because removing bytes from an array keeps its capacity.
             (buffer, start) = (Array(buffer[start...]), 0)
         }
     }
 
-    /// The length of the message that begins here; nil: it has not come yet. A wrong magic number is found as soon as it
-    /// is there.
+    /// The length of the message at `start`; nil: it has not arrived yet. A wrong magic number is reported as
+    /// soon as it is there.
     private func size(maximum: Int) throws(WireError) -> Int? {
         let (magic, length) = buffer.withUnsafeBytes { bytes in
             (bytes.number(at: start), bytes.number(at: start + 4))

@@ -1,6 +1,7 @@
-// How each kind of proxy is spoken to. It stands here and not with `StreamProxy`, which the negotiations know.
+// The negotiation for each kind of proxy. Not in `StreamProxy`'s own file, because the negotiations use that
+// type.
 extension StreamProxy {
-    /// The way through this proxy to a host.
+    /// The route through this proxy to a host.
     package func route(toHost host: String, port: Int) -> ChannelRoute {
         let destination = ProxyDestination(host: host, port: port, proxy: self)
         let negotiation: any ChannelNegotiation =

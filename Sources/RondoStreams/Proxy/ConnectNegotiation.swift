@@ -2,13 +2,13 @@ internal import RondoCore
 
 /// The client's side of HTTP's CONNECT (RFC 9110, section 9.3.6): a request, and the head of the answer.
 ///
-/// A head is all that is read: what comes behind that of a 2xx is the host's, and has no content of its own
-/// whatever its fields say. An answer that refuses is kept (`NegotiationError.response`), for an owner
+/// Only heads are consumed: the bytes behind the head of a 2xx answer are the host's, because such an answer
+/// has no content, whatever its fields say. A refusal is kept (`NegotiationError.response`), for an owner
 /// that answers its challenge on a new connection.
 struct ConnectNegotiation: ChannelNegotiation {
-    /// The most bytes of a head, as of other HTTP clients' (curl and nginx allow 8 to 100 KiB).
+    /// The most bytes of a head, similar to other HTTP clients (curl and nginx allow 8 to 100 KiB).
     static let headLimit = 16_384
-    /// Heads of interim answers (1xx) that may come before.
+    /// The most interim answers (1xx) before the final one.
     static let interimLimit = 8
 
     private let destination: ProxyDestination
@@ -21,7 +21,7 @@ struct ConnectNegotiation: ChannelNegotiation {
         guard let authority else { return .failed(destination.impossibleHost) }
         var request = "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n"
         if let name = destination.proxy.userName {
-            // RFC 7617: the name ends at the first colon.
+            // RFC 7617: a user name ends at the first colon.
             guard !name.contains(":") else {
                 return .failed(destination.error(.authentication, "a user name has no colon in HTTP"))
             }
@@ -54,7 +54,7 @@ struct ConnectNegotiation: ChannelNegotiation {
 
     func receiveEnd() -> NegotiationError { destination.closed }
 
-    /// An empty line ends the head; a bare LF counts as a line's end (RFC 9112, section 2.2).
+    /// Whether an empty line ends the head; a bare LF counts as a line end (RFC 9112, section 2.2).
     private var isComplete: Bool {
         guard head.last == 10 else { return false }
         let rest = head.dropLast()
@@ -70,7 +70,7 @@ struct ConnectNegotiation: ChannelNegotiation {
             return interims > Self.interimLimit ? .failed(destination.violation) : .exchange([])
         case 200..<300:
             return .done([])
-        // 401 is not a proxy's to say, and yet is said (tinyproxy does so of a wrong password).
+        // A proxy should answer 407, but some answer 401 (tinyproxy for a wrong password).
         case 401, 407:
             let cause =
                 destination.proxy.userName == nil
@@ -85,12 +85,12 @@ struct ConnectNegotiation: ChannelNegotiation {
     }
 
     private var statusLine: String {
-        // For people, perhaps in a terminal: control characters are not for them.
+        // For people, perhaps in a terminal, so control characters are replaced.
         let line = head.prefix { $0 != 10 && $0 != 13 }.prefix(200)
         return String(decoding: line.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
     }
 
-    /// "HTTP/1.1 200 …": the three digits.
+    /// The three digits in "HTTP/1.1 200 …"; nil if it is no status line.
     private var status: Int? {
         let line = head.prefix { $0 != 10 && $0 != 13 }
         guard line.starts(with: "HTTP/1.".utf8), line.count >= 12, line[8] == UInt8(ascii: " "),
@@ -101,10 +101,10 @@ struct ConnectNegotiation: ChannelNegotiation {
         return digits.reduce(0) { $0 * 10 + $1 }
     }
 
-    /// "host:port", an IPv6 address in brackets; nil if it cannot be written.
+    /// "host:port", with an IPv6 address in brackets; nil if it cannot be written.
     private var authority: String? {
         let host = destination.host
-        // Nothing that would end the line or the word, and no name that is not in the form of the DNS.
+        // Refuses characters that would end the line or the word, and names that are not in DNS form.
         guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
             !host.contains("/"), destination.portBytes != nil
         else { return nil }

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The host and port that a proxy is asked for, and the proxy.
+/// The host and port that a proxy must connect to, and the proxy.
 struct ProxyDestination: Sendable, Equatable {
     let host: String
     let port: Int
@@ -13,12 +13,12 @@ struct ProxyDestination: Sendable, Equatable {
         self.proxy = proxy
     }
 
-    /// Nil: no port.
+    /// Nil if `port` is no valid port.
     var portBytes: [UInt8]? {
         UInt16(exactly: port).map { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }
     }
 
-    /// The host as numbers, if it is an address.
+    /// The host as an address, if it is one.
     var address: SocketAddress? { SocketAddress(literal: host, port: 0) }
 
     var name: String { "\(proxy.kind == .httpConnect ? "HTTP" : "SOCKS") proxy \(proxy.host):\(proxy.port)" }
@@ -60,13 +60,13 @@ extension SocketAddress {
     }
 }
 
-/// Collects a proxy's answer, whose length shows as it comes, from the pieces in which it comes.
+/// Collects a proxy's answer from pieces; its length becomes known only as it arrives.
 struct ProxyAnswer: Sendable {
     private(set) var bytes: [UInt8] = []
 
-    /// Takes from `piece`, from `consumed` on, the bytes that are missing to `count` in all.
+    /// Takes bytes from `piece`, starting at `consumed`, until `count` bytes are collected.
     ///
-    /// - Returns: Whether they are all there.
+    /// - Returns: Whether all `count` bytes are there.
     mutating func fill(
         to count: Int, from piece: UnsafeRawBufferPointer, consumed: inout Int
     ) -> Bool {

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// The client's side of SOCKS 4, and of 4a where the host is a name or an IPv6 address, which the proxy looks
-/// up. (There is no RFC; both are described in the documents of their authors, NEC's `SOCKS4.protocol` and
+/// The client's side of SOCKS 4, and of 4a if the host is a name or an IPv6 address, which the proxy looks
+/// up. (There is no RFC; the documents of their authors describe both, NEC's `SOCKS4.protocol` and
 /// `SOCKS4A.protocol`.)
 struct SOCKS4Negotiation: ChannelNegotiation {
     private let destination: ProxyDestination
@@ -37,7 +37,7 @@ struct SOCKS4Negotiation: ChannelNegotiation {
         if case .ipv4 = destination.address {
             return head + (destination.address?.networkBytes ?? []) + user + [0]
         }
-        // 4a: an address that cannot be says that a name follows.
+        // 4a: the invalid address 0.0.0.1 means that a name follows.
         let name = Array(destination.host.utf8)
         guard (1...255).contains(name.count), !name.contains(0) else { return nil }
         return head + [0, 0, 0, 1] + user + [0] + name + [0]

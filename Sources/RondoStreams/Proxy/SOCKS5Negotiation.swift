@@ -38,13 +38,13 @@ struct SOCKS5Negotiation: ChannelNegotiation {
         var toSend: [UInt8] = []
         while true {
             guard answer.fill(to: length, from: bytes, consumed: &consumed) else { return .exchange(toSend) }
-            // The length of a reply shows in its first bytes.
+            // The first bytes of a reply determine its length.
             guard answer.bytes.count == length else { continue }
             let step = understand()
             answer.clear()
             switch step {
             case .exchange(let more): toSend += more
-            // A proxy that has answered before it was asked is asked all the same.
+            // A proxy may answer before it has received the request, which is sent all the same.
             case .done: return .done(toSend)
             case .failed: return step
             }
@@ -53,7 +53,7 @@ struct SOCKS5Negotiation: ChannelNegotiation {
 
     func receiveEnd() -> NegotiationError { destination.closed }
 
-    /// How long the answer is that is being received, as far as is known.
+    /// The length of the answer being received, as far as it is known.
     private var length: Int {
         switch state {
         case .method, .authentication: 2
@@ -63,7 +63,7 @@ struct SOCKS5Negotiation: ChannelNegotiation {
             case AddressType.ipv4: 4 + 4 + 2
             case AddressType.ipv6: 4 + 16 + 2
             case AddressType.name: answer.bytes.count < 5 ? 5 : 5 + Int(answer.bytes[4]) + 2
-            // A reply without an address that means anything: four bytes are enough to refuse it.
+            // A reply with an unknown type of address: four bytes are enough to refuse it.
             default: 4
             }
         }
@@ -96,7 +96,7 @@ struct SOCKS5Negotiation: ChannelNegotiation {
     }
 
     private mutating func authenticated() -> NegotiationStep {
-        // RFC 1929: version 1 of the subnegotiation. Some servers answer 5 here, and are understood.
+        // RFC 1929: the subnegotiation has version 1. Some servers answer 5 here, which is accepted.
         guard answer.bytes[0] == 1 || answer.bytes[0] == 5 else { return .failed(destination.violation) }
         guard answer.bytes[1] == 0 else {
             return .failed(
@@ -121,9 +121,9 @@ struct SOCKS5Negotiation: ChannelNegotiation {
         return answer.bytes.count > 4 ? .done([]) : .failed(destination.violation)
     }
 
-    // MARK: - What is sent
+    // MARK: - Requests
 
-    /// CONNECT to the host; nil if its name or port cannot be written.
+    /// The CONNECT request for the host; nil if its name or port cannot be encoded.
     private var request: [UInt8]? {
         guard let port = destination.portBytes else { return nil }
         let head: [UInt8] = [5, 1, 0]
@@ -144,7 +144,7 @@ struct SOCKS5Negotiation: ChannelNegotiation {
         return [1, UInt8(name.count)] + name + [UInt8(password.count)] + password
     }
 
-    /// RFC 1928, section 6.
+    /// The meaning of a reply code (RFC 1928, section 6).
     private static func sentence(of code: UInt8) -> String {
         switch code {
         case 1: "it has failed"

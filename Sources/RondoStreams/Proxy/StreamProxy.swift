@@ -1,12 +1,12 @@
 internal import RondoCore
 
-/// A proxy that lets connections through to other hosts; a stream's property `.proxyKey`.
+/// A proxy that makes connections to other hosts; a stream's property `.proxyKey`.
 ///
-/// The proxy looks the host's name up, not this machine. TLS, where it is set for a stream, is with the host and
-/// through the proxy, which sees encrypted bytes only; the dialogue with the proxy itself, a password included,
-/// is in plain text unless the proxy has `tls` of its own.
+/// The proxy looks the host's name up, not this machine. TLS, if it is set for a stream, leads through the
+/// proxy to the host, so the proxy sees encrypted bytes only. The dialogue with the proxy itself, a password
+/// included, is in plain text unless the proxy has `tls` of its own.
 public struct StreamProxy: Sendable, Hashable {
-    /// The protocol in which a proxy is asked for a connection.
+    /// The protocol of a proxy.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         enum Dialect: Hashable {
             case socks4, socks5, httpConnect
@@ -15,25 +15,25 @@ public struct StreamProxy: Sendable, Hashable {
         let dialect: Dialect
         public var description: String { "\(dialect)" }
 
-        /// SOCKS 4; 4a where the host is given by name. It takes a user name and no password.
+        /// SOCKS 4; 4a if the host is given by name. It uses a user name but no password.
         public static let socks4 = Kind(dialect: .socks4)
-        /// SOCKS 5 (RFC 1928), with user name and password where they are given (RFC 1929).
+        /// SOCKS 5 (RFC 1928), with user name and password if they are given (RFC 1929).
         public static let socks5 = Kind(dialect: .socks5)
-        /// HTTP's CONNECT (RFC 9110, section 9.3.6), with Basic authentication where a user name is given.
+        /// HTTP's CONNECT (RFC 9110, section 9.3.6), with Basic authentication if a user name is given.
         public static let httpConnect = Kind(dialect: .httpConnect)
     }
 
     public var kind: Kind
-    /// A name or an address, the latter without brackets.
+    /// A name, or an address without brackets.
     public var host: String
     public var port: Int
-    /// At most 255 bytes for SOCKS 5.
+    /// At most 255 bytes for SOCKS.
     public var userName: String?
     /// At most 255 bytes for SOCKS 5.
     public var password: String?
-    /// How the connection to the proxy itself is secured, which is usually called an https proxy; nil: it is
-    /// not. TLS with the host is inside of this one. A program that wants to be asked about the proxy's certificate,
-    /// or for one to show it, sets the handlers of these settings.
+    /// The TLS settings for the connection to the proxy itself (usually called an https proxy); nil: plain
+    /// text. TLS with the host runs inside this one. To decide about the proxy's certificate, or to show one
+    /// to it, set the handlers of these settings.
     public var tls: TLSSettings?
 
     public init(
@@ -52,9 +52,9 @@ public struct StreamProxy: Sendable, Hashable {
 // MARK: - Apple's dictionary
 
 extension StreamProxy {
-    /// What Apple's dictionary says (rule ST-45): host and port at least; version 5 unless it says 4. The
-    /// keys are those of `StreamSOCKSProxyConfiguration` and of `kCFStreamPropertySOCKSProxyHost` and its
-    /// kin. Nil for anything else.
+    /// Reads Apple's dictionary (rule ST-45). Host and port are required; the version is 5 unless the
+    /// dictionary says 4. The keys are those of `StreamSOCKSProxyConfiguration`, or Core Foundation's
+    /// `kCFStreamPropertySOCKSProxyHost` and `kCFStreamPropertySOCKSProxyPort`. Nil for anything else.
     init?(socksDictionary: AnyObject) {
         guard let dictionary = socksDictionary as? NSDictionary else { return nil }
         func value(_ key: StreamSOCKSProxyConfiguration, _ other: String? = nil) -> Any? {
@@ -76,10 +76,10 @@ extension StreamProxy {
             password: value(.passwordKey) as? String)
     }
 
-    /// The values of Apple's constants, where they are others than those of Foundation's names.
+    /// The values of Apple's constants, where they differ from those of Foundation's names.
     private static let appleHostKey = "SOCKSProxy", applePortKey = "SOCKSPort"
 
-    /// The dictionary, of a SOCKS proxy.
+    /// The dictionary for a SOCKS proxy; nil for other kinds.
     var socksDictionary: NSDictionary? {
         guard kind != .httpConnect else { return nil }
         let version: StreamSOCKSProxyVersion = kind == .socks4 ? .version4 : .version5

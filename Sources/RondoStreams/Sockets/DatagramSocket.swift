@@ -1,7 +1,8 @@
 internal import Glibc
 internal import RondoCore
 
-/// Owns a non-blocking datagram socket that is bound to an address, and the path of a Unix socket that it has made.
+/// Owns a non-blocking datagram socket that is bound to an address, and the file of a Unix socket that it has
+/// made.
 final class DatagramSocket {
     /// The descriptor's number, or -1 once closed.
     private(set) var descriptor: Int32
@@ -24,13 +25,13 @@ final class DatagramSocket {
         self.address = SocketAddress.of(descriptor, getsockname) ?? address
     }
 
-    /// Takes a descriptor over and sets it non-blocking.
+    /// Takes over a descriptor and makes it non-blocking.
     init(adopting descriptor: Int32) throws(SocketError) {
         self.descriptor = descriptor
         do throws(SocketError) {
             try SocketCalls.setNonBlocking(descriptor, for: .open)
         } catch {
-            // It stays the caller's.
+            // The caller still owns the descriptor.
             self.descriptor = -1
             throw error
         }
@@ -42,7 +43,7 @@ final class DatagramSocket {
     func close() {
         guard descriptor >= 0 else { return }
         if let address { file.take()?.remove(of: address) }
-        // Not retried on EINTR: Linux has given the number back already.
+        // Not retried on EINTR: Linux has already freed the number.
         _ = Glibc.close(descriptor)
         descriptor = -1
     }

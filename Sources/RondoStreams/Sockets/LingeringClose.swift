@@ -1,37 +1,37 @@
-// A connection over TLS that this side has closed, and whose peer may be speaking still.
+// The end of a TLS connection that this side has closed, while its peer may still be sending.
 //
-// A socket that is closed while bytes are on their way to it answers them with a reset, and forgets what it
-// had yet to send itself. Over TLS that happens to well-behaved programs: a client that writes and closes at
-// once meets the session tickets that the server sends unasked, and its last bytes are lost. So the last record
-// and close_notify are sent, the connection is half closed (FIN), and what comes is thrown away until the
-// peer has closed as well: for a bounded time and a bounded number of bytes, as HTTP servers do (RFC 9112,
-// section 9.6).
+// When bytes arrive at a closed socket, the kernel answers with a reset and discards the bytes that it has
+// not sent yet. Over TLS this happens to well-behaved programs: a client that writes and closes at once
+// receives the session tickets that the server sends unasked, and its own last bytes are lost. Therefore the
+// last record and close_notify are sent, the connection is half closed (FIN), and arriving bytes are
+// discarded until the peer has closed as well: for a limited time and a limited number of bytes, as HTTP
+// servers do (RFC 9112, section 9.6).
 //
-// The streams have left their loops by then (rule ST-5), so it is done by the loader's.
+// The streams have left their loops by then (rule ST-5), so the loader's loop does this.
 
 internal import RondoCore
 internal import RondoMutex
 
-/// The orderly end of one connection over TLS: waits for the peer's end before it closes the socket.
+/// The orderly end of one TLS connection: waits for the peer's end before it closes the socket.
 ///
-/// `@unchecked Sendable`: from `begin` on it is used by the loader's thread alone, its socket and engine as
-/// well; values set before are seen there because of the lock that the loop's members are behind.
+/// `@unchecked Sendable`: from `begin` on only the loader's thread uses it with its socket and engine. Values
+/// set before are visible there because of the lock under which the loop adds its members.
 package final class LingeringClose: @unchecked Sendable {
-    /// How long it waits for the peer's end, in seconds: longer than a round trip, since then the peer has
-    /// heard. nginx waits 5 seconds for the next byte, and 30 in all.
+    /// The seconds to wait for the peer's end: longer than a round trip, after which the peer has received
+    /// ours. nginx waits 5 seconds for the next byte, and 30 in all.
     static let seconds = 2.0
-    /// How many bytes it throws away.
+    /// The most bytes that are discarded.
     static let byteLimit = Socket.discardLimit
-    /// How many connections do so at a time; beyond that they are closed at once.
+    /// The most connections that linger at a time; further ones are closed at once.
     static let connectionLimit = 1_024
 
     private static let connections = Mutex(0)
 
-    /// How many connections do so now.
+    /// The number of connections that linger now.
     package static var count: Int { connections.withLock { $0 } }
 
     private let socket: Socket
-    /// Nil once this side has said all.
+    /// Nil once this side has sent everything.
     private var engine: TLSEngine?
     private var received: Int
     private var source: RunLoop.Source?
@@ -43,9 +43,11 @@ package final class LingeringClose: @unchecked Sendable {
         self.received = received
     }
 
-    /// Takes over the socket and the engine, which the caller must not use any more, and closes the socket in the end.
+    /// Takes over the socket and the engine, which the caller must not use any more, and closes the socket in
+    /// the end.
     ///
-    /// - Returns: False: there is nothing to wait for, and nothing was taken over.
+    /// - Returns: False, with nothing taken over, if there is nothing to wait for, or no thread or room to do
+    ///   so.
     static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {
         let hasSaidAll = engine.shutdownAll() == .done
         guard !hasSaidAll || engine.peerMaySpeak else { return false }
@@ -55,7 +57,7 @@ package final class LingeringClose: @unchecked Sendable {
             socket.shutdownWriting()
             guard case .more = socket.discardArrived(upTo: byteLimit, &received) else { return false }
         }
-        // Without a thread for it, the connection is closed at once.
+        // Without the loader's thread the connection is closed at once.
         guard let loader = try? RunLoop.startedLoader() else { return false }
         let isFull = connections.withLock { count in
             guard count < connectionLimit else { return true }
@@ -72,7 +74,7 @@ package final class LingeringClose: @unchecked Sendable {
             fileDescriptor: socket.descriptor, keepsFile: true, interest: engine == nil ? .read : .write
         ) { [self] source, _ in if source.isValid { turn() } else { end() } }
         source.label = "closing"
-        // By the machine's clock, as the loader's are: that of the calling thread's loop may be a test's.
+        // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
         let limit = LoopClock.machineDate(inSeconds: Self.seconds)
         let timer = Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
         (self.source, self.timer) = (source, timer)
@@ -95,7 +97,7 @@ package final class LingeringClose: @unchecked Sendable {
         guard let source else { return }
         self.source = nil
         timer?.invalidate()
-        // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
+        // Before the descriptor is closed, whose number another file may get at once (rule SRC-27).
         source.invalidate()
         engine?.detach()
         socket.close()

@@ -1,24 +1,24 @@
-// A listening socket: made, bound, asked for connections. Nothing of run loops.
+// A listening socket: making, binding and accepting, without any run loop.
 
 internal import Glibc
 internal import RondoCore
 
-/// Owns a non-blocking listening descriptor, and the path of a Unix socket that it has made.
+/// Owns a non-blocking listening descriptor, and the file of a Unix socket that it has made.
 final class ListeningSocket {
     /// The descriptor's number, or -1 once closed.
     private(set) var descriptor: Int32
-    /// Where it listens, with the port that the kernel has chosen where none was asked for.
+    /// The address that it listens on, with the port that the kernel has chosen if 0 was asked for.
     private(set) var address: SocketAddress
-    /// The file that was made, as the kernel knows it, so that no other one is removed in its place.
+    /// The identity of the file that was made, so that no other file is removed in its place.
     private var file: FileIdentity?
 
     enum Accepted {
         case connection(Socket)
         /// No connection waits to be accepted.
         case none
-        /// The connection was gone before it was accepted, or the network has a fault that passes.
+        /// The connection was gone before it was accepted, or the network has a temporary fault.
         case lost
-        /// Descriptors or memory have run out: the connection waits (the errno).
+        /// Descriptors or memory have run out (the errno); the connection still waits.
         case exhausted(Int32)
         case failed(Int32)
     }
@@ -43,14 +43,14 @@ final class ListeningSocket {
         self.address = SocketAddress.of(descriptor, getsockname) ?? address
     }
 
-    /// Takes a listening descriptor over and sets it non-blocking.
+    /// Takes over a listening descriptor and makes it non-blocking.
     init(adopting descriptor: Int32) throws(SocketError) {
         self.descriptor = descriptor
         address = SocketAddress.of(descriptor, getsockname) ?? .unix(path: "")
         do throws(SocketError) {
             try SocketCalls.setNonBlocking(descriptor, for: .listen)
         } catch {
-            // It stays the caller's.
+            // The caller still owns the descriptor.
             self.descriptor = -1
             throw error
         }
@@ -62,7 +62,7 @@ final class ListeningSocket {
     func close() {
         guard descriptor >= 0 else { return }
         file.take()?.remove(of: address)
-        // Not retried on EINTR: Linux has given the number back already.
+        // Not retried on EINTR: Linux has already freed the number.
         _ = Glibc.close(descriptor)
         descriptor = -1
     }
@@ -99,7 +99,7 @@ final class ListeningSocket {
         }
     }
 
-    /// 0, or the value of `errno`.
+    /// 0, or the errno.
     private func bind() -> Int32 {
         address.withSockaddr { bytes in
             let start = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
@@ -107,8 +107,8 @@ final class ListeningSocket {
         } ?? ENAMETOOLONG
     }
 
-    /// Whether a socket's file is left over from a program that has ended: no process listens on it. Another
-    /// kind of file is never taken for one.
+    /// Whether a socket's file is left over from a program that has ended: no process listens on it. Files of
+    /// other kinds are never stale.
     private func isStale(_ path: String) -> Bool {
         guard FileIdentity(path)?.isSocket ?? false else { return false }
         do throws(SocketError) {
@@ -129,8 +129,8 @@ final class ListeningSocket {
             switch code {
             case EINTR: continue
             case EAGAIN: return .none
-            // accept(2): errors of the network are passed on for the new connection, and mean no more than
-            // it.
+            // accept(2) also reports pending network errors of the new connection; they concern that
+            // connection alone.
             case ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH,
                 EOPNOTSUPP, ENETUNREACH, ETIMEDOUT:
                 return .lost
@@ -141,7 +141,7 @@ final class ListeningSocket {
     }
 }
 
-/// The file that a path or a descriptor names now, by device and number.
+/// The file that a path or a descriptor refers to now, by device and inode number.
 struct FileIdentity: Equatable {
     let device: dev_t
     let number: ino_t
@@ -149,7 +149,7 @@ struct FileIdentity: Equatable {
 
     var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
 
-    /// Nil: there is none. A symbolic link is looked at itself.
+    /// Nil if there is no file. A symbolic link is not followed.
     init?(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
@@ -158,7 +158,7 @@ struct FileIdentity: Equatable {
         mode = status.st_mode
     }
 
-    /// Nil: the descriptor is closed.
+    /// Nil if the descriptor is closed.
     init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
@@ -167,7 +167,7 @@ struct FileIdentity: Equatable {
         mode = status.st_mode
     }
 
-    /// Removes the file of a Unix socket's address, unless another one stands in its place by now.
+    /// Removes the file of a Unix socket's address, unless another file has taken its place.
     func remove(of address: SocketAddress) {
         if case .unix(let path) = address, FileIdentity(path) == self { _ = unlink(path) }
     }

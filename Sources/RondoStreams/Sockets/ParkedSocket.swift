@@ -1,12 +1,12 @@
 internal import Glibc
 internal import RondoCore
 
-/// An open connection of which nothing is kept but its descriptor, until a channel is made of it again.
+/// An open connection of which only the descriptor is kept, until a channel is made for it again.
 ///
-/// A channel with its source and all that belongs to them is some 700 bytes, of which a connection that waits
-/// for its next use needs none. This is four, and an array holds them in place.
+/// A channel with its source and everything else takes some 700 bytes, which an idle connection does not
+/// need. This takes four, and an array stores it in place.
 ///
-/// It owns the descriptor: its owner either makes a channel of it or closes it, once.
+/// It owns the descriptor: its user must either make a channel of it or close it, once.
 package struct ParkedSocket: Sendable {
     package let descriptor: Int32
 
@@ -17,19 +17,20 @@ package struct ParkedSocket: Sendable {
         _ = Glibc.close(descriptor)
     }
 
-    /// Whether the peer has neither ended the connection nor said anything.
+    /// Whether the peer has neither ended the connection nor sent anything.
     package var isQuiet: Bool { SocketCalls.poll(descriptor, for: POLLIN) == 0 }
 }
 
 extension SocketChannel {
-    /// Ends the channel and keeps the connection. To be called in no loop.
+    /// Ends the channel and keeps the connection. The channel must be in no loop.
     ///
-    /// - Returns: Nil, and nothing has changed, where there is more to it than a descriptor: it is secured, or
-    ///   not open, goes by a proxy's tunnel, or has still something to send.
+    /// - Returns: Nil, with nothing changed, if the connection is more than an open plain socket: it is
+    ///   secured, not open, configured beyond host and port (a proxy, for example), or has something left to
+    ///   send.
     package func park() -> ParkedSocket? { handOver().map { ParkedSocket($0) } }
 
-    /// The channel over a connection that was parked, open from the start. `configuration` has neither TLS nor
-    /// a route, as that of the channel before had none.
+    /// Makes a channel, open from the start, for a parked connection. `configuration` must have neither TLS
+    /// nor a route, like that of the channel before.
     package convenience init(resuming parked: ParkedSocket, _ configuration: Configuration) {
         let socket = Socket(accepted: parked.descriptor)
         self.init(adopting: socket, configuration)

@@ -1,19 +1,19 @@
 internal import RondoCore
 
-/// Why a name has no addresses.
+/// The reason why a name has no addresses.
 package struct ResolveError: Error, Hashable, Sendable {
     package enum Kind: Sendable {
-        /// The name service answered, and the answer is that there is no such host, or none with an address.
+        /// The name service has answered that there is no such host, or none with an address.
         case unknownHost
-        /// There was no answer (no name server reached, or it failed): another try may succeed.
+        /// There was no answer (no name server was reached, or it failed): another attempt may succeed.
         case lookupFailed
-        /// Refused here: more look-ups are waiting than `Resolver.waitingLimit` allows.
+        /// Refused by the resolver: `Resolver.waitingLimit` look-ups are waiting already.
         case tooManyLookups
     }
 
     package let host: String
     package let kind: Kind
-    /// `getaddrinfo`'s answer, an `EAI_` number; 0 if it was not asked.
+    /// The error of `getaddrinfo`, an `EAI_` number; 0 if it was not called.
     package let code: Int32
     /// The errno behind `EAI_SYSTEM`, otherwise 0.
     package let systemCode: Int32
@@ -36,7 +36,7 @@ package struct ResolveError: Error, Hashable, Sendable {
         systemCode = 0
     }
 
-    /// glibc has EAI_NODATA (-5) and EAI_ADDRFAMILY (-9) under `_GNU_SOURCE` only, so Swift does not see
+    /// glibc defines EAI_NODATA (-5) and EAI_ADDRFAMILY (-9) under `_GNU_SOURCE` only, so Swift does not see
     /// them.
     private static func kind(of code: Int32) -> Kind {
         switch code {
@@ -59,7 +59,7 @@ extension ResolveError: CustomStringConvertible {
         }
     }
 
-    /// `gai_strerror`'s sentence, or errno's where `getaddrinfo` points to it.
+    /// `gai_strerror`'s sentence, or that of the errno for `EAI_SYSTEM`.
     package var sentence: String {
         systemCode != 0 ? SocketError.sentence(of: systemCode) : String(cString: gai_strerror(code))
     }

@@ -1,14 +1,14 @@
 // Name resolution: glibc's getaddrinfo on a few threads of our own.
 //
-// getaddrinfo blocks for as long as a name server takes, and there is no other call that honours nsswitch,
-// /etc/hosts, mDNS and resolved as every other program on the machine does. Its threads start when there is
-// something to look up, at most `threadLimit` of them, and end when nothing came for `idleSeconds`. They are
-// not Dispatch's, whose pool is as small as the machine and belongs to the program.
+// getaddrinfo blocks for as long as a name server takes, and no other call honours nsswitch, /etc/hosts, mDNS
+// and resolved like all other programs on the machine. The threads start when there is something to look up,
+// at most `threadLimit` of them, and end after `idleSeconds` without work. They are not Dispatch's, whose
+// pool is limited by the number of cores and belongs to the program.
 //
-// Threads: any may ask and cancel. A completion is called on one of the resolver's threads, or inside the call that asked
-// where nothing is looked up, and does no more than hand the answer on. All that is shared is in two Mutexes: the
-// resolver's (which requests wait, how many threads there are) and each request's (its completion, taken once). A
-// completion is always called with neither held.
+// Threads: any may make and cancel requests. A completion is called on one of the resolver's threads, or
+// inside `resolve` if nothing is looked up, and must do no more than pass the answer on. Shared state is in
+// two Mutexes: the resolver's (waiting requests, number of threads) and each request's (its completion, taken
+// once). A completion is always called with neither held.
 
 internal import Glibc
 package import RondoCore
@@ -18,12 +18,12 @@ internal import RondoMutex
 package final class Resolver: Sendable {
     package static let shared = Resolver()
 
-    /// Look-ups made at the same time. Further ones wait.
+    /// The most look-ups made at the same time. Further ones wait.
     package static let threadLimit = 4
-    /// Requests that may wait; those for one host and port are answered together. A program that asks for more at once
-    /// is told so, instead of growing for ever.
+    /// The most requests that may wait; those for one host and port are answered together. Further requests
+    /// fail, so that the queue cannot grow without limit.
     package static let waitingLimit = 4_096
-    /// How long a thread without work stays, in seconds.
+    /// How long an idle thread lives, in seconds.
     package static let idleSeconds = 10
 
     package typealias Answer = Result<[SocketAddress], ResolveError>
@@ -32,7 +32,7 @@ package final class Resolver: Sendable {
     private struct State {
         var waiting: [Request] = []
         var threads = 0
-        /// Threads that wait for work. Each request wakes one of them or starts another.
+        /// The threads that wait for work. Each request wakes one of them or starts another.
         var idle = 0
     }
 
@@ -41,7 +41,7 @@ package final class Resolver: Sendable {
     private let lookup: Lookup
     private let idleTime: DispatchTimeInterval
 
-    /// - Parameter lookup: What runs on the threads; tests hand in their own.
+    /// - Parameter lookup: The function that the threads call; tests pass their own.
     package init(
         idleTime: DispatchTimeInterval = .seconds(Resolver.idleSeconds),
         lookup: @escaping Lookup = Resolver.addresses(host:port:)
@@ -50,12 +50,14 @@ package final class Resolver: Sendable {
         self.lookup = lookup
     }
 
-    /// Looks `host` up, and calls `completion` on a thread of the resolver's, before or after this call returns.
+    /// Looks `host` up, and calls `completion` on one of the resolver's threads, before or after this call
+    /// returns.
     ///
-    /// Where it is not looked up at all, since the system has no thread for it or too many wait, `completion` is called
-    /// before this returns, and on the calling thread: there is no other. Dispatch would make the caller wait for one.
+    /// If nothing can be looked up, because the system has no thread for it or too many requests wait,
+    /// `completion` is called before this returns and on the calling thread: there is no other one. With
+    /// Dispatch the caller would have to wait for a thread.
     ///
-    /// Ask `numeric(host:port:)` first: an address needs no thread.
+    /// Call `numeric(host:port:)` first: an address needs no thread.
     @discardableResult
     package func resolve(
         host: String, port: UInt16, completion: @escaping @Sendable (Answer) -> Void
@@ -84,7 +86,7 @@ package final class Resolver: Sendable {
         return request
     }
 
-    /// How many threads there are; for tests.
+    /// The number of threads; for tests.
     package var threadCount: Int { state.withLock { $0.threads } }
 }
 
@@ -96,7 +98,7 @@ extension Resolver {
         host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }
 
-    /// A look-up that was asked for.
+    /// One look-up.
     package final class Request: Sendable {
         package let host: String
         package let port: UInt16
@@ -108,10 +110,10 @@ extension Resolver {
             self.completion = Mutex(completion)
         }
 
-        /// Gives the look-up up: a completion that has not begun by now is never called. (One may be running
-        /// on the resolver's thread just then.)
+        /// Cancels the request: a completion that has not begun is never called. (It may be running on the
+        /// resolver's thread just now.)
         package func cancel() {
-            // Released after the lock is let go: it may be the last owner of anything.
+            // Released after the lock, because it may hold the last reference to anything.
             let completion = takeCompletion()
             _ = completion
         }
@@ -142,8 +144,8 @@ extension Resolver {
         }
     }
 
-    /// The system has no thread for us. If other threads are at work they will serve what waits; if there is none,
-    /// everything waiting fails, because no thread would serve it.
+    /// Handles a failure to start a thread. If other threads run, they serve the waiting requests; otherwise
+    /// all waiting requests fail, because no thread would serve them.
     private func failForLackOfThreads(_ code: Int32) {
         let abandoned: [Request] = state.withLock { state in
             state.threads -= 1
@@ -156,10 +158,10 @@ extension Resolver {
         }
     }
 
-    /// What a thread does from its start to its end.
+    /// Runs on a thread of the resolver until it ends.
     private func serve() {
         while let requests = nextRequests() {
-            // A request given up while it waited is not looked up at all.
+            // A request that was cancelled while it waited is not looked up.
             let waiting = requests.filter { !$0.isOver }
             guard let first = waiting.first else { continue }
             let answer = lookup(first.host, first.port)
@@ -167,8 +169,8 @@ extension Resolver {
         }
     }
 
-    /// The next request, with all that wait for the same: the answer to come is as new as any of them could have
-    /// wished for. Nil when none came for `idleTime` and the thread is to end.
+    /// The next request, with all that wait for the same host and port: the answer is recent enough for all
+    /// of them. Nil after `idleTime` without a request: the thread must end.
     private func nextRequests() -> [Request]? {
         while true {
             let requests: [Request] = state.withLock { state in
@@ -183,7 +185,7 @@ extension Resolver {
             if !requests.isEmpty { return requests }
             guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
             let ends = state.withLock { state in
-                // A request counted on this thread while its time ran out: its wake-up is on the way.
+                // A request has already counted on this thread while its time ran out: its wake-up is coming.
                 guard state.idle > 0 else { return false }
                 state.idle -= 1
                 state.threads -= 1
@@ -198,26 +200,26 @@ extension Resolver {
 // MARK: - Looking up
 
 extension Resolver {
-    /// The address that `host` spells as numbers, in every form that C's functions know (`127.0.0.1`, `::1`,
-    /// `fe80::1%eth0`, `127.1`, `0x7f000001`), or nil if it is a name. Brackets are the caller's to remove.
+    /// The address that `host` spells as numbers, in every form that C's functions accept (`127.0.0.1`,
+    /// `::1`, `fe80::1%eth0`, `127.1`, `0x7f000001`); nil if it is a name. The caller must remove brackets.
     package static func numeric(host: String, port: UInt16) -> SocketAddress? {
-        // Nearly every host is a name, which has no colon and begins with no digit: to have C's functions look at each took
-        // 5 % of the instructions of a GET with a connection of its own (W15).
+        // Nearly every host is a name, which has no colon and begins with no digit. Calling C's functions for
+        // each name took 5 % of the instructions of a GET with a connection of its own (W15).
         let beginsWithDigit = host.utf8.first.map { 0x30...0x39 ~= $0 } ?? false
         guard beginsWithDigit || host.utf8.contains(UInt8(ascii: ":")) else { return nil }
         if let address = SocketAddress(literal: host, port: port) { return address }
-        // The old forms of IPv4 have no other letters than these.
+        // The old forms of IPv4 contain no other characters.
         let letters = "0123456789abcdefABCDEFxX."
         guard beginsWithDigit, host.allSatisfy(letters.contains) else { return nil }
-        // What cannot be read as numbers is a name: no error.
+        // Text that is no number is a name, not an error.
         return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
     }
 
-    /// The addresses of this machine, if `host` is `localhost` or a name below it, which stand for it and nothing else
-    /// (RFC 6761, section 6.3), as curl and browsers have it too: neither a file nor a name server is asked, whose
-    /// answers could lead elsewhere. Nil for all other names.
+    /// The addresses of this machine, if `host` is `localhost` or a name below it, which always mean this
+    /// machine (RFC 6761, section 6.3). As in curl and browsers, neither a file nor a name server is asked,
+    /// because their answers could lead elsewhere. Nil for all other names.
     ///
-    /// IPv4 first, since most that listen on one of the two listen there.
+    /// IPv4 comes first, because most servers that listen on only one of the two use IPv4.
     package static func loopback(host: String, port: UInt16) -> [SocketAddress]? {
         var name = host.lowercased()
         if name.last == "." { name.removeLast() }
@@ -225,16 +227,16 @@ extension Resolver {
         return [.loopback(port: port), .ipv6(high: 0, low: 1, port: port, scope: 0)]
     }
 
-    /// The addresses of `host`, in the order in which they should be tried (RFC 6724), by `getaddrinfo`.
+    /// The addresses of `host` by `getaddrinfo`, in the order in which they should be tried (RFC 6724).
     /// Blocks.
     package static func addresses(host: String, port: UInt16) -> Answer {
-        // Not AI_ADDRCONFIG: it does not count loopback as an address, so a machine with IPv4 alone would
+        // AI_ADDRCONFIG is not set: it does not count loopback addresses, so a machine with IPv4 alone would
         // not find ::1. Unusable addresses are sorted last anyway, and the connector does not wait for them.
         lookUp(host, port, flags: 0)
     }
 
     private static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Answer {
-        // getaddrinfo would read up to the NUL, and resolves the empty name to this machine.
+        // getaddrinfo would stop reading at a NUL, and resolves the empty name to this machine.
         guard !host.isEmpty, !host.utf8.contains(0) else {
             return .failure(ResolveError(host: host, code: EAI_NONAME))
         }
@@ -253,7 +255,7 @@ extension Resolver {
         for entry in sequence(first: list, next: { $0?.pointee.ai_next }).prefix(while: { $0 != nil }) {
             guard let entry = entry?.pointee, let start = entry.ai_addr else { continue }
             let bytes = UnsafeRawBufferPointer(start: start, count: Int(entry.ai_addrlen))
-            // /etc/hosts may name an address twice.
+            // /etc/hosts may list an address twice.
             if let address = SocketAddress(sockaddr: bytes)?.withPort(port), !addresses.contains(address) {
                 addresses.append(address)
             }

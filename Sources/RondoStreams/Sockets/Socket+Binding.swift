@@ -1,9 +1,9 @@
 internal import Glibc
 internal import RondoCore
 
-// This machine's end of a connection, where the program chooses it.
+// Binding the local end of a connection, where the program chooses it.
 extension Socket {
-    /// Binds the socket, which is to be connected to `address`.
+    /// Binds the socket before it is connected to `address`.
     func bind(to end: ConnectSettings.LocalEnd, for address: SocketAddress) throws(SocketError) {
         if case .unix = address { return }
         var local = address.unspecified
@@ -21,7 +21,8 @@ extension Socket {
         try bind(to: local, ports: end.ports)
     }
 
-    /// - Returns: The interface's address, where the system does not let the program bind to the interface itself.
+    /// - Returns: The interface's address, if the system does not let the program bind to the interface
+    ///   itself; otherwise nil.
     private func bind(
         toInterface name: String, for address: SocketAddress
     ) throws(SocketError) -> SocketAddress? {
@@ -55,7 +56,7 @@ extension Socket {
 }
 
 extension SocketAddress {
-    /// The address of the same family that stands for all, with any port.
+    /// The wildcard address of the same family, with port 0.
     fileprivate var unspecified: SocketAddress {
         switch self {
         case .ipv4: .ipv4(0, port: 0)
@@ -64,7 +65,7 @@ extension SocketAddress {
         }
     }
 
-    /// An address of the interface; nil: it has none of that family, or there is no such interface.
+    /// An address of the interface; nil if it has none of that family, or does not exist.
     package static func ofInterface(_ name: String, family: Int32? = nil) -> SocketAddress? {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }

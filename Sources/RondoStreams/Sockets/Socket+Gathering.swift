@@ -2,10 +2,10 @@ internal import Glibc
 internal import RondoCore
 
 extension Socket {
-    /// Pieces that one call takes; the kernel's own limit (`IOV_MAX`) is 1,024.
+    /// The most pieces of one call; the kernel's own limit (`IOV_MAX`) is 1,024.
     static let gatheringLimit = 64
 
-    /// Hands the bytes of several pieces to the kernel in one call, perhaps fewer than given.
+    /// Writes the bytes of several pieces with one system call, perhaps fewer than given.
     func write(gathering pieces: [UnsafeRawBufferPointer]) throws(SocketError) -> WriteResult {
         var vectors = pieces.prefix(Self.gatheringLimit).map {
             iovec(iov_base: UnsafeMutableRawPointer(mutating: $0.baseAddress), iov_len: $0.count)
@@ -29,7 +29,7 @@ extension Socket {
 }
 
 extension SocketAddress {
-    /// What `getpeername` or `getsockname` says of a descriptor.
+    /// The result of `getpeername` or `getsockname` for a descriptor.
     static func of(
         _ descriptor: Int32,
         _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32

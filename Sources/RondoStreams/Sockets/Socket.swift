@@ -1,10 +1,10 @@
-// One non-blocking TCP or Unix socket, and nothing of run loops: the layers above wait for it.
+// One non-blocking TCP or Unix socket, without any run loop: the layers above wait for it.
 //
-// Threads: one thread at a time uses a socket, as its owner sees to; nothing here is locked.
+// Threads: one thread at a time uses a socket, which its owner ensures; there is no lock here.
 //
-// Lifetime: the object owns the descriptor. `close()` is idempotent, and `deinit` closes as well, so that a
-// connection attempt can simply be dropped. An owner that has added the descriptor to a run loop removes it
-// before closing, because the kernel gives the number to the next socket that is opened.
+// Lifetime: the object owns the descriptor. `close()` is idempotent, and `deinit` closes as well, so that an
+// attempt to connect can simply be released. An owner that has added the descriptor to a run loop must remove
+// it before closing, because the kernel gives the number to the next file that is opened.
 
 internal import Glibc
 internal import RondoCore
@@ -13,8 +13,8 @@ internal import RondoCore
 package final class Socket {
     /// The descriptor's number, or -1 once closed.
     package private(set) var descriptor: Int32
-    /// The descriptor's flags from before it was adopted; -1 if this object made it. (Not an optional: with that the
-    /// object would have a size class more.)
+    /// The descriptor's flags before it was adopted; -1 if this object made it. (An optional would put the
+    /// object into the next size class.)
     private let flags: Int32
 
     package enum ReadResult: Equatable, Sendable {
@@ -29,7 +29,7 @@ package final class Socket {
         case wantsWrite
     }
 
-    /// Takes a connected descriptor over, sets it non-blocking and owns it from now on, unless this throws.
+    /// Takes over a connected descriptor and makes it non-blocking. If this throws, the caller still owns it.
     package init(adopting descriptor: Int32) throws(SocketError) {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0,
@@ -40,8 +40,8 @@ package final class Socket {
         setNoDelay()
     }
 
-    /// Owns a descriptor that `accept4` has set up, and asks nothing more of the kernel: TCP_NODELAY is set
-    /// with the other options, when the connection is opened.
+    /// Takes over a descriptor that `accept4` has set up, without a system call: TCP_NODELAY is set with the
+    /// other options, when the connection is opened.
     init(accepted descriptor: Int32) {
         self.descriptor = descriptor
         flags = -1
@@ -59,32 +59,32 @@ package final class Socket {
 
     package func close() {
         guard descriptor >= 0 else { return }
-        // Not retried on EINTR: Linux has given the number back already, and another socket may have it by now.
+        // Not retried on EINTR: Linux has already freed the number, and another file may have it by now.
         _ = Glibc.close(descriptor)
         descriptor = -1
     }
 
-    /// Gives the descriptor back, open and as it was taken over: it is no longer this object's.
+    /// Gives the descriptor up, open and with its former flags.
     package func letGo() {
         if descriptor >= 0, flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags) }
         descriptor = -1
     }
 
-    /// Closes the descriptor, or leaves it open and as it was taken over.
+    /// Closes the descriptor, or gives it up open and with its former flags.
     func close(closesDescriptor: Bool) {
         if closesDescriptor { close() } else { letGo() }
     }
 
-    /// Gives the descriptor to the caller, open and as it is: it is no longer this object's.
+    /// Passes the descriptor to the caller, open and with its current flags.
     func handOver() -> Int32 {
         defer { descriptor = -1 }
         return descriptor
     }
 
-    /// Has small writes go out at once. A program that wants larger segments writes larger pieces.
+    /// Makes small writes go out at once. A program that wants larger segments writes larger pieces.
     private func setNoDelay() {
         var on: Int32 = 1
-        // Refused for a socket of another kind (a Unix socket taken over): nothing is lost by that.
+        // Fails for a socket of another kind (an adopted Unix socket), which needs no such option.
         _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     }
 }
@@ -95,8 +95,8 @@ extension Socket: Sendable {}
 // MARK: - Connecting
 
 extension Socket {
-    /// Begins to connect to `address`. The outcome is known when the descriptor turns writable:
-    /// `finishConnecting(to:)` asks for it.
+    /// Starts to connect to `address`. When the descriptor becomes writable, `finishConnecting(to:)` returns
+    /// the result.
     package static func connecting(
         to address: SocketAddress, from localEnd: ConnectSettings.LocalEnd? = nil
     ) throws(SocketError) -> Socket {
@@ -106,7 +106,7 @@ extension Socket {
             throw SocketError(code: ENAMETOOLONG, operation: .connect, address: address)
         }
         switch code {
-        // A connect that a signal interrupted goes on in the kernel, like every other of a non-blocking
+        // A connect that a signal has interrupted continues in the kernel, as always with a non-blocking
         // socket.
         case 0, EINPROGRESS, EINTR: return socket
         default: throw SocketError(code: code, operation: .connect, address: address)
@@ -119,18 +119,19 @@ extension Socket {
         return errno
     }
 
-    /// Whether the connection stands; false if the kernel is still trying, an error if it gave up.
+    /// Whether the connection is established; false while the kernel is still trying, an error if it has
+    /// failed.
     package func finishConnecting(to address: SocketAddress? = nil) throws(SocketError) -> Bool {
         var code: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
         if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) < 0 { code = errno }
         guard code == 0 else { throw SocketError(code: code, operation: .connect, address: address) }
-        // SO_ERROR is 0 before there is an outcome, too; only a connected socket has a peer.
+        // SO_ERROR is also 0 before there is a result; only a connected socket has a peer.
         return peerAddress != nil
     }
 
     package var localAddress: SocketAddress? { address(getsockname) }
-    /// Where the socket is connected to; nil before and after.
+    /// The address that the socket is connected to; nil before and after.
     package var peerAddress: SocketAddress? { address(getpeername) }
 
     private func address(
@@ -149,7 +150,7 @@ extension Socket {
 // MARK: - Bytes
 
 extension Socket {
-    /// Reads what has arrived, at most as much as the buffer takes.
+    /// Reads the bytes that have arrived, at most as many as the buffer holds.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
         try Self.read(descriptor, into: buffer)
     }
@@ -166,7 +167,7 @@ extension Socket {
         }
     }
 
-    /// Looks at what has arrived and leaves it there.
+    /// Copies the bytes that have arrived without consuming them.
     package func peek(into buffer: inout [UInt8]) throws(SocketError) -> ReadResult {
         switch SocketCalls.peek(descriptor, &buffer, buffer.count) {
         case .bytes(0): return .end
@@ -176,7 +177,7 @@ extension Socket {
         }
     }
 
-    /// Takes what was seen by `peek`; the buffer is overwritten.
+    /// Consumes bytes that `peek` has returned; the buffer is overwritten.
     package func discard(_ count: Int, using buffer: inout [UInt8]) throws(SocketError) {
         var rest = count
         while rest > 0 {
@@ -188,20 +189,21 @@ extension Socket {
         }
     }
 
-    /// The most that is thrown away of a connection that is being closed, in bytes.
+    /// The most bytes that are discarded on a connection that is being closed.
     static let discardLimit = 262_144
 
     enum Discarded {
         /// The peer may send more.
         case more
-        /// It has ended, or the limit is reached.
+        /// The peer has ended its side, or the limit is reached.
         case all
     }
 
-    /// Throws away what has arrived. A socket that is closed with unread bytes resets the connection, and
-    /// forgets what it has not sent yet.
+    /// Discards the bytes that have arrived. Closing a socket with unread bytes would reset the connection
+    /// and discard the bytes that it has not sent yet.
     ///
-    /// - Parameter total: What was thrown away so far, which this adds to; no more than `limit`.
+    /// - Parameter total: The number of bytes discarded so far, which this updates; reading stops once it reaches
+    ///   `limit`, which the last read may exceed.
     func discardArrived(upTo limit: Int, _ total: inout Int) -> Discarded {
         var piece = [UInt8](repeating: 0, count: 16_384)
         while total < limit {
@@ -214,7 +216,7 @@ extension Socket {
         return .all
     }
 
-    /// Hands bytes to the kernel, perhaps fewer than given.
+    /// Writes bytes, perhaps fewer than given.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> WriteResult {
         try Self.write(bytes, to: descriptor)
     }
@@ -230,18 +232,18 @@ extension Socket {
         }
     }
 
-    /// Tells the peer that no more bytes will come. A peer that has gone already needs not be told.
+    /// Ends the stream to the peer (FIN). An error means that the peer is gone, and is ignored.
     package func shutdownWriting() {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Whether a read would answer at once, be it with bytes, the end or an error.
+    /// Whether a read would return at once, with bytes, the end or an error.
     package func isReadable() -> Bool {
         descriptor >= 0 && SocketCalls.poll(descriptor, for: POLLIN) != 0
     }
 
-    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing
-    /// unasked. (Over TLS, session tickets may come unasked: `TLSEngine.isQuiet()` knows them.)
+    /// Whether an idle connection can be used again: it is open and the peer has sent nothing unasked. (Over
+    /// TLS, session tickets may arrive unasked: `TLSEngine.isQuiet()` handles them.)
     package func isQuiet() -> Bool {
         descriptor >= 0 && !isReadable()
     }

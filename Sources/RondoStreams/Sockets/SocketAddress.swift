@@ -1,14 +1,14 @@
 internal import RondoCore
 
-/// Where a socket is or goes to: an IPv4 or IPv6 address with its port, or the path of a Unix socket.
+/// The address of a socket: an IPv4 or IPv6 address with its port, or the path of a Unix socket.
 ///
 /// The corresponding C type is `struct sockaddr`. Addresses are kept in host byte order, so that two equal
-/// addresses are equal values whatever padding the kernel left in them.
+/// addresses are equal values, whatever padding the kernel has left in them.
 package enum SocketAddress: Hashable, Sendable {
     case ipv4(UInt32, port: UInt16)
-    /// `scope` is the number of the interface that a link-local address belongs to, and 0 for all others.
+    /// `scope` is the index of the interface that a link-local address belongs to, and 0 for all others.
     case ipv6(high: UInt64, low: UInt64, port: UInt16, scope: UInt32)
-    /// A path in the file system; one that begins with a NUL is a name in Linux's abstract space.
+    /// A path in the file system. A path that begins with a NUL is a name in Linux's abstract namespace.
     case unix(path: String)
 
     package static func loopback(port: UInt16) -> SocketAddress { .ipv4(0x7f00_0001, port: port) }
@@ -21,8 +21,7 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// The same address with another port; a Unix socket stays as it is.
-    /// A connection to it does not leave this machine.
+    /// Whether a connection to this address stays within this machine.
     var isOfThisMachine: Bool {
         switch self {
         case .ipv4(let address, _): address >> 24 == 127
@@ -31,6 +30,7 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// The same address with another port; a Unix socket is returned unchanged.
     package func withPort(_ port: UInt16) -> SocketAddress {
         switch self {
         case .ipv4(let address, _): .ipv4(address, port: port)
@@ -46,7 +46,7 @@ extension SocketAddress {
     /// The address that `literal` spells, in the strict forms only: four decimal numbers, or IPv6 without
     /// brackets and with at most one `%scope` (a number or the name of an interface).
     ///
-    /// nil for everything else, `127.1` and `0x7f000001` among it: those are for `Resolver.numeric`.
+    /// Nil for everything else, `127.1` and `0x7f000001` included, which `Resolver.numeric` accepts.
     package init?(literal: String, port: UInt16) {
         // A C function would stop at a NUL and take "127.0.0.1\0.example.com" for an address.
         guard !literal.utf8.contains(0) else { return nil }
@@ -73,7 +73,7 @@ extension SocketAddress {
             port: port, scope: scope)
     }
 
-    /// The address alone, as one types it: "127.0.0.1", "fe80::1%eth0", "/run/app.sock".
+    /// The address alone, as a person types it: "127.0.0.1", "fe80::1%eth0", "/run/app.sock".
     package var host: String {
         switch self {
         case .ipv4(let address, _):
@@ -96,7 +96,7 @@ extension SocketAddress {
 
     private func interfaceName(_ index: UInt32) -> String {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE) + 1)
-        // The interface may have gone since: the number still says which it was.
+        // The interface may no longer exist: its index still identifies it.
         guard if_indextoname(index, &name) != nil else { return String(index) }
         return name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
@@ -116,7 +116,7 @@ extension SocketAddress: CustomStringConvertible {
 // MARK: - struct sockaddr
 
 extension SocketAddress {
-    /// The address in the `sockaddr` whose bytes these are; nil for another family or too few bytes.
+    /// The address in the bytes of a `sockaddr`; nil for another family or too few bytes.
     package init?(sockaddr bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
         switch Int32(bytes.loadUnaligned(as: sa_family_t.self)) {
@@ -132,7 +132,7 @@ extension SocketAddress {
             }
         case AF_UNIX:
             var path = bytes.dropFirst(MemoryLayout<sa_family_t>.size)
-            // A name in the abstract space is as long as the address says, a path ends at its NUL.
+            // A name in the abstract namespace is as long as the address says; a path ends at its NUL.
             if let first = path.first, first != 0 { path = path.prefix { $0 != 0 } }
             guard let text = String(validating: path, as: UTF8.self) else { return nil }
             self = .unix(path: text)
@@ -141,7 +141,7 @@ extension SocketAddress {
         }
     }
 
-    /// Calls `body` with this address as a `sockaddr`, or answers nil if a Unix path is too long for one.
+    /// Calls `body` with this address as a `sockaddr`; returns nil if a Unix path is too long for one.
     package func withSockaddr<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
         switch self {
         case .ipv4(let address, let port):
@@ -163,7 +163,7 @@ extension SocketAddress {
         case .unix(let path):
             var address = sockaddr_un()
             let start = MemoryLayout<sa_family_t>.size
-            // A path needs a byte more for its NUL; a name in the abstract space has none.
+            // A path needs one more byte for its NUL; a name in the abstract namespace has none.
             let length = path.utf8.count + (path.utf8.first == 0 ? 0 : 1)
             guard start + length <= MemoryLayout<sockaddr_un>.size else { return nil }
             address.sun_family = sa_family_t(AF_UNIX)

@@ -1,15 +1,17 @@
 internal import Glibc
 internal import RondoCore
 
-// Calls for threads that wait for a socket themselves, and for datagrams: `SocketPort` and `CFSocket` make them.
+// Calls for threads that wait for a socket themselves, and for datagrams. `SocketPort` and `CFSocket` use
+// them.
 extension SocketCalls {
     /// Blocks the thread until `poll(2)` finds `events`, an error or a hang-up, or until `end`.
     ///
-    /// - Returns: Whether it has found something. An instant that has passed does not block.
+    /// - Returns: Whether something was found. An instant in the past does not block.
     static func wait(_ descriptor: Int32, for events: Int32, until end: LoopInstant) -> Bool {
         while true {
             let rest = end.seconds(since: LoopClock.machineNow)
-            // A millisecond too late rather than one too early; and not so long that the number overflows.
+            // Rounded up by a millisecond, so as not to be too early; limited, so that the number cannot
+            // overflow.
             let milliseconds = rest <= 0 ? 0 : Int32(min(rest * 1_000 + 1, 1_000_000))
             var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
             let found = Glibc.poll(&entry, 1, milliseconds)
@@ -19,7 +21,7 @@ extension SocketCalls {
         }
     }
 
-    /// One datagram; without an address, to where the socket is connected.
+    /// Sends one datagram; without an address, to the peer that the socket is connected to.
     static func send(_ descriptor: Int32, _ bytes: Data, to address: SocketAddress?) -> Outcome {
         bytes.withUnsafeBytes { buffer in
             guard let address else { return send(descriptor, buffer.baseAddress, buffer.count) }
@@ -34,8 +36,8 @@ extension SocketCalls {
         }
     }
 
-    /// One datagram, or the bytes that a connection has, and those of its sender's address, which a connection does not
-    /// have. It never waits.
+    /// Receives one datagram, or the bytes of a connection, together with the bytes of the sender's address,
+    /// which is empty for a connection. Never waits.
     static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
     ) -> (outcome: Outcome, address: Data) {

@@ -1,11 +1,11 @@
-// recv and send on a descriptor, written once for plain sockets and for the BIO under TLS.
+// recv and send on a descriptor, shared by plain sockets and the BIO under TLS.
 //
-// MSG_NOSIGNAL: a peer that has gone must give an error, not a SIGPIPE that ends the program. errno is read
-// on the line after the call, before anything that Swift might insert (a release, an allocation) can change
-// it.
+// MSG_NOSIGNAL: if the peer is gone, the call must return an error instead of raising SIGPIPE, which would
+// end the program. errno is read on the line after the call, before anything that Swift might insert (a
+// release, an allocation) can change it.
 //
-// Not by RondoCore's `systemCall`: "would block" is no error here but every other answer, and throwing it
-// with the call's name would cost more than the call.
+// RondoCore's `systemCall` is not used: "would block" is a regular result here, and throwing it with the
+// call's name would cost more than the call.
 
 internal import Glibc
 internal import RondoCore
@@ -13,14 +13,14 @@ internal import RondoCore
 /// The system calls on a socket's descriptor, without allocations.
 package enum SocketCalls {
     enum Outcome {
-        /// How many bytes were moved; 0 from a receive is the peer's end.
+        /// The number of bytes moved; 0 from a receive is the peer's end.
         case bytes(Int)
         case wouldBlock
         /// The value of `errno`.
         case failed(Int32)
     }
 
-    /// Has calls on the descriptor return at once, with EAGAIN where they would wait.
+    /// Makes calls on the descriptor return EAGAIN where they would wait.
     static func setNonBlocking(
         _ descriptor: Int32, for operation: SocketError.Operation
     ) throws(SocketError) {
@@ -60,26 +60,27 @@ package enum SocketCalls {
         }
     }
 
-    /// What `poll(2)` finds on a descriptor right now, of `events`; errors and hang-ups are always among it.
+    /// The events that `poll(2)` finds on a descriptor now, of `events`; errors and hang-ups are always
+    /// included.
     static func poll(_ descriptor: Int32, for events: Int32) -> Int32 {
         var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
         while Glibc.poll(&entry, 1, 0) < 0 {
-            // A descriptor that cannot be polled is no longer usable, which is what the callers ask.
+            // A descriptor that cannot be polled is unusable, and the callers ask for just that.
             guard errno == EINTR else { return POLLNVAL }
         }
         return Int32(entry.revents)
     }
 
-    /// Whether a write would take something at once, or fail.
+    /// Whether a write would accept bytes at once, or fail.
     static func isWritable(_ descriptor: Int32) -> Bool {
         descriptor >= 0 && poll(descriptor, for: POLLOUT) != 0
     }
 
-    /// What `poll(2)` finds on many descriptors right now, in one call; on a negative one nothing.
+    /// Polls many descriptors with one call, without waiting; negative ones are skipped.
     static func poll(_ entries: inout [pollfd]) {
         while Glibc.poll(&entries, nfds_t(entries.count), 0) < 0 {
             if errno == EINTR { continue }
-            // As with one that cannot be polled.
+            // As for a single descriptor that cannot be polled.
             for index in entries.indices where entries[index].fd >= 0 {
                 entries[index].revents = Int16(POLLNVAL)
             }
@@ -87,11 +88,11 @@ package enum SocketCalls {
         }
     }
 
-    /// Those of many descriptors on which `poll(2)` finds bytes, an end or an error, in one call.
-    /// It changes nothing. Any thread.
+    /// The descriptors on which `poll(2)` finds bytes, an end or an error now, with one call. Has no effect
+    /// on them. Any thread.
     package static func readable(among descriptors: [Int32]) -> Set<Int32> {
         var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        // Fails for want of memory: nothing is known then, and the caller may ask again.
+        // Fails for lack of memory: the result is then unknown, and the caller may try again.
         let count = try? systemCall("poll") { Glibc.poll(&entries, nfds_t(entries.count), 0) }
         guard let count, count > 0 else { return [] }
         return Set(entries.lazy.filter { $0.revents != 0 }.map(\.fd))

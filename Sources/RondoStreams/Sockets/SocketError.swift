@@ -1,8 +1,8 @@
 package import RondoCore
 
-/// What the kernel answered to something tried on a socket, and what that was.
+/// The error of a socket operation: the kernel's error code, and the operation.
 package struct SocketError: Error, Hashable, Sendable {
-    /// What was tried; the raw value is how a sentence says it.
+    /// The operation; the raw value is its text in a sentence.
     package enum Operation: String, Sendable {
         case open = "open a socket"
         case bind = "bind a socket"
@@ -18,7 +18,7 @@ package struct SocketError: Error, Hashable, Sendable {
     /// The value of `errno`, or of `SO_ERROR`.
     package let code: Int32
     package let operation: Operation
-    /// The address it was tried with, where one was at hand.
+    /// The address of the operation, if it had one.
     package let address: SocketAddress?
 
     package init(code: Int32, operation: Operation, address: SocketAddress? = nil) {
@@ -27,7 +27,7 @@ package struct SocketError: Error, Hashable, Sendable {
         self.address = address
     }
 
-    /// The same as Foundation has it, for `underlyingError` and `streamError`.
+    /// The same error in Foundation's form, for `underlyingError` and `streamError`.
     package var posixError: NSError {
         NSError(
             domain: NSPOSIXErrorDomain, code: Int(code), userInfo: [NSLocalizedDescriptionKey: description])
@@ -48,13 +48,13 @@ extension SocketError: CustomStringConvertible {
         return "could not \(operation.rawValue)\(target): \(Self.sentence(of: code))"
     }
 
-    /// The sentence of an errno and its name: "Connection refused (ECONNREFUSED)".
+    /// The text of an errno with its name: "Connection refused (ECONNREFUSED)".
     package static func sentence(of code: Int32) -> String {
         "\(String(cString: strerror(code))) (\(name(of: code)))"
     }
 
-    /// The name of an errno that a socket can give. glibc has `strerrorname_np` for it, but only under
-    /// `_GNU_SOURCE`, which Swift's view of glibc is made without.
+    /// The name of an errno that a socket operation can return. glibc's `strerrorname_np` is defined under
+    /// `_GNU_SOURCE` only, so Swift does not see it.
     static func name(of code: Int32) -> String {
         switch code {
         case EACCES: "EACCES"

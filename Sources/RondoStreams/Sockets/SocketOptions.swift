@@ -1,19 +1,19 @@
 public import RondoCore
 
-/// How the socket of a connection behaves; a stream's property `.socketOptionsKey`, and part of a listener's
+/// Options of a connection's socket: a stream's property `.socketOptionsKey`, and part of a listener's
 /// configuration.
 public struct SocketOptions: Sendable, Hashable {
     /// Probes that tell a silent peer from one that is gone (RFC 9293, section 3.8.4). A connection whose
-    /// peer answers none of them is lost (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence.
+    /// peer answers none of them fails (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence.
     public struct KeepAlive: Sendable, Hashable {
         /// Seconds of silence before the first probe, 1 to 32,767.
         public var idle: Int
         /// Seconds between two probes, 1 to 32,767.
         public var interval: Int
-        /// Unanswered probes until the connection is given up, 1 to 127.
+        /// The number of unanswered probes after which the connection fails, 1 to 127.
         public var probes: Int
 
-        /// Numbers beyond the limits are taken for the nearest that the kernel accepts.
+        /// Numbers beyond the limits are replaced by the nearest that the kernel accepts.
         public init(idle: Int = 60, interval: Int = 10, probes: Int = 6) {
             self.idle = min(max(1, idle), 32_767)
             self.interval = min(max(1, interval), 32_767)
@@ -21,21 +21,22 @@ public struct SocketOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether written bytes go out at once (`TCP_NODELAY`), instead of waiting for the answer to those
-    /// sent before (Nagle's algorithm). True at first: a program that wants large segments writes large pieces.
+    /// Whether written bytes are sent at once (`TCP_NODELAY`), instead of waiting for the acknowledgement of
+    /// earlier ones (Nagle's algorithm). True by default: a program that wants large segments writes large
+    /// pieces.
     public var sendsAtOnce = true
-    /// Nil, as at first: no probes.
+    /// Nil, the default: no probes.
     public var keepAlive: KeepAlive?
-    /// How long opening may take, in seconds: look-up, connection, proxy and TLS together. Nil, as at first:
-    /// as long as the kernel tries. Only settable before the stream is opened. TLS that begins later (STARTTLS)
-    /// has as long again.
+    /// The most seconds that opening may take: look-up, connection, proxy and TLS together. Nil, the default:
+    /// as long as the kernel tries. Can be set only before the stream is opened. TLS that begins later
+    /// (STARTTLS) has the same limit again.
     public var connectTimeout: TimeInterval?
 
     public init() {}
 }
 
 extension Socket {
-    /// Sets what can be set on an open socket. A socket that is not TCP's takes none of it, and needs none.
+    /// Applies the options to an open socket. A socket other than TCP accepts none of TCP's, and needs none.
     static func apply(_ options: SocketOptions, to descriptor: Int32) {
         let tcp = Int32(IPPROTO_TCP)
         set(tcp, TCP_NODELAY, options.sendsAtOnce ? 1 : 0, descriptor)
@@ -48,7 +49,7 @@ extension Socket {
 
     private static func set(_ level: Int32, _ option: Int32, _ value: Int, _ descriptor: Int32) {
         var value = Int32(value)
-        // Refused for a Unix socket: nothing is lost by that.
+        // Fails for a Unix socket, which needs no such option.
         _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 }

@@ -2,7 +2,7 @@ internal import RondoCore
 
 // The settings as properties of a stream.
 extension SocketSettings.Value {
-    /// What a client wants by setting a property.
+    /// The change that a client requests by setting a property.
     enum Change {
         case tls(TLSSettings?)
         case options(SocketOptions)
@@ -22,7 +22,7 @@ extension SocketSettings.Value {
         }
     }
 
-    /// - Returns: Nil: there is no such property, or it does not take that value.
+    /// - Returns: Nil if there is no such property, or the value is not valid for it.
     func change(by property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Change? {
         switch key {
         case .tlsSettingsKey:

@@ -1,18 +1,18 @@
 internal import RondoCore
 
-/// What a client has set on the streams of a connection (rule ST-39).
+/// The settings of a connection's streams (rule ST-39).
 ///
-/// Nearly all connections have the same settings, so they share them: a change makes a new object.
+/// Nearly all connections have the same settings, so they share one object; a change makes a new one.
 final class SocketSettings: Sendable {
     struct Value: Sendable {
         var tls: TLSSettings?
         var proxy: StreamProxy?
         var options = SocketOptions()
-        /// Nil: as the kind of connection has it.
+        /// Nil: the default for the kind of connection.
         var closesDescriptor: Bool?
-        /// What a proxy has said that did not let the connection through.
+        /// The response of a proxy that has refused the connection.
         var proxyResponse: [UInt8] = []
-        /// Of a connection that a listener has accepted.
+        /// For a connection that a listener has accepted: the count of its unfinished handshakes.
         var handshakes: UnfinishedHandshakes?
     }
 
@@ -22,7 +22,8 @@ final class SocketSettings: Sendable {
 
     init(_ value: Value) { self.value = value }
 
-    /// The settings that are kept when the connection is over, since handlers may hold on to the streams and are not called any more.
+    /// The settings to keep after the connection has ended: handlers may retain the streams, and are not
+    /// called any more.
     var withoutHandlers: SocketSettings {
         guard value.tls?.trustHandler != nil || value.tls?.identityHandler != nil else { return self }
         return changed {

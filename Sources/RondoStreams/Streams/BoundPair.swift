@@ -1,8 +1,9 @@
-// Two streams over one ring of bytes: those written to one come out of the other (rules ST-34 to ST-36).
+// Two streams over one ring of bytes: the bytes written to one are read from the other (rules ST-34 to
+// ST-36).
 //
-// Threads: the ends may live on different ones. The ring is behind a Mutex; each end tells the other's core
-// what has changed, with the Mutex let go, and the core tells its delegate in its own modes. An end that
-// waits does so on a semaphore, so that no callback runs meanwhile (rule ST-25).
+// Threads: the two ends may be used on different threads. The ring is protected by a Mutex. Each end updates
+// the other's core after releasing the Mutex, and the core calls its delegate in its own modes. A read or
+// write that must wait uses a semaphore, so that no callback runs meanwhile (rule ST-25).
 
 internal import RondoCore
 internal import RondoMutex
@@ -13,7 +14,7 @@ final class BoundPair: StreamBackend, Sendable {
         let ring: ByteRing
         var isWriterClosed = false
         var isReaderClosed = false
-        /// The threads that wait for bytes and for space: one an end.
+        /// The threads that wait for bytes and for space, at most one for each end.
         var reader: DispatchSemaphore?
         var writer: DispatchSemaphore?
     }
@@ -22,7 +23,7 @@ final class BoundPair: StreamBackend, Sendable {
     private let input: StreamCore
     private let output: StreamCore
 
-    /// - Parameter size: The most bytes that are written and not yet read; at least 1.
+    /// - Parameter size: The most bytes that may be written and not yet read; at least 1.
     init(size: Int, input: StreamCore, output: StreamCore) {
         state = Mutex(State(ring: ByteRing(capacity: max(1, size))))
         self.input = input
@@ -42,8 +43,8 @@ final class BoundPair: StreamBackend, Sendable {
         }
     }
 
-    // How much is there is looked up while the core is locked: looked up before, it could be out of date by the
-    // time it is noted, and the other end's news be overwritten by it.
+    // The ring is examined while the core is locked: a value taken earlier could be out of date when it is
+    // stored, and overwrite an update of the other end.
 
     private func settleInput(_ input: inout StreamState) {
         let (hasBytes, hasEnded) = state.withLock { ($0.ring.unread > 0, $0.isWriterClosed) }
@@ -65,7 +66,7 @@ final class BoundPair: StreamBackend, Sendable {
         switch side {
         // The reader gets the bytes in the ring, and then the end.
         case .output: input.update { settleInput(&$0) }
-        // No reader will make space any more.
+        // No reader will make space again, so the writer fails.
         case .input: output.update { settleOutput(&$0) }
         }
         reader?.signal()
@@ -90,7 +91,7 @@ final class BoundPair: StreamBackend, Sendable {
                 if state.isWriterClosed { return (0, nil) }
                 if state.isReaderClosed { return (-1, nil) }
                 state.reader = gate
-                // A reader that was lent bytes has made room by coming back.
+                // This call has taken lent bytes back, so the writer may have room.
                 return (nil, state.writer)
             }
             if let result {
@@ -104,14 +105,16 @@ final class BoundPair: StreamBackend, Sendable {
         }
     }
 
-    /// Most calls need not wait: the first time round there is no gate yet.
+    /// Waits at the semaphore; the first call of a loop only makes it, because most reads and writes need not
+    /// wait.
     private func wait(at gate: DispatchSemaphore?) -> DispatchSemaphore {
         guard let gate else { return DispatchSemaphore(value: 0) }
         gate.wait()
         return gate
     }
 
-    /// What lies in one piece; its room is the writer's again with the reader's next operation.
+    /// Lends the bytes up to the end of the ring's memory; the reader's next operation gives their room back
+    /// to the writer.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         let (lent, writer) = state.withLock { state in
             state.ring.takeBack()

@@ -1,15 +1,15 @@
 internal import RondoCore
 
-/// Bytes in a ring of fixed capacity, of which the reader may be lent some where they lie.
+/// A ring of bytes of fixed capacity, from which the reader may be lent bytes in place.
 ///
 /// `@unchecked Sendable`: it owns its memory, and belongs to one struct behind one lock (`BoundPair.State`).
-/// Memory that is lent is not written to before it is taken back.
+/// Lent bytes are not overwritten before they are taken back.
 final class ByteRing: @unchecked Sendable {
     private let memory: UnsafeMutableRawBufferPointer
     private var first = 0
-    /// Written, and not read or not given back.
+    /// The bytes that were written and not yet read or given back.
     private var count = 0
-    /// The first of them, which were lent and are read.
+    /// How many of them, from the first on, are lent; they count as read.
     private var lent = 0
 
     init(capacity: Int) {
@@ -21,15 +21,15 @@ final class ByteRing: @unchecked Sendable {
     var unread: Int { count - lent }
     var space: Int { memory.count - count }
 
-    /// What was lent is the writer's again.
+    /// Takes lent bytes back: their room may be written again.
     func takeBack() {
         first = (first + lent) % memory.count
         count -= lent
         lent = 0
     }
 
-    /// What lies in one piece, at most `limit` bytes, as read; nil if there is nothing. To be called with
-    /// nothing lent.
+    /// Lends the bytes up to the end of the memory, at most `limit`, and counts them as read; nil if there
+    /// are none. No bytes may be lent already.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         guard count > 0 else { return nil }
         lent = min(count, memory.count - first, limit)
@@ -37,7 +37,7 @@ final class ByteRing: @unchecked Sendable {
         return piece.assumingMemoryBound(to: UInt8.self)
     }
 
-    /// To be called with nothing lent.
+    /// No bytes may be lent.
     func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         let taken = min(count, buffer.count)
         let straight = min(taken, memory.count - first)

@@ -1,31 +1,32 @@
 package import RondoCore
 
-/// The common part of `InputStream` and `OutputStream`, which cannot inherit it from one class, since each has one of
-/// Foundation's above it.
+/// The common part of `InputStream` and `OutputStream`. It is a protocol because each of them already
+/// inherits from one of Foundation's classes.
 protocol DrivenStream: StreamWithPeer {
     var core: StreamCore { get }
-    /// Nil: the stream is Foundation's own file or memory, on which no call waits.
+    /// Nil for Foundation's own files and memory, on which no call waits.
     var backend: (any StreamBackend)? { get }
     var direction: StreamState.Direction { get }
 }
 
-/// A delegate that lives as long as it is a stream's, although that holds it weakly.
+/// A delegate that keeps itself alive while it is a stream's delegate, although the stream's reference is
+/// weak.
 package protocol LastingDelegate: StreamDelegate {
-    /// The stream has another one, or is gone.
+    /// Called when the stream has another delegate, or is released.
     func end()
 }
 
 extension DrivenStream {
     var peerName: String? { backend?.peerName }
 
-    /// Goes on with opening, as far as that is possible at once, if the stream is scheduled nowhere: a client that polls has
-    /// no other way to see it opened without waiting.
+    /// Continues the opening as far as possible without waiting, if the stream is scheduled nowhere: a client
+    /// that polls has no other way to let the opening proceed.
     func goOnOpening() {
         if core.status == .opening { backend?.advance() }
     }
 
-    /// The status as it is now. Asking lets opening go on, so the next question may find another one (rule ST-3: `opening`
-    /// is seen first).
+    /// The status at the time of the call. Reading it also continues the opening, so the next read may return
+    /// a later status (rule ST-3: `opening` is seen first).
     var statusAskedFor: Foundation.Stream.Status {
         let status = core.status
         goOnOpening()
@@ -45,7 +46,7 @@ extension DrivenStream {
         if core.remove(from: scheduled) { backend?.remove(from: scheduled) }
     }
 
-    /// Delivers the events on a queue; the loader's thread then serves the socket.
+    /// Delivers the events on a dispatch queue; the loader's thread then serves the socket.
     func enter(_ queue: DispatchQueue?) {
         let (modes, hadQueue) = (core.modes, core.queue != nil)
         guard core.setQueue(queue) else { return }
@@ -53,7 +54,7 @@ extension DrivenStream {
             do throws(SystemError) {
                 _ = try RunLoop.startedLoader()
             } catch {
-                // The system gives no thread that could serve the socket.
+                // The system cannot start the thread that would serve the socket.
                 core.update { $0.failed(.posix(error.code, error.description)) }
             }
             backend?.schedule(in: .loader)
@@ -63,7 +64,8 @@ extension DrivenStream {
         }
     }
 
-    /// - Returns: Whether there was something to close: the caller closes Foundation's own, where it is that.
+    /// - Returns: Whether there was something to close; the caller then closes Foundation's own stream, if
+    ///   that is the one in use.
     func leaveAndClose() -> Bool {
         let modes = core.modes + (core.queue == nil ? [] : [.loader])
         guard core.close() else { return false }
@@ -72,15 +74,15 @@ extension DrivenStream {
         return true
     }
 
-    /// The stream is gone.
+    /// Releases the stream's registrations and closes its side; called in the stream's deinit.
     func letGo() {
         core.invalidate()
         backend?.close(direction)
     }
 
-    /// Takes over what has become of Foundation's stream.
+    /// Copies the state of Foundation's stream into the core.
     func follow(_ status: Foundation.Stream.Status, _ error: @autoclosure () -> (any Error)?) {
-        // Foundation's own traps on Linux when it is asked for an error that is not there.
+        // On Linux, Foundation's own stream traps when it is asked for an error that it does not have.
         let error = status == .error ? error() as NSError? ?? .unexplained : nil
         core.update { state in
             switch status {

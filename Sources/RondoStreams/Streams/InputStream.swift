@@ -1,20 +1,20 @@
 public import Dispatch
 public import RondoCore
 
-/// Reads bytes from a file, from memory, from a `FileHandle`, or from what makes streams itself (a host, a bound
-/// pair), and tells its delegate when there are some.
+/// Reads bytes from a file, from memory, from a `FileHandle`, from a socket or from a bound pair, and tells
+/// its delegate when bytes are available.
 ///
-/// The counterpart of Apple's `NSInputStream`. It stands in for Foundation's class of that name, whose
-/// schedule delivers no event on Linux: with `import Rondo` this one is the `InputStream`, and as a subclass
-/// it is accepted wherever Foundation's is.
+/// The counterpart of Apple's `NSInputStream`. It replaces Foundation's class of that name, whose schedule
+/// delivers no events on Linux: with `import Rondo`, `InputStream` means this class, and as a subclass it is
+/// accepted wherever Foundation's is.
 ///
 /// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
 open class InputStream: Foundation.InputStream, StreamDelegate {
     private enum Origin {
-        /// Foundation's own, of that path. (A `String` would make every stream a size class larger.)
+        /// Foundation's own stream for this path. (A `String` would make every stream a size class larger.)
         case file(NSString)
         case memory(MemoryBytes)
-        // One case each, not one for the protocol: the object is a size class smaller by that.
+        // One case each instead of one for the protocol: that makes the object a size class smaller.
         case socket(SocketPair)
         case bound(BoundPair)
         case pipe(PipeEnd)
@@ -24,7 +24,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     let core: StreamCore
     private let origin: Origin
 
-    /// A stream that reads a copy of `data`.
+    /// Makes a stream that reads a copy of `data`.
     public override init(data: Data) {
         core = StreamCore(.input)
         origin = .memory(MemoryBytes(data))
@@ -32,8 +32,9 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         core.attach(self)
     }
 
-    /// A stream that reads a file. Whether it exists is found out by `open()` (rule ST-4). A FIFO is an error there, since
-    /// to open and to read it waits for another program: open it by a `FileHandle`, and read that (`init(_:)`).
+    /// Makes a stream that reads a file. `open()` fails if the file does not exist (rule ST-4). It also fails
+    /// for a FIFO, because opening and reading one waits for another program: open a FIFO by a `FileHandle`,
+    /// and read that (`init(_:)`).
     ///
     /// - Returns: nil if `url` does not name a file.
     public override init?(url: URL) {
@@ -48,12 +49,12 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
 
-    /// A stream that reads a pipe, whose descriptor it owns from here on.
+    /// Makes a stream that reads a pipe and owns its descriptor from here on.
     ///
     /// - Parameters:
-    ///   - name: What traces call it.
-    ///   - ended: Called once, on any thread and perhaps under a lock of the stream: its end or an error has been met, or it
-    ///     was closed.
+    ///   - name: The stream's name in traces.
+    ///   - ended: Called once, on any thread and perhaps under a lock of the stream, when the stream has met
+    ///     its end or an error, or was closed.
     package convenience init(
         pipe descriptor: Int32, name: String, ended: (@Sendable () -> Void)? = nil
     ) {
@@ -61,20 +62,21 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         self.init(core, .pipe(PipeEnd(descriptor, core, .input, name: name, ended: ended)))
     }
 
-    /// A stream that reads what `handle` has open: a pipe, a FIFO, a connected socket, a terminal, a device or a file
-    /// (rule FH-15).
+    /// Makes a stream that reads the open file of `handle`: a pipe, a FIFO, a connected socket, a terminal, a
+    /// device or a file (rule FH-15).
     ///
-    /// It is open when `open()` returns, unless the handle cannot be read: a closed one is EBADF, a socket that listens
-    /// or is not connected ENOTCONN or EINVAL, one of datagrams EPROTOTYPE; a folder is EISDIR soon after. While no mode
-    /// of the stream runs nothing is read, and the other end of a pipe or socket waits. A file is read from the handle's
-    /// offset on, which moves with what the stream gives (`.fileCurrentOffsetKey`), in pieces of at most 256 KiB, off the
-    /// loop's thread.
+    /// The stream is open when `open()` returns, unless the handle cannot be read: a closed handle fails with
+    /// EBADF, a listening or unconnected socket with ENOTCONN or EINVAL, a datagram socket with EPROTOTYPE,
+    /// and a folder, soon after, with EISDIR. While no mode of the stream runs, nothing is read, and the
+    /// other end of a pipe or socket waits. A file is read from the handle's offset on, in pieces of at most
+    /// 256 KiB, off the loop's thread; the offset advances with the bytes that the stream returns
+    /// (`.fileCurrentOffsetKey`).
     ///
-    /// The handle stays the program's: the stream retains it until it is closed, has ended or has failed, and never closes
-    /// it. The flags of the open file, which other processes may share, are left alone. What something else reads of the
-    /// handle meanwhile, by a handler or a call in the background, the stream does not get. Closing the handle ends the
-    /// stream with EBADF: at once by Rondo's `close()`, and in a file that imports Foundation as well when something comes
-    /// for it or the stream is read.
+    /// The program keeps the handle: the stream retains it until it is closed, has ended or has failed, and
+    /// never closes it. The flags of the open file, which other processes may share, are not changed. Bytes
+    /// that something else reads from the handle, by a handler or a call in the background, do not reach the
+    /// stream. Closing the handle ends the stream with EBADF: at once by Rondo's `close()`; by Foundation's,
+    /// in a file that imports Foundation, when bytes arrive or the stream is read.
     public convenience init(_ handle: FileHandle) {
         let core = StreamCore(.input)
         self.init(core, .handle(HandleInput(handle, core)))
@@ -83,7 +85,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     private init(_ core: StreamCore, _ origin: Origin) {
         self.core = core
         self.origin = origin
-        // Foundation's own stream is made and never used.
+        // Foundation's own part is initialized and never used.
         super.init(data: Data())
         core.attach(self)
     }
@@ -95,7 +97,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     // MARK: - Delegate
 
-    /// The object that is told of events; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
+    /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
+    /// itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -106,10 +109,10 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         }
     }
 
-    /// What the stream does as its own delegate: nothing, unless a subclass does something.
+    /// Called if the stream is its own delegate. Does nothing; subclasses may override it.
     open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
 
-    /// A name for traces; nil at first: they tell streams apart by numbers then.
+    /// A name for traces; nil by default, and then traces tell streams apart by numbers.
     public var label: String? {
         get { core.label }
         set { core.label = newValue }
@@ -117,18 +120,18 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     // MARK: - Schedule
 
-    /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.
+    /// Delivers this stream's events to the delegate on the thread of `aRunLoop`, while it runs in `mode`.
     ///
-    /// In several modes, also by `.common`, and in several loops: each event is delivered once (rule ST-18).
-    /// It takes the stream off its dispatch queue (rule ST-21).
+    /// A stream may be in several modes, also by `.common`, and in several loops; each event is delivered
+    /// once (rule ST-18). Scheduling takes the stream off its dispatch queue (rule ST-21).
     open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    /// Takes back what `schedule(in:forMode:)` said. An event that is owed then is not lost: the next schedule brings
-    /// it (rule ST-17).
+    /// Undoes `schedule(in:forMode:)`. A pending event is not lost: it is delivered after the next schedule
+    /// (rule ST-17).
     open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 
-    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
-    /// meant.
+    /// For values of type `Stream` and for `.current` and `.main`: schedules in Rondo's loop of the same
+    /// thread.
     @_disfavoredOverload
     open override func schedule(in aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
         schedule(in: RunLoop.counterpart(of: aRunLoop), forMode: mode)
@@ -139,11 +142,11 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         remove(from: RunLoop.counterpart(of: aRunLoop), forMode: mode)
     }
 
-    /// The queue on which the delegate is told, in place of run loops; nil, as at first: none.
+    /// The queue on which the delegate is called, in place of run loops; nil, the default: none.
     ///
-    /// Setting one takes the stream off all run loops (rule ST-21). The queue has to be serial, or to have
-    /// this stream alone use it one block at a time; the stream is used from there only. The counterpart of
-    /// `CFReadStreamSetDispatchQueue`.
+    /// Setting one takes the stream off all run loops (rule ST-21). The queue must be serial, or only one
+    /// block at a time of it may use this stream; the stream may be used from that queue only. The
+    /// counterpart of `CFReadStreamSetDispatchQueue`.
     public var dispatchQueue: DispatchQueue? {
         get { core.queue }
         set { enter(newValue) }
@@ -151,8 +154,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     // MARK: - Opening and closing
 
-    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
-    /// mode, or in the first read. The delegate is never called in here (rules ST-2, ST-3).
+    /// Opens the stream; it can be opened once. Files and memory are open when this returns; a socket opens
+    /// in a scheduled mode, or in the first read. The delegate is never called in here (rules ST-2, ST-3).
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.input) }
@@ -167,27 +170,27 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         if isEmpty { core.update { $0.ended() } }
     }
 
-    /// Ends the flow of bytes and takes the stream out of all loops; it cannot be opened again (rule ST-5).
+    /// Closes the stream and takes it out of all loops; it cannot be opened again (rule ST-5).
     open override func close() {
         if leaveAndClose(), backend == nil { super.close() }
     }
 
-    /// What the stream does; `.reading` is never seen, since a read is over when it returns (rule ST-1).
+    /// The state of the stream. `.reading` is never seen, because a read is over when it returns (rule ST-1).
     open override var streamStatus: Status { statusAskedFor }
-    /// Why the stream is in the state of error; otherwise nil (rule ST-6).
+    /// The error of a stream in the state `.error`; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
     // MARK: - Bytes
 
     /// Reads at most `len` bytes, and waits for the first one if there is none yet (rule ST-24).
     ///
-    /// - Returns: How many were read; 0 at the end; -1 on failure, see `streamError`, and if the stream is
-    ///   not open.
+    /// - Returns: The number of bytes read; 0 at the end; -1 on failure, see `streamError`, and if the stream
+    ///   is not open.
     open override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
         guard len > 0 else { return core.mayTransfer ? 0 : -1 }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: len)
         switch origin {
-        // A connection asks for the status itself.
+        // A connection checks the status itself.
         case .socket(let pair): return pair.read(room)
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.read(room)
@@ -204,10 +207,10 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         }
     }
 
-    /// Gives the bytes that are at hand where they lie, without a copy; it never waits (rule ST-27).
+    /// Returns a pointer to the bytes that are available, without copying them; it never waits (rule ST-27).
     ///
-    /// They count as read, and stay valid until the next operation on the stream.
-    /// - Returns: False where there are none, and for files, pipes and handles: read them.
+    /// The bytes count as read, and stay valid until the next operation on the stream.
+    /// - Returns: False if there are none, and for files, pipes and handles, which must be read.
     open override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool {
@@ -217,7 +220,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         return true
     }
 
-    /// `getBuffer` with a limit, 1 byte or more, on what counts as read.
+    /// As `getBuffer`, but at most `limit` bytes, 1 or more, count as read.
     package func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         guard core.status == .open else { return nil }
         switch origin {
@@ -238,10 +241,10 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         }
     }
 
-    /// Whether `read` would answer without waiting; of a file, only trying can tell (rule ST-26).
+    /// Whether `read` would return without waiting; for a file, only a read can tell (rule ST-26).
     ///
-    /// It never waits itself. A client that polls without a schedule drives the connection by asking, here or for
-    /// the status.
+    /// This property never waits. A client that polls without a schedule drives the connection by reading
+    /// this property or the status.
     open override var hasBytesAvailable: Bool {
         goOnOpening()
         guard core.status == .open else { return false }

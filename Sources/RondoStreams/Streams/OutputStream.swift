@@ -1,26 +1,26 @@
 public import Dispatch
 public import RondoCore
 
-/// Writes bytes to a file, to memory, or to what makes streams itself (a host, a bound pair), and tells its
-/// delegate when there is space for more.
+/// Writes bytes to a file, to memory, to a socket or to a bound pair, and tells its delegate when there is
+/// space for more.
 ///
-/// The counterpart of Apple's `NSOutputStream`; see `InputStream` for how it stands to Foundation's class.
+/// The counterpart of Apple's `NSOutputStream`; `InputStream` says how such a class relates to Foundation's.
 ///
 /// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
 open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private enum Destination {
-        /// Foundation's own file or memory, which takes all (rule ST-46).
+        /// Foundation's own file or memory, which accepts all bytes (rule ST-46).
         case foundation
-        /// The same, of that path; see `InputStream`.
+        /// Foundation's own stream for this path; see `InputStream`.
         case file(NSString)
         case buffer(FixedBuffer)
-        // One case each, not one for the protocol: the object is a size class smaller by that.
+        // One case each instead of one for the protocol: that makes the object a size class smaller.
         case socket(SocketPair)
         case bound(BoundPair)
         case pipe(PipeEnd)
     }
 
-    /// The free rest of a buffer of the client's.
+    /// The unused rest of a buffer that the client owns.
     private final class FixedBuffer {
         var rest: UnsafeMutableRawBufferPointer
 
@@ -30,7 +30,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     let core: StreamCore
     private let destination: Destination
 
-    /// A stream that collects what is written; `.dataWrittenToMemoryStreamKey` reads it (rule ST-30).
+    /// Makes a stream that collects the bytes written to it; `.dataWrittenToMemoryStreamKey` returns them
+    /// (rule ST-30).
     public required init(toMemory: ()) {
         core = StreamCore(.output)
         destination = .foundation
@@ -38,19 +39,19 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core.attach(self)
     }
 
-    /// A stream that fills `buffer`, which must outlive it. When it is full, 0 bytes are taken and that is
-    /// the end.
+    /// Makes a stream that fills `buffer`, which must outlive the stream. When the buffer is full, a write
+    /// accepts 0 bytes and the stream is at its end.
     public override init(toBuffer buffer: UnsafeMutablePointer<UInt8>, capacity: Int) {
         core = StreamCore(.output)
-        // Foundation's own refuses what does not fit as a whole (reading D11).
+        // Foundation's own stream refuses a write that does not fit as a whole (reading D11).
         destination = .buffer(
             FixedBuffer(UnsafeMutableRawBufferPointer(start: buffer, count: capacity)))
         super.init(toBuffer: buffer, capacity: capacity)
         core.attach(self)
     }
 
-    /// A stream that writes a file, which `open()` creates, or empties unless `append` is true. A FIFO is an error there,
-    /// since to open and to write it waits for another program.
+    /// Makes a stream that writes a file, which `open()` creates, or empties unless `append` is true.
+    /// `open()` fails for a FIFO, because opening and writing one waits for another program.
     ///
     /// - Returns: nil if `url` does not name a file.
     public override init?(url: URL, append shouldAppend: Bool) {
@@ -65,9 +66,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
 
-    /// A stream that writes into a pipe, whose descriptor it owns from here on.
+    /// Makes a stream that writes into a pipe and owns its descriptor from here on.
     ///
-    /// - Parameter name: What traces call it.
+    /// - Parameter name: The stream's name in traces.
     package convenience init(pipe descriptor: Int32, name: String) {
         let core = StreamCore(.output)
         self.init(core, .pipe(PipeEnd(descriptor, core, .output, name: name, ended: nil)))
@@ -76,13 +77,13 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private init(_ core: StreamCore, _ destination: Destination) {
         self.core = core
         self.destination = destination
-        // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than
-        // memory.
+        // Foundation's own part is initialized and never used. Its kind with a buffer is a kilobyte smaller
+        // than the one with memory.
         super.init(toBuffer: Self.nowhere, capacity: 0)
         core.attach(self)
     }
 
-    /// One byte, never written and never freed, which makes `nonisolated(unsafe)` safe.
+    /// One byte that is never written and never freed, which makes `nonisolated(unsafe)` safe.
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
     deinit {
@@ -92,7 +93,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     // MARK: - Delegate
 
-    /// The object that is told of events; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
+    /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
+    /// itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -103,10 +105,10 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         }
     }
 
-    /// What the stream does as its own delegate: nothing, unless a subclass does something.
+    /// Called if the stream is its own delegate. Does nothing; subclasses may override it.
     open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
 
-    /// A name for traces; nil at first: they tell streams apart by numbers then.
+    /// A name for traces; nil by default, and then traces tell streams apart by numbers.
     public var label: String? {
         get { core.label }
         set { core.label = newValue }
@@ -114,18 +116,18 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     // MARK: - Schedule
 
-    /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.
+    /// Delivers this stream's events to the delegate on the thread of `aRunLoop`, while it runs in `mode`.
     ///
-    /// In several modes, also by `.common`, and in several loops: each event is delivered once (rule ST-18).
-    /// It takes the stream off its dispatch queue (rule ST-21).
+    /// A stream may be in several modes, also by `.common`, and in several loops; each event is delivered
+    /// once (rule ST-18). Scheduling takes the stream off its dispatch queue (rule ST-21).
     open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    /// Takes back what `schedule(in:forMode:)` said. An event that is owed then is not lost: the next schedule brings
-    /// it (rule ST-17).
+    /// Undoes `schedule(in:forMode:)`. A pending event is not lost: it is delivered after the next schedule
+    /// (rule ST-17).
     open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 
-    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
-    /// meant.
+    /// For values of type `Stream` and for `.current` and `.main`: schedules in Rondo's loop of the same
+    /// thread.
     @_disfavoredOverload
     open override func schedule(in aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
         schedule(in: RunLoop.counterpart(of: aRunLoop), forMode: mode)
@@ -136,11 +138,11 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         remove(from: RunLoop.counterpart(of: aRunLoop), forMode: mode)
     }
 
-    /// The queue on which the delegate is told, in place of run loops; nil, as at first: none.
+    /// The queue on which the delegate is called, in place of run loops; nil, the default: none.
     ///
-    /// Setting one takes the stream off all run loops (rule ST-21). The queue has to be serial, or to have
-    /// this stream alone use it one block at a time; the stream is used from there only. The counterpart of
-    /// `CFWriteStreamSetDispatchQueue`.
+    /// Setting one takes the stream off all run loops (rule ST-21). The queue must be serial, or only one
+    /// block at a time of it may use this stream; the stream may be used from that queue only. The
+    /// counterpart of `CFWriteStreamSetDispatchQueue`.
     public var dispatchQueue: DispatchQueue? {
         get { core.queue }
         set { enter(newValue) }
@@ -148,8 +150,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     // MARK: - Opening and closing
 
-    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
-    /// mode, or in the first write. The delegate is never called in here (rules ST-2, ST-3).
+    /// Opens the stream; it can be opened once. Files and memory are open when this returns; a socket opens
+    /// in a scheduled mode, or in the first write. The delegate is never called in here (rules ST-2, ST-3).
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.output) }
@@ -161,29 +163,32 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core.opened(isReady: true)
     }
 
-    /// Ends the flow of bytes and takes the stream out of all loops; it cannot be opened again (rule ST-5).
+    /// Closes the stream and takes it out of all loops; it cannot be opened again (rule ST-5).
     ///
-    /// Of a connection whose input is open the peer is told that no more will come, and is still read.
+    /// If the input of the connection is still open, the peer is told that no more bytes will come, and the
+    /// input can still be read.
     open override func close() {
         if leaveAndClose(), backend == nil { super.close() }
     }
 
-    /// What the stream does; `.writing` is never seen, since a write is over when it returns (rule ST-1).
+    /// The state of the stream. `.writing` is never seen, because a write is over when it returns (rule
+    /// ST-1).
     open override var streamStatus: Status { statusAskedFor }
-    /// Why the stream is in the state of error; otherwise nil (rule ST-6).
+    /// The error of a stream in the state `.error`; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
     // MARK: - Bytes
 
-    /// Writes at most `len` bytes, and waits for the first one to be taken if there is no space (rule ST-24).
+    /// Writes at most `len` bytes, and waits until the first one is accepted if there is no space (rule
+    /// ST-24).
     ///
-    /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on
-    ///   failure, see `streamError`, and if the stream is not open.
+    /// - Returns: The number of bytes accepted, always all for a file or growing memory; 0 if a fixed buffer
+    ///   is full; -1 on failure, see `streamError`, and if the stream is not open.
     open override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
         guard len > 0 else { return core.mayTransfer ? 0 : -1 }
         let bytes = UnsafeRawBufferPointer(start: buffer, count: len)
         switch destination {
-        // A connection asks for the status itself.
+        // A connection checks the status itself.
         case .socket(let pair): return pair.write(bytes)
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.write(bytes)
@@ -193,10 +198,10 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         }
     }
 
-    /// Writes the bytes of several pieces, in order, as if they lay behind one another: a head and a body in
-    /// one call of the kernel's and, where they fit, in one segment, without being copied together.
+    /// Writes the bytes of several pieces, in order, as one sequence: for example a head and a body in one
+    /// system call and, where they fit, in one segment, without being copied together.
     ///
-    /// - Returns: As of `write(_:maxLength:)`, with the pieces counted as one.
+    /// - Returns: As `write(_:maxLength:)`, with the pieces counted as one.
     open func write(gathering pieces: [UnsafeRawBufferPointer]) -> Int {
         guard core.mayTransfer else { return -1 }
         let pieces = pieces.filter { !$0.isEmpty }
@@ -234,10 +239,10 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         return written == len ? len : -1
     }
 
-    /// Whether `write` would answer without waiting (rule ST-26).
+    /// Whether `write` would return without waiting (rule ST-26).
     ///
-    /// It never waits itself. A client that polls without a schedule drives the connection by asking, here or for
-    /// the status.
+    /// This property never waits. A client that polls without a schedule drives the connection by reading
+    /// this property or the status.
     open override var hasSpaceAvailable: Bool {
         if case .socket = destination, core.isReady { return true }
         goOnOpening()
@@ -261,7 +266,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// - Returns: Whether the value was accepted (rule ST-33).
     open override func setProperty(_ property: AnyObject?, forKey key: PropertyKey) -> Bool {
         if let backend { return backend.setProperty(property, forKey: key) }
-        // Rule ST-31: whether to append is settled by opening.
+        // Rule ST-31: opening determines whether the stream appends.
         if key == .appendToFileKey, core.status != .notOpen { return false }
         return super.setProperty(property, forKey: key)
     }

@@ -1,10 +1,12 @@
 // One end of a pipe to another process, behind an input or an output stream.
 //
-// Threads: what changes is behind the Mutex. With it held only calls are made that neither wait nor call back:
-// the kernel, the stream's core, a run-loop source. A call that has to wait for the other process waits in poll(2), without
-// the Mutex, so that no callback of the thread's loop runs meanwhile (rule ST-25).
+// Threads: the changeable state is protected by the Mutex. While it is held, only calls are made that neither
+// wait nor call back: to the kernel, the stream's core and a run-loop source. A call that has to wait for the
+// other process waits in poll(2), without the Mutex, so that no callback of the thread's loop runs meanwhile
+// (rule ST-25).
 //
-// While no mode of the stream runs nothing listens to the descriptor: the pipe fills, and the other process waits.
+// While no mode of the stream runs, the descriptor is not watched: the pipe fills, and the other process
+// waits.
 
 internal import CRondoSystem
 internal import Glibc
@@ -14,9 +16,9 @@ internal import RondoMutex
 /// The end of a pipe that one stream reads or writes (rules CH-11, CH-13 and CH-15).
 final class PipeEnd: StreamBackend, Sendable {
     fileprivate struct State {
-        /// Negative once it is closed.
+        /// Negative once closed.
         var descriptor: Int32
-        /// From the opening to the close or the end.
+        /// Set from the opening to the close or the end.
         var source: RunLoop.Source?
         var ended: (@Sendable () -> Void)?
     }
@@ -27,7 +29,7 @@ final class PipeEnd: StreamBackend, Sendable {
     private let name: String
 
     /// - Parameters:
-    ///   - descriptor: Non-blocking, and closed by this object.
+    ///   - descriptor: A non-blocking descriptor, which this object closes.
     ///   - ended: See `InputStream.init(pipe:name:ended:)`.
     init(
         _ descriptor: Int32, _ core: StreamCore, _ side: StreamState.Direction, name: String,
@@ -63,7 +65,7 @@ final class PipeEnd: StreamBackend, Sendable {
 
     func close(_ side: StreamState.Direction) { finish { $0.close() } }
 
-    /// Changes the state for the last time, and tells the owner, with the Mutex let go.
+    /// Changes the state for the last time, and calls `ended` after releasing the Mutex.
     private func finish(_ change: (inout State) -> Void) {
         let ended = state.withLock { state in
             change(&state)
@@ -87,11 +89,11 @@ final class PipeEnd: StreamBackend, Sendable {
     func advance() {}
     var peerName: String? { name }
 
-    // MARK: - From the pass
+    // MARK: - Callbacks of the loop
 
     private func serve(_ source: RunLoop.Source, isRefused: Bool) {
         if isRefused {
-            // The kernel does not watch the descriptor, and says why.
+            // The kernel refuses to watch the descriptor; the source has the reason.
             fail(source.refusalCode ?? ENOMEM)
         } else if core.state.wantsToBeReady {
             look()
@@ -151,9 +153,9 @@ final class PipeEnd: StreamBackend, Sendable {
 
     // MARK: - Bytes
 
-    /// Makes `call` until it has an answer, and waits for the other process in between.
+    /// Repeats `call` until it returns a result, and waits for the other process in between.
     ///
-    /// - Returns: The answer of the call; -1 on failure, which is noted.
+    /// - Returns: The result; -1 on failure, which is recorded.
     private func transfer(_ call: (Int32) -> Int) -> Int {
         while true {
             let (result, code, descriptor) = state.withLock { state -> (Int, Int32, Int32) in
@@ -176,7 +178,7 @@ final class PipeEnd: StreamBackend, Sendable {
         }
     }
 
-    /// The stream waits to be told of its event again.
+    /// Arms the stream for its next event, and watches the descriptor again.
     private func wasUsed() {
         core.update { $0.used(isReady: false) }
         guard let source = state.withLock({ $0.source }), source.interest != interest else { return }

@@ -5,6 +5,6 @@ struct ScheduledMode: Equatable, Sendable {
     let loop: RunLoop
     let mode: RunLoop.Mode
 
-    /// Where the sockets of streams with a dispatch queue are driven.
+    /// The mode in which the sockets of streams with a dispatch queue are driven.
     static var loader: ScheduledMode { .init(loop: .loader, mode: .default) }
 }

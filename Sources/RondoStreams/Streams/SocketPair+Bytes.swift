@@ -1,6 +1,6 @@
 internal import RondoCore
 
-// Reading and writing: each is tried under the lock until it has an answer.
+// Reading and writing. Each attempt is made under the lock and repeated until it has a result.
 extension SocketPair {
     // MARK: - Reading
 
@@ -8,7 +8,7 @@ extension SocketPair {
         wait { reader.read(buffer, from: channel, &writer) }
     }
 
-    /// What lies in the read-ahead, which is looked for first.
+    /// Lends bytes of the read-ahead, which is filled first if it is empty.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         lock.withLock { _ in reader.lend(atMost: limit, from: channel, &writer) }
     }
@@ -48,21 +48,21 @@ extension SocketPair {
 
     // MARK: - Space
 
-    /// After a write: whether there is space for another one. In a pass that serves many streams it is asked for all of
-    /// them at once.
+    /// Checks after a write whether there is space for another one. In a pass that serves many streams, one
+    /// system call checks all of them.
     private func checkSpace() {
         guard lock.withLock({ _ in writer.scheduleCheck() }) else { return }
         if let loop = output.onlyLoopHere, SpaceCheck.of(loop).add(self) { return }
         lock.withLock { _ in checkSpaceAtOnce() }
     }
 
-    /// The lock is held. Also where a `SpaceCheck` has the pair, if the stream is told elsewhere than in that one's loop: the
-    /// handler that has written may wait for what the delegate does there.
+    /// Checks the space without delay; the lock must be held. Also called for a pair in a `SpaceCheck` when
+    /// its stream is scheduled elsewhere: the handler that has written may wait for the delegate there.
     func checkSpaceAtOnce() {
         if writer.beginCheck() { writer.endCheck(found: channel?.hasSpace ?? false, channel) }
     }
 
-    /// - Returns: The descriptor to be looked at; negative: none.
+    /// - Returns: The descriptor to check; negative: none.
     func beginSpaceCheck() -> Int32 {
         lock.withLock { _ in writer.beginCheck() ? channel?.spaceDescriptor ?? -1 : -1 }
     }

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-// What can be asked and set on either stream, and holds for both (rules ST-33 and ST-39).
+// The properties that can be read and set on either stream and hold for both (rules ST-33 and ST-39).
 extension SocketPair {
     func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject? {
         lock.withLock { _ in
@@ -16,7 +16,7 @@ extension SocketPair {
     }
 
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool {
-        // What it replaces may be the program's, and is released without the lock.
+        // The replaced settings may hold objects of the program, and are released without the lock.
         var old: SocketSettings?
         defer { withExtendedLifetime(old) {} }
         return lock.withLock { _ in
@@ -48,11 +48,11 @@ extension SocketPair {
     }
 
     private var remoteAddress: SocketAddress? {
-        // Of a descriptor that is closed and was the client's the number may be another one's.
+        // After the close, the number of a client's descriptor may be another file's.
         channel?.remoteAddress ?? (isOver && target.isClients ? nil : target.peerAddress)
     }
 
-    /// The descriptor as Apple has it: its number's bytes in an NSData.
+    /// The descriptor in Apple's form: the bytes of its number in an NSData.
     private var nativeHandle: NSData? {
         let own = isOver && target.isClients ? nil : target.descriptor
         let found = target.isClients ? own : channel?.descriptor ?? own
@@ -60,7 +60,7 @@ extension SocketPair {
         return NSData(bytes: &descriptor, length: MemoryLayout<Int32>.size)
     }
 
-    /// Rule ST-40.
+    /// Whether closing the streams closes the socket (rule ST-40).
     var closesDescriptor: Bool { settings.value.closesDescriptor ?? !target.isClients }
 
     private func setClosesDescriptor(_ closes: Bool) {
@@ -77,7 +77,7 @@ extension SocketPair {
         return true
     }
 
-    /// The kernel has what a new socket is given anyway.
+    /// Applies the options to the socket. The standard settings are what a new socket has anyway.
     func applyOptions() {
         guard let descriptor = channel?.descriptor, settings !== SocketSettings.standard else { return }
         Socket.apply(settings.value.options, to: descriptor)
@@ -85,14 +85,15 @@ extension SocketPair {
 
     // MARK: - TLS and proxies
 
-    /// From the start, or, when the connection stands already, from here on (rule ST-42).
+    /// Secures the connection from the start or, if it is open already, from here on (rule ST-42).
     private func secure(_ tls: TLSSettings?) -> Bool {
         if let channel {
             let wasOpen = channel.isOpen
             if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
             guard channel.secure(tls, received: reader.bytesAhead) else { return false }
             if wasOpen, tls != nil {
-                // What was read ahead is TLS's; there is neither bytes nor space until that stands.
+                // The bytes read ahead belong to TLS. There are neither bytes nor space until the handshake
+                // is done.
                 reader.dropAhead()
                 channel.wantsRead = reader.wantsBytes
                 input.update { $0.setReady(false) }
@@ -103,7 +104,7 @@ extension SocketPair {
         return true
     }
 
-    /// Only where there is a way to choose, and before it is taken.
+    /// Sets the proxy; only for a host, and before the connection is started.
     private func setProxy(_ proxy: StreamProxy?) -> Bool {
         guard channel == nil, case .host = target else { return false }
         settings = settings.changed { $0.proxy = proxy }

@@ -1,15 +1,15 @@
 // The input and the output stream of one connection: two streams over one SocketChannel.
 //
-// *Threads and modes.* The channel is in the loops and modes of both streams, so a pass on behalf of one may serve the
-// other. Therefore nothing is delivered from here: what the channel says changes the two states, and each
-// stream tells its delegate in its own modes (StreamCore.swift).
+// *Modes.* The channel is in the loops and modes of both streams, so a pass for one stream may serve the
+// other. Therefore nothing is delivered from here: the channel's events change the two states, and each
+// stream calls its delegate in its own modes (StreamCore.swift).
 //
-// Threads: everything is behind `lock`, because the two streams may live on different threads; the channel's
-// gate takes it too. Nothing is called with it held but the channel, the two cores and run-loop sources, none
-// of which calls back.
+// *Threads.* Everything is protected by `lock`, because the two streams may be used on different threads; the
+// channel's gate takes it too. While it is held, only the channel, the two cores and run-loop sources are
+// called, none of which calls back.
 //
-// Its parts: `+Bytes` reading and writing, `+Properties`. Reading is done by a SocketReader, writing by a SocketWriter,
-// waiting by WaitingThreads.
+// Its parts: `+Bytes` reading and writing, `+Properties`. A SocketReader reads, a SocketWriter writes, and
+// WaitingThreads waits.
 
 internal import Glibc
 internal import RondoCore
@@ -17,19 +17,19 @@ internal import RondoMutex
 
 /// The connection of two streams, with its socket channel.
 ///
-/// `@unchecked Sendable`: every variable is behind `lock`. The channel is used under it too; once it was taken out it belongs
-/// to the thread that has taken it.
+/// `@unchecked Sendable`: every variable is protected by `lock`. The channel is used under it too; once taken
+/// out, it belongs to the thread that has taken it.
 final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     let target: SocketTarget
-    /// Not NSLock, which is 250 bytes.
+    /// Not NSLock, which takes 250 bytes.
     let lock = Mutex(())
     /// True once the last of the streams was closed, and with it the connection.
     private(set) var isOver = false
     let input = StreamCore(.input)
     let output = StreamCore(.output)
-    // Also changed in `+Bytes` and `+Properties`. Unchecked, because under `lock` no access overlaps with another, and to check
-    // these two takes 9 % of the instructions of a small message from one stream to the other (bench-guard's
-    // stream.message: 11,200 in place of 10,200).
+    // Changed in `+Bytes` and `+Properties` too. Unchecked, because no two accesses overlap under `lock`, and
+    // checking these two takes 9 % of the instructions of a small message from one stream to the other
+    // (bench-guard's stream.message: 11,200 instead of 10,200).
     @exclusivity(unchecked) var reader: SocketReader
     @exclusivity(unchecked) var writer: SocketWriter
     var settings = SocketSettings.standard
@@ -39,7 +39,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     private var waiting: WaitingThreads?
     private let live = LiveObject(.connection)
 
-    /// - Parameter early: What was read of an open connection already.
+    /// - Parameter early: Bytes of an open connection that were read already.
     init(_ target: SocketTarget, early: [UInt8] = []) {
         self.target = target
         reader = SocketReader(input, early: early)
@@ -47,7 +47,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     }
 
     deinit {
-        // Without a channel the client's descriptor was not taken over yet.
+        // Without a channel the descriptor was not taken over yet.
         if channel == nil, !isOver, case .descriptor(let descriptor) = target, closesDescriptor {
             _ = Glibc.close(descriptor)
         }
@@ -71,8 +71,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         }
     }
 
-    /// Why the system has no thread for the loader's loop, which serves the socket of a stream with a dispatch queue; nil:
-    /// it has.
+    /// The error if the system cannot start the thread of the loader's loop, which serves the socket of a
+    /// stream with a dispatch queue; nil if the thread runs.
     private static var loaderFailure: NSError? {
         do throws(SystemError) {
             _ = try RunLoop.startedLoader()
@@ -82,10 +82,11 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         }
     }
 
-    /// Of an output whose input stays open the peer is told the end, and is read on.
+    /// Closes one stream. When the output closes before the input, the peer is told the end, and the input
+    /// can still be read.
     func close(_ side: StreamState.Direction) {
-        // The connection may release objects of the program's, which may call back: it is closed and released without the
-        // lock, when no stream refers to it any more.
+        // The connection may release objects of the program, which may call back: it is closed and released
+        // without the lock, when no stream refers to it any more.
         var (closed, old): (SocketChannel?, SocketSettings?)
         lock.withLock { _ in
             old = settings
@@ -97,7 +98,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// - Returns: The channel, to be closed: neither stream is open any more.
+    /// - Returns: The channel, which the caller must close, if neither stream is open any more.
     private func leave(_ side: StreamState.Direction) -> SocketChannel? {
         guard side == .input ? reader.close() : writer.close() else { return nil }
         guard reader.isOpen || writer.isOpen else {
@@ -120,8 +121,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             writer.refuse(failure)
             return core(side).update { $0.failed(failure) }
         }
-        // They keep the pair until both streams are closed, as each is when it goes. (Weak references would make every use
-        // of the pair slower. A closure that captures one object needs no memory of its own.)
+        // Both references retain the pair until both streams are closed; each stream closes in its deinit.
+        // (Weak references would make every use of the pair slower. A closure that captures one object needs
+        // no memory of its own.)
         channel.gate = self
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
@@ -129,7 +131,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             channel.schedule(in: mode.loop, forMode: mode.mode)
         }
         self.channel = channel
-        // One that was handed over is open, and says so no more.
+        // An open channel that was handed over does not report `open` again.
         if channel.isOpen { hasOpened() } else { channel.open() }
     }
 
@@ -149,7 +151,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     // MARK: - Schedule
 
-    /// The modes of a stream, or the loader's where it has a dispatch queue.
+    /// The modes of a stream, or the loader's if it has a dispatch queue.
     private func drivers(of side: StreamState.Direction) -> [ScheduledMode] {
         core(side).modes + (core(side).queue == nil ? [] : [.loader])
     }
@@ -165,13 +167,13 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         lock.withLock { _ in
             checkSpaceAtOnce()
             guard let channel else { return }
-            // The other stream may still need it.
+            // The other stream may still need the mode.
             guard !drivers(of: .input).contains(mode), !drivers(of: .output).contains(mode) else { return }
             channel.remove(from: mode.loop, forMode: mode.mode)
         }
     }
 
-    // MARK: - What the channel says (the lock is held)
+    // MARK: - The channel's events (the lock is held)
 
     private func handle(_ event: ChannelEvent) {
         switch event {
@@ -179,7 +181,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         case .secured: hasBeenSecured()
         case .open: hasOpened()
         case .readable:
-            // Dropped only now, when it was in vain: most clients have read before the next pass.
+            // The interest is dropped only now, after an event in vain: most clients have read before the
+            // next pass.
             if !reader.isReadable(channel, &writer) { channel?.wantsRead = false }
         case .writable:
             if output.state.wantsToBeReady { output.update { $0.setReady(true) } }
@@ -200,7 +203,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         if writer.hasEnded { channel?.endWriting() }
     }
 
-    /// The end of a STARTTLS; at the start the state is not open yet, and `open` follows.
+    /// Handles the end of a STARTTLS; for TLS from the start the state is not open yet, and `open` follows.
     private func hasBeenSecured() {
         if output.status == .open { output.update { $0.setReady(true) } }
         updateInterest()
@@ -213,7 +216,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         if reader.hasEarlyBytes { _ = reader.isReadable(channel, &writer) }
     }
 
-    /// The connection is lost: each open stream fails, the input when its last byte was read (rule ST-38).
+    /// Handles the loss of the connection: each open stream fails, the input after its last byte was read
+    /// (rule ST-38).
     private func breakDown(_ error: NSError) {
         writer.fail(error)
         reader.fail(error)
@@ -229,7 +233,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     // MARK: - Clients that wait or poll
 
-    /// Makes attempts until one answers, and runs the thread's loop in the waiting mode between them.
+    /// Repeats `attempt` until it returns a result, and runs the thread's loop in the waiting mode in
+    /// between.
     func wait(_ attempt: () -> Int?) -> Int {
         if let result = lock.withLock({ _ in attempt() }) { return result }
         let waiter = WaitingThreads.Waiter()
@@ -249,8 +254,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         }
     }
 
-    /// One poll of the waiting mode, where the connection has something to do that no call of the client's
-    /// would do, and no loop either: it is scheduled nowhere.
+    /// Polls the waiting mode once, if the connection is scheduled nowhere and has work that no other call of
+    /// the client would do.
     func advance() {
         let loop = lock.withLock { _ -> RunLoop? in
             guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }

@@ -1,13 +1,14 @@
 internal import RondoCore
 
-/// The reading side of two streams over one connection: reads a little ahead, and remembers how the bytes end.
+/// The reading side of two streams over one connection: reads a little ahead, and remembers how the bytes
+/// end.
 ///
-/// A socket that is readable has bytes or has met its end, and the delegate is told these apart. So a little is read
-/// ahead, which costs small messages no call more than reading them does; a client that asks for more gets the rest
-/// straight into its own buffer. As long as those bytes lie here no more is read, so that a client that pauses holds the
-/// peer back.
+/// A readable socket has bytes or has met its end, and the delegate must be told which. So a little is read
+/// ahead; for small messages this takes no more calls than reading them does, and a client that asks for more
+/// gets the rest directly in its own buffer. While bytes are read ahead, no more are read, so that a client
+/// that pauses holds the peer back.
 ///
-/// Behind the pair's lock, as the channel that is handed in.
+/// Protected by the pair's lock, like the channel that is passed in.
 struct SocketReader {
     private enum Ending {
         case end
@@ -15,15 +16,17 @@ struct SocketReader {
     }
 
     let core: StreamCore
-    /// The client has opened the stream, and not closed it.
+    /// True while the client's stream is open: from its `open()` to its `close()`.
     private(set) var isOpen = false
-    /// Given back when it is used up, not kept for later: most connections are idle most of the time.
+    /// The bytes read ahead. The memory is given back as soon as it is used up, because most connections are
+    /// idle most of the time.
     private var ahead: ReadAhead?
-    /// What was lent of it, until the next operation.
+    /// The memory of bytes that are lent until the next operation.
     private var lent: ReadAhead?
-    /// What was read of the connection before it was the pair's; comes behind `ahead`, and before all that the channel has.
+    /// The bytes of the connection that were read before the pair had it; they follow `ahead` and precede the
+    /// channel's bytes.
     private var early: ArraySlice<UInt8>
-    /// What comes behind `early`.
+    /// The end or the failure that follows `early`.
     private var ending: Ending?
 
     init(_ core: StreamCore, early: [UInt8] = []) {
@@ -35,7 +38,7 @@ struct SocketReader {
 
     mutating func open() { isOpen = true }
 
-    /// - Returns: False: it was not open.
+    /// - Returns: False if it was not open.
     mutating func close() -> Bool {
         (ahead, lent, early) = (nil, nil, [])
         defer { isOpen = false }
@@ -45,16 +48,16 @@ struct SocketReader {
     /// Whether the socket is to be watched for bytes.
     var wantsBytes: Bool { isOpen && ahead == nil && ending == nil }
 
-    /// There are bytes that no socket announces.
+    /// True if bytes wait for which the socket does not become readable.
     var hasEarlyBytes: Bool { !early.isEmpty }
 
-    /// The connection is lost: the stream fails when its last byte was read (rule ST-38).
+    /// Records the loss of the connection: the stream fails after its last byte was read (rule ST-38).
     mutating func fail(_ error: NSError) {
         ending = ending ?? .failed(error)
         settle()
     }
 
-    /// When the bytes read ahead are used up, what comes behind them takes effect.
+    /// Reports the end or the failure once all bytes before it were read.
     private func settle() {
         guard ahead == nil, early.isEmpty, let ending, isOpen else { return }
         switch ending {
@@ -63,14 +66,14 @@ struct SocketReader {
         }
     }
 
-    /// A copy of what was read ahead.
+    /// A copy of the bytes read ahead.
     var bytesAhead: [UInt8] { (ahead?.bytes ?? []) + early }
 
     mutating func dropAhead() { (ahead, early) = (nil, []) }
 
     // MARK: - Reading
 
-    /// One attempt to read; nil: wait.
+    /// Attempts to read once; nil: the caller must wait.
     mutating func read(
         _ buffer: UnsafeMutableRawBufferPointer, from channel: SocketChannel?, _ writer: inout SocketWriter
     ) -> Int? {
@@ -86,7 +89,7 @@ struct SocketReader {
             ahead = nil
             ReadAhead.give(back: used)
         }
-        // A read-ahead that was not full has emptied the socket.
+        // Unless the read-ahead was full, the socket was empty after it.
         if count == 0 || count == ReadAhead.capacity {
             count += receive(
                 UnsafeMutableRawBufferPointer(rebasing: buffer.dropFirst(count)), channel, &writer)
@@ -100,7 +103,7 @@ struct SocketReader {
         return wasUsed(count, channel) ? count : nil
     }
 
-    /// Gives bytes in place, at most `limit`, out of the read-ahead, which is made for it.
+    /// Lends at most `limit` bytes of the read-ahead, which is filled first if there is none.
     mutating func lend(
         atMost limit: Int, from channel: SocketChannel?, _ writer: inout SocketWriter
     ) -> UnsafeMutableBufferPointer<UInt8>? {
@@ -121,9 +124,9 @@ struct SocketReader {
         return ahead != nil
     }
 
-    /// The channel is readable.
+    /// Handles the readiness of the channel.
     ///
-    /// - Returns: False: nothing is wanted of it.
+    /// - Returns: False if no bytes are wanted.
     mutating func isReadable(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         guard wantsBytes else { return false }
         lookAhead(channel, &writer)
@@ -142,7 +145,7 @@ struct SocketReader {
         settle()
     }
 
-    /// Reads from the channel and remembers how it ended.
+    /// Reads from the channel, and remembers the end or a failure.
     private mutating func receive(
         _ buffer: UnsafeMutableRawBufferPointer, _ channel: SocketChannel?, _ writer: inout SocketWriter
     ) -> Int {
@@ -157,7 +160,8 @@ struct SocketReader {
             switch try channel.read(into: buffer) {
             case .bytes(let count): return count
             case .wouldBlock: return 0
-            // A connection lost while something was written looks like an orderly end afterwards.
+            // If a write has failed because the connection was lost, the end that follows is not an orderly
+            // one.
             case .end: ending = writer.failure.map { .failed($0) } ?? .end
             case .truncated: lose(.truncated(host: channel.configuration.host), channel, &writer)
             }
@@ -173,7 +177,7 @@ struct SocketReader {
         (channel.wantsRead, channel.wantsWrite) = (false, false)
     }
 
-    /// What was lent is no longer read.
+    /// Takes back the lent memory, whose bytes the client has finished with.
     private mutating func endLoan() {
         guard let ended = lent.take(), ended !== ahead else { return }
         ReadAhead.give(back: ended)

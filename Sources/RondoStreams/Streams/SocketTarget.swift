@@ -1,19 +1,20 @@
 internal import RondoCore
 
-/// What the connection of two streams is to, or has come from.
+/// The peer or the socket that the connection of two streams is made for.
 enum SocketTarget {
     case host(String, port: Int)
-    // Indirect: larger than the others, and seldom.
-    /// A Unix socket's.
+    // Indirect, because it is larger than the others, and rare.
+    /// The address of a Unix-domain socket.
     indirect case address(SocketAddress)
-    /// A connected socket of the client's, which closes it unless told otherwise (rule ST-40).
+    /// A connected socket of the client, which the streams leave open unless a property says otherwise
+    /// (rule ST-40).
     case descriptor(Int32)
-    /// One that a listener has accepted.
+    /// A socket that a listener has accepted.
     case socket(Socket)
-    /// A connection that is open already, and belongs to nothing else.
+    /// An open connection that nothing else uses.
     case channel(SocketChannel)
 
-    /// The peer's host; `address` is the peer's address as far as the connection knows it.
+    /// The peer's host; `address` is the peer's address, if the connection knows it.
     func host(at address: SocketAddress?) -> String {
         switch self {
         case .host(let host, _): host
@@ -33,7 +34,7 @@ enum SocketTarget {
         }
     }
 
-    /// The address of a peer that was connected before there was a channel.
+    /// The address of a peer that was connected before the channel was made.
     var peerAddress: SocketAddress? {
         switch self {
         case .descriptor(let descriptor): Socket.peerAddress(of: descriptor)
@@ -43,7 +44,7 @@ enum SocketTarget {
         }
     }
 
-    /// The socket that was connected before there was a channel.
+    /// The descriptor of a socket that was connected before the channel was made.
     var descriptor: Int32? {
         switch self {
         case .descriptor(let descriptor): descriptor
@@ -53,10 +54,10 @@ enum SocketTarget {
         }
     }
 
-    /// Whether the socket is the client's, and stays open when the streams are closed (rule ST-40).
+    /// Whether the client owns the socket, which then stays open when the streams are closed (rule ST-40).
     var isClients: Bool { if case .descriptor = self { true } else { false } }
 
-    /// A channel to it. What the client has handed in belongs to the channel from then on.
+    /// Makes the channel. A socket that was passed in belongs to the channel from then on.
     func makeChannel(
         _ configuration: ChannelConfiguration, through proxy: StreamProxy?
     ) throws(SocketError) -> SocketChannel {

@@ -1,25 +1,26 @@
 internal import RondoCore
 
-/// The writing side of two streams over one connection: hands bytes over, and finds out whether there is space for more.
+/// The writing side of two streams over one connection: writes bytes, and checks whether there is space for
+/// more.
 ///
-/// Behind the pair's lock, as the channel that is handed in.
+/// Protected by the pair's lock, like the channel that is passed in.
 struct SocketWriter {
-    /// Whether it is known if there is space after what was written in full.
+    /// The state of the check whether there is space after a write that was accepted in full.
     private enum Check: UInt8 {
         case done
-        /// Left to the write that is under way.
+        /// The write in progress must schedule it.
         case wanted
-        /// Left to a `SpaceCheck` of the loop, or to the writing thread, and not begun.
+        /// A `SpaceCheck` of the loop, or the writing thread, is going to do it.
         case scheduled
         case underWay
     }
 
     let core: StreamCore
-    /// Why nothing can be written any more.
+    /// The reason why nothing can be written any more.
     private(set) var failure: NSError?
-    /// The client has opened the stream, and not closed it.
+    /// True while the client's stream is open: from its `open()` to its `close()`.
     private(set) var isOpen = false
-    /// The stream was open and was closed, while the input is still read.
+    /// True if the stream was open and was closed, perhaps while the input is still read.
     private(set) var hasEnded = false
     private var check = Check.done
 
@@ -29,25 +30,25 @@ struct SocketWriter {
 
     mutating func open() { isOpen = true }
 
-    /// - Returns: False: it was not open.
+    /// - Returns: False if it was not open.
     mutating func close() -> Bool {
         guard isOpen else { return false }
         (isOpen, hasEnded) = (false, true)
         return true
     }
 
-    /// The connection is lost.
+    /// Records the loss of the connection.
     mutating func fail(_ error: NSError) {
         failure = failure ?? error
         if isOpen { core.update { $0.failed(error) } }
     }
 
-    /// There is no connection, and will be none.
+    /// Records that there is no connection, and will be none.
     mutating func refuse(_ error: NSError) { failure = error }
 
     // MARK: - Writing
 
-    /// One attempt to write `total` bytes; nil: wait.
+    /// Attempts to write `total` bytes once; nil: the caller must wait.
     mutating func write(
         _ total: Int, to channel: SocketChannel?, by write: (SocketChannel) throws(ChannelError) -> Int
     ) -> Int? {
@@ -56,8 +57,9 @@ struct SocketWriter {
         do throws(ChannelError) {
             let count = try write(channel)
             core.update { $0.used(isReady: false) }
-            // What was taken in full may have filled the socket, or be here still in part: told of space, the
-            // client would be made to wait for the peer, and everything else in its loop as well.
+            // A write that was accepted in full may have filled the socket, or may partly wait in this
+            // process. If space were reported now, the client's next write could block for the peer, and with
+            // it everything else in its loop.
             if count < total {
                 channel.wantsWrite = true
                 if check == .underWay { check = .done }
@@ -66,7 +68,7 @@ struct SocketWriter {
             }
             return count > 0 ? count : nil
         } catch {
-            // What the peer has sent before is still read; then the input fails, too.
+            // Bytes that the peer has sent before can still be read; then the input fails, too.
             let error = error.streamError
             failure = error
             core.update { $0.failed(error) }
@@ -77,19 +79,19 @@ struct SocketWriter {
 
     // MARK: - Space
 
-    /// Whether a check of the space is wanted, and not done.
+    /// Whether a check of the space is still to be done.
     var awaitsCheck: Bool { check != .done }
 
-    /// Has the check done by the caller, if the last write has left one.
+    /// Assigns the check to the caller, if the last write has left one.
     ///
-    /// - Returns: False: there is nothing to be done.
+    /// - Returns: False if there is nothing to be done.
     mutating func scheduleCheck() -> Bool {
         guard check == .wanted else { return false }
         check = .scheduled
         return true
     }
 
-    /// - Returns: False: no check is scheduled.
+    /// - Returns: False if no check is scheduled.
     mutating func beginCheck() -> Bool {
         guard check == .scheduled else { return false }
         check = .underWay
@@ -97,11 +99,11 @@ struct SocketWriter {
     }
 
     mutating func endCheck(found: Bool, _ channel: SocketChannel?) {
-        // A write that came since the check began sees to it itself.
+        // A write since the start of the check has changed its state, and takes care of the space itself.
         guard check == .underWay else { return }
         check = .done
-        // A descriptor that was closed meanwhile may be another connection's: then the channel is not open any more, and
-        // there is never another one.
+        // If the descriptor was closed meanwhile, its number may be another connection's. The channel is not
+        // open then, and a pair never gets a second channel.
         guard let channel, channel.isOpen, isOpen, failure == nil else { return }
         if found { core.update { $0.setReady(true) } } else { channel.wantsWrite = true }
     }

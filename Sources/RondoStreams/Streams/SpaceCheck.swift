@@ -1,27 +1,27 @@
 internal import Glibc
 internal import RondoCore
 
-/// Finds out which of the sockets that were written to since the loop polled last have space for more: one system call
-/// for all of them, where each would need its own.
+/// Checks the sockets that were written to since the loop polled last for space: one system call for all of
+/// them, where each would need its own.
 ///
-/// `@unchecked Sendable`: only the loop's thread touches its arrays. A pair adds itself on that thread, if its events go to
-/// that loop alone, and deferred work is done there.
+/// `@unchecked Sendable`: only the loop's thread touches the arrays. A pair adds itself on that thread, if
+/// its events go to that loop alone, and deferred work is done there.
 final class SpaceCheck: DeferredWork, @unchecked Sendable {
-    /// Pairs beyond this number are checked one by one.
+    /// The most pairs of one check; further pairs are checked one by one.
     static let maximumPairs = 64
 
     private var pairs: [SocketPair] = []
-    // Empty except while the sockets are polled: kept to use its memory again.
+    // Empty except while the sockets are polled; kept to reuse its memory.
     private var entries: [pollfd] = []
 
-    /// The check of `loop`, which is the calling thread's: a loop keeps one for all its modes.
+    /// The check of `loop`, which must be the calling thread's; a loop has one for all its modes.
     static func of(_ loop: RunLoop) -> SpaceCheck {
         loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() })
     }
 
-    /// On the loop's thread, with no lock held.
+    /// Adds a pair. Must be called on the loop's thread, with no lock held.
     ///
-    /// - Returns: False: the caller has to look now.
+    /// - Returns: False if the caller has to check at once.
     func add(_ pair: SocketPair) -> Bool {
         guard pairs.isEmpty ? deferLook() : pairs.count < Self.maximumPairs else {
             return false
@@ -30,14 +30,14 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
         return true
     }
 
-    /// - Returns: False: the loop has nothing to serve before, or defers nothing.
+    /// - Returns: False if the loop has no descriptors left to serve first, or defers no work.
     private func deferLook() -> Bool {
         let loop = RunLoop.currentLoop()
         return loop.hasDescriptorsToServe() && loop.deferWork(self)
     }
 
     func performDeferredWork() -> Bool {
-        // An object that is released with a pair may write.
+        // Releasing a pair may run code that writes, and that may add a pair.
         var looked: [SocketPair] = []
         swap(&looked, &pairs)
         for index in looked.indices {
@@ -49,7 +49,7 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
         entries.removeAll(keepingCapacity: true)
         looked.removeAll(keepingCapacity: true)
         if pairs.isEmpty { swap(&looked, &pairs) }
-        // Streams that have space have been enqueued, if there are any.
+        // Streams with space, if any, have been enqueued.
         return true
     }
 }

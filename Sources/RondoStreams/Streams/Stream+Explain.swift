@@ -1,12 +1,12 @@
 public import RondoCore
 
 extension InputStream {
-    /// Why no event has come, in a sentence and as a reason. Any thread may ask.
+    /// The reason why no event has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle { core.whyNotDelivering }
 }
 
 extension OutputStream {
-    /// Why no event has come, in a sentence and as a reason. Any thread may ask.
+    /// The reason why no event has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle { core.whyNotDelivering }
 }
 

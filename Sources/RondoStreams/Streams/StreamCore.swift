@@ -1,51 +1,53 @@
-// What every stream shares: its state, where it is scheduled, and how its delegate is told.
+// The part that all streams share: the state, the schedule, and the delivery of events to the delegate.
 //
-// A stream is in the loops and modes that the client has scheduled it in and nowhere else. Whatever makes it
-// ready (a socket in some loop's pass, the other end of a bound pair on another thread, a read) only changes
-// the state, and enqueues the stream in the queues of those modes. The delegate is called only when one of them
-// serves the stream, and so in the right mode, on the right thread and never inside a call of the client's,
-// wherever the bytes came from. A stream that is in several modes is enqueued in all of them; the first one that
-// serves it delivers the events that are owed, and none is left for the others (rule ST-18). A stream with a dispatch queue
-// is served there (rule ST-21).
+// A stream is in the loops and modes that the client has scheduled it in and nowhere else. An event source (a
+// socket in some loop's pass, the other end of a bound pair on another thread, a read) only changes the
+// state, and enqueues the stream in the queues of those modes. The delegate is called only when one of these
+// queues serves the stream, and so in the right mode, on the right thread and never inside a call of the
+// client, wherever the bytes came from. A stream in several modes is enqueued in all of them; the first one
+// that serves it delivers the pending events, and none is left for the others (rule ST-18). A stream with a
+// dispatch queue is served on that queue (rule ST-21).
 //
-// Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked
-// again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
+// Threads: the state is protected by the Mutex. Delegates are called without it, and the pending events are
+// checked again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
 
 internal import RondoCore
 internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A stream that knows its backend.
+/// A stream that can name its peer.
 protocol StreamWithPeer: Foundation.Stream {
-    /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
+    /// Host and port, for the stream's name in traces; nil if there is no peer, or it has no name.
     var peerName: String? { get }
 }
 
-/// The part that all streams share: keeps a stream's state and schedule, and delivers its events to the delegate.
+/// The part that all streams share: keeps a stream's state and schedule, and delivers its events to the
+/// delegate.
 final class StreamCore: SharedQueueClient {
     /// A weak reference to the stream.
     ///
-    /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a
+    /// `@unchecked Sendable`: only `beginDelivery` follows it, under the lock, which lets one thread at a
     /// time deliver; by rule ST-20 that is the thread which uses the stream.
-    fileprivate struct Way: @unchecked Sendable {
+    fileprivate struct WeakStream: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
 
     fileprivate struct Guarded: ~Copyable {
         var state: StreamState
-        /// How deep the delegate is being called just now, because of nested runs; here it fills a gap.
+        /// How many calls of the delegate are nested just now, because of nested runs. Declared here to fill
+        /// a gap in the layout.
         var depth: UInt16 = 0
-        var way = Way()
+        var weakStream = WeakStream()
         var schedule = StreamSchedule()
-        /// Boxed: most streams have none.
+        /// Boxed, because most streams have none.
         var name: StreamName?
         /// The thread that calls the delegate, while `depth` is not 0.
         var deliverer = pthread_t()
 
-        /// Has the stream wait for its delivery, if there is something to tell.
+        /// Marks the stream as waiting for delivery, if events are pending.
         ///
-        /// - Returns: The queues in which it has to be enqueued.
+        /// - Returns: The queues in which the caller must enqueue it.
         mutating func startWaiting() -> StreamSchedule.Queues {
             state.owed.isEmpty ? .none : schedule.startWaiting()
         }
@@ -58,18 +60,18 @@ final class StreamCore: SharedQueueClient {
         guarded = Mutex(Guarded(state: StreamState(direction)))
     }
 
-    // A stream that waits in a queue is retained by it.
+    // No queue can still refer to this object: a queue retains its waiting clients.
     deinit { guarded.withLock { $0.schedule.takeAll(of: nil) }.leave() }
 
-    /// The stream whose delegate is told. To be called once, before anything else.
+    /// Sets the stream whose delegate is called. Must be called once, before anything else.
     func attach(_ stream: Foundation.Stream) {
-        let way = Way(stream: stream)
-        guarded.withLock { $0.way = way }
+        let weakStream = WeakStream(stream: stream)
+        guarded.withLock { $0.weakStream = weakStream }
     }
 
     // MARK: - State
 
-    /// Changes the state and sees to it that what it owes then is delivered.
+    /// Changes the state and enqueues the stream if events are pending then.
     @discardableResult
     func update<R>(_ body: (inout StreamState) -> R) -> R {
         let (result, queues) = guarded.withLock { guarded in
@@ -101,10 +103,10 @@ final class StreamCore: SharedQueueClient {
     }
 
     var state: StreamState { guarded.withLock { $0.state } }
-    // Of the state, without a copy of it.
+    // These read the state without copying it.
     var status: Foundation.Stream.Status { guarded.withLock { $0.state.status } }
     var mayTransfer: Bool { guarded.withLock { $0.state.mayTransfer } }
-    /// It is open, and bytes or space are there as far as is known.
+    /// True if the stream is open, and bytes or space are there as far as is known.
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
     private func enqueue(in queues: StreamSchedule.Queues) {
@@ -114,17 +116,17 @@ final class StreamCore: SharedQueueClient {
 
     private func submit(to queue: DispatchQueue) {
         let work: @Sendable () -> Void = { [self] in serve(on: queue) }
-        // The main queue needs no thread.
+        // The main queue needs no worker thread.
         if queue === DispatchQueue.main { return queue.async(execute: work) }
         DispatchSubmitter.shared.submit { queue.async(execute: work) }
     }
 
     // MARK: - Schedule
 
-    /// Where the client has scheduled the stream.
+    /// The modes that the client has scheduled the stream in.
     var modes: [ScheduledMode] { guarded.withLock { $0.schedule.modes } }
 
-    /// The calling thread's loop, if the stream is told of its events there alone.
+    /// The calling thread's loop, if the stream's events are delivered there alone.
     var onlyLoopHere: RunLoop? {
         guarded.withLock { guarded in
             guard let loop = guarded.schedule.onlyQueue?.loop, loop.isCurrent else { return nil }
@@ -132,7 +134,7 @@ final class StreamCore: SharedQueueClient {
         }
     }
 
-    /// In a mode of a loop, or on a queue.
+    /// True if the stream is in a mode of a loop, or on a dispatch queue.
     var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
 
     func isScheduled(in mode: ScheduledMode) -> Bool { guarded.withLock { $0.schedule.contains(mode) } }
@@ -142,14 +144,14 @@ final class StreamCore: SharedQueueClient {
 
     /// Adds a mode, and takes the stream off its dispatch queue (rule ST-21).
     ///
-    /// - Returns: False: it was there already, or the stream is closed.
+    /// - Returns: False if the stream has the mode already, or is closed.
     func schedule(in mode: ScheduledMode) -> Bool {
         guard guarded.withLock({ !$0.schedule.contains(mode) && $0.state.status != .closed }) else {
             return false
         }
         let shared = SharedQueue.join(mode.loop, mode.mode)
         let queues = guarded.withLock { guarded -> StreamSchedule.Queues? in
-            // Another thread may have been quicker.
+            // Another thread may have changed the schedule meanwhile.
             guard !guarded.schedule.contains(mode), guarded.state.status != .closed else { return nil }
             guarded.schedule.insert(shared)
             return guarded.startWaiting()
@@ -162,21 +164,22 @@ final class StreamCore: SharedQueueClient {
         return true
     }
 
-    /// False: it was not there.
+    /// - Returns: False if the stream is not in the mode.
     func remove(from mode: ScheduledMode) -> Bool {
         guard let queue = guarded.withLock({ $0.schedule.remove(mode, of: self) }) else { return false }
         queue.leave()
         return true
     }
 
-    /// Takes the stream off all loops, and gives it to a queue or, with nil, off that too (rule ST-21).
+    /// Takes the stream off all loops and sets its dispatch queue; nil takes it off its queue only (rule
+    /// ST-21).
     ///
-    /// - Returns: False: the stream is closed.
+    /// - Returns: False if the stream is closed.
     func setQueue(_ queue: DispatchQueue?) -> Bool {
         let (isChanged, left, queues) = guarded.withLock {
             guarded -> (Bool, StreamSchedule.Left, StreamSchedule.Queues) in
             guard guarded.state.status != .closed else { return (false, .init(), .none) }
-            // Without a queue there is nothing to take off: the loops stay.
+            // The stream has no queue to be taken off: it stays in its loops.
             guard queue != nil || guarded.schedule.dispatchQueue != nil else { return (true, .init(), .none) }
             let left = guarded.schedule.takeAll(of: self)
             guarded.schedule.dispatchQueue = queue
@@ -187,9 +190,9 @@ final class StreamCore: SharedQueueClient {
         return isChanged
     }
 
-    /// The client closes: the stream leaves all loops and owes nothing any more (rule ST-5).
+    /// Closes the stream: it leaves all loops and has no pending events any more (rule ST-5).
     ///
-    /// - Returns: False: there was nothing to close.
+    /// - Returns: False if there was nothing to close.
     func close() -> Bool {
         let left = guarded.withLock { guarded -> StreamSchedule.Left? in
             guarded.state.close() ? guarded.schedule.takeAll(of: self) : nil
@@ -198,7 +201,7 @@ final class StreamCore: SharedQueueClient {
         return left != nil
     }
 
-    /// The stream is gone.
+    /// Empties the schedule; called in the stream's deinit.
     func invalidate() {
         guarded.withLock { $0.schedule.takeAll(of: self) }.leave()
     }
@@ -207,7 +210,7 @@ final class StreamCore: SharedQueueClient {
 
     func serve(by queue: SharedQueue) -> Bool {
         let delivery = guarded.withLock { guarded -> Delivery? in
-            // A queue that was left meanwhile serves nothing.
+            // A queue that the stream has left meanwhile must not serve it.
             guard guarded.schedule.endWaiting(servedBy: queue, self) else { return nil }
             return guarded.beginDelivery()
         }
@@ -216,13 +219,13 @@ final class StreamCore: SharedQueueClient {
 
     private func serve(on queue: DispatchQueue) {
         let delivery = guarded.withLock { guarded -> Delivery? in
-            // A queue that was left meanwhile serves nothing.
+            // A queue that the stream has left meanwhile must not serve it.
             guarded.schedule.endWaiting(servedOn: queue) ? guarded.beginDelivery() : nil
         }
         if let delivery { deliver(delivery, on: nil) }
     }
 
-    /// Tells the delegate, until nothing more of what was owed at the beginning is.
+    /// Calls the delegate for each event that was pending at the beginning and still is.
     ///
     /// - Parameter loop: The loop that serves the stream, for traces; nil where a dispatch queue does.
     private func deliver(_ begun: Delivery, on loop: RunLoop?) {
@@ -243,43 +246,44 @@ final class StreamCore: SharedQueueClient {
     }
 }
 
-/// The delivery of the events that a stream owes at one time.
+/// The delivery of the events that are pending at one time.
 ///
-/// `@unchecked Sendable`: it leaves the lock of `beginDelivery` for the thread that has called it, and no other thread
-/// gets one until that one has delivered; see `StreamCore.Way`.
+/// `@unchecked Sendable`: it is passed from under the lock of `beginDelivery` to the thread that called it,
+/// and no other thread gets one until that thread has finished; see `StreamCore.WeakStream`.
 private struct Delivery: @unchecked Sendable {
-    /// Retained while the handler is called, which may release it.
+    /// Retained because the handler may release the stream.
     let stream: Foundation.Stream
-    /// Of the schedule.
+    /// The version of the schedule when the delivery began.
     let version: UInt32
-    /// The event that is told next, and those that were owed besides.
+    /// The event to deliver next; `rest` holds the others that were pending.
     var event: Foundation.Stream.Event = []
     var rest: Foundation.Stream.Event
 }
 
 extension StreamCore.Guarded {
-    /// - Returns: Nil: there is nothing to tell, or another thread is calling the delegate; it looks again when it is done.
+    /// - Returns: Nil if no event is pending, or another thread is calling the delegate, which checks again
+    ///   when it is done.
     fileprivate mutating func beginDelivery() -> Delivery? {
         let thread = pthread_self()
         guard depth == 0 || pthread_equal(deliverer, thread) != 0, !state.owed.isEmpty,
-            let stream = way.stream
+            let stream = weakStream.stream
         else {
             return nil
         }
         var delivery = Delivery(stream: stream, version: schedule.version, rest: state.owed)
-        // Something is owed, so there is a first. (From here on the stream must not be let go of: it would be released under
-        // the lock that it takes when it goes.)
+        // An event is pending, so `goesOn` finds one. (From here on the stream must not be released by this
+        // function: its deinit would take the lock that is held here.)
         _ = goesOn(&delivery)
         deliverer = thread
         depth += 1
         return delivery
     }
 
-    /// Takes the next event, in ascending order of their bits (rule ST-11).
+    /// Takes the next event, in ascending order of the event bits (rule ST-11).
     ///
-    /// - Returns: False: there is none.
+    /// - Returns: False if there is none.
     fileprivate mutating func goesOn(_ delivery: inout Delivery) -> Bool {
-        // A handler that has changed the schedule is followed before the next event, not after it.
+        // A change of the schedule by a handler applies before the next event.
         while schedule.version == delivery.version, delivery.rest != [] {
             let bits = delivery.rest.rawValue
             delivery.event = Foundation.Stream.Event(rawValue: bits & (~bits &+ 1))
@@ -292,7 +296,7 @@ extension StreamCore.Guarded {
 
 // MARK: - Names
 
-/// What traces call a stream: the label that the client gave it, or what it was called when it was first
+/// The name of a stream in traces: the label that the client gave it, or the one made when it was first
 /// traced.
 private indirect enum StreamName {
     case label(String)
@@ -313,7 +317,8 @@ extension StreamCore {
         }
     }
 
-    /// Without a label a number tells streams apart, and the peer, where there is one, says which it is.
+    /// The label; without one, a name with a number that tells streams apart, and with the peer if there is
+    /// one.
     private func nameInTraces(of stream: Foundation.Stream) -> String {
         switch guarded.withLock({ $0.name }) {
         case .label(let name), .made(let name): return name

@@ -1,4 +1,4 @@
-// What clients of socket streams see as `streamError`, translated once, here.
+// The errors that clients of socket streams see as `streamError`, translated once, here.
 
 internal import RondoCore
 
@@ -10,7 +10,7 @@ extension ChannelError {
         case .resolve(let error) where error.systemCode != 0:
             .posix(error.systemCode, description)
         case .resolve(let error):
-            // Apple's domain and code for a host that is not found (kCFHostErrorUnknown), and netdb's answer.
+            // Apple's domain and code for an unknown host (kCFHostErrorUnknown), with getaddrinfo's error.
             NSError(
                 domain: "kCFErrorDomainCFNetwork", code: 2,
                 userInfo: [
@@ -24,8 +24,8 @@ extension ChannelError {
         case .tls(let error):
             error.streamError
         case .negotiation(let error):
-            // What Apple has for a proxy that refuses (kCFErrorHTTPSProxyConnectionFailure, for SOCKS
-            // kCFSOCKSErrorUnknownClientVersion and its kin; one stands for all here).
+            // Apple's code for a proxy that refuses (kCFErrorHTTPSProxyConnectionFailure; for SOCKS Apple has
+            // kCFSOCKSErrorUnknownClientVersion and others, for which this one stands here).
             NSError(
                 domain: "kCFErrorDomainCFNetwork", code: 310,
                 userInfo: [NSLocalizedDescriptionKey: error.description])
@@ -40,7 +40,7 @@ extension ChannelError {
 }
 
 extension NSError {
-    /// The same error in other words.
+    /// The same error with another description.
     fileprivate func described(_ words: String) -> NSError {
         var userInfo = userInfo
         userInfo[NSLocalizedDescriptionKey] = words
@@ -56,7 +56,7 @@ extension TLSError {
             userInfo: [NSLocalizedDescriptionKey: description])
     }
 
-    /// The number that Apple's Secure Transport has for it (`errSSL…`).
+    /// The error code of Apple's Secure Transport (`errSSL…`).
     private var secureTransportCode: Int {
         switch reason {
         case .certificate(let problem):
@@ -83,7 +83,7 @@ extension TLSError {
 }
 
 extension NSError {
-    /// The connection was closed without TLS's own good-bye (errSSLClosedNoNotify).
+    /// The error of a connection that was closed without close_notify (errSSLClosedNoNotify).
     static func truncated(host: String) -> NSError {
         NSError(
             domain: NSStreamSocketSSLErrorDomain, code: -9816,

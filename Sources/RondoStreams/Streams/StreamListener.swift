@@ -1,52 +1,55 @@
 // Accepts connections on a run loop and hands out stream pairs.
 //
-// A descriptor source in the listener's modes accepts, and hands each connection to the program there; only a few in a
-// row, so that other sources are served in between. When descriptors run out, the connection stays in the kernel's
-// queue and the descriptor would be ready again at once, for ever: so the source watches nothing for a while
-// (`pauseSeconds`), and a timer in the same modes makes it look again.
+// A descriptor source in the listener's modes accepts connections and passes each to the program, only a few
+// in a row, so that other sources are served in between. When descriptors run out, the connection stays in
+// the kernel's queue, and the listening descriptor would be ready again at once, over and over. The source
+// therefore watches nothing for a while (`pauseSeconds`), and a timer in the same modes makes it watch again.
 //
-// Threads: the listener belongs to the thread of its loop, as streams do; nothing is locked.
+// Threads: the listener belongs to the thread of its loop, like a stream; there is no lock.
 
 public import RondoCore
 
 /// Accepts TCP or Unix-domain connections on a run loop, in the modes it is scheduled in, and makes a pair of
-/// streams of each.
+/// streams for each.
 ///
 /// It listens from its `init` on: peers can connect, and wait in the kernel's queue until the loop runs in a
-/// scheduled mode. Each connection is handed to `onConnection`; its streams are neither opened nor scheduled.
-/// (Apple has no such class in public; `NetService` hands out its connections in the same way.)
+/// scheduled mode. Each connection is passed to `onConnection`; its streams are neither opened nor scheduled.
+/// (Apple has no public class of this kind; `NetService` hands out its connections in the same way.)
 ///
-/// For connections on several threads, make several listeners on one port (`Configuration.sharesPort`), one
-/// for each thread's loop.
+/// To accept on several threads, make several listeners on one port (`Configuration.sharesPort`), one for
+/// each thread's loop.
 /// - Note: Not Sendable. It is used on the thread of its loop only.
 public final class StreamListener {
     public struct Configuration: Sendable {
-        /// Connections that the kernel holds until they are accepted; no more than its own limit
-        /// (`net.core.somaxconn`, mostly 4,096). What comes beyond waits, or is refused, at the peer.
+        /// The most connections that the kernel holds until they are accepted, up to its own limit
+        /// (`net.core.somaxconn`, usually 4,096). Further peers wait, or are refused.
         public var backlog = 4_096
-        /// Whether a port may be taken whose former connections are not quite over (`SO_REUSEADDR`).
+        /// Whether a port can be used while its former connections are still closing (`SO_REUSEADDR`).
         public var reusesAddress = true
-        /// Whether other listeners of this user may have the same port, if they say so as well; the kernel
-        /// spreads connections over them (`SO_REUSEPORT`).
+        /// Whether other listeners of this user may use the same port, if they set this too; the kernel
+        /// distributes connections among them (`SO_REUSEPORT`).
         public var sharesPort = false
         /// Whether a listener on an IPv6 address accepts IPv4 as well, where the address is "::".
         public var acceptsIPv4 = true
-        /// Whether the file of a Unix socket on which no process listens any more is replaced. One in use,
-        /// and a file that is no socket, is never touched.
+        /// Whether the file of a Unix socket on which no process listens any more is replaced. A socket in
+        /// use, and a file that is no socket, is never touched.
         public var replacesStaleSocket = true
-        /// The permissions of a Unix socket's file, such as 0o600; nil: what the process's mask leaves.
+        /// The permissions of a Unix socket's file, such as 0o600; nil: those that the process's umask
+        /// leaves.
         public var permissions: UInt32?
-        /// What connections are secured with; nil: nothing. This side is the server, whatever `role` says.
+        /// The TLS settings of the connections; nil: plain text. This side is the server, whatever `role`
+        /// says.
         public var tls: TLSSettings?
-        /// How the sockets of connections behave. The time to connect is that of TLS's handshake, if it is shorter
-        /// than `handshakeTimeout`.
+        /// The options of the connections' sockets. Their connect timeout limits the TLS handshake, if it is
+        /// shorter than `handshakeTimeout`.
         public var socketOptions = SocketOptions()
-        /// How long a peer may take for TLS's handshake, in seconds; then the streams fail (`ETIMEDOUT`). 30 at first;
-        /// nil: as long as it likes. The time that a trust handler takes is not the peer's.
+        /// The most seconds that a peer may take for the TLS handshake; then the streams fail (`ETIMEDOUT`).
+        /// 30 by default; nil: no limit. The time that a trust handler takes does not count.
         public var handshakeTimeout: TimeInterval? = 30
-        /// How many handshakes may be unfinished at a time, 1,024 at first; with each beyond the oldest one is given up,
-        /// and its streams fail (`ECONNABORTED`). An unfinished handshake takes about 50 KB. New peers are not left to
-        /// wait instead: then as many silent ones would keep all others out.
+        /// The most handshakes that may be unfinished at a time, 1,024 by default. With each one beyond, the
+        /// oldest is dropped and its streams fail (`ECONNABORTED`). An unfinished handshake takes about 50
+        /// KB. New peers are not made to wait instead, because then as many silent peers as the limit would
+        /// keep all others out.
         public var maximumUnfinishedHandshakes = 1_024
 
         public init() {}
@@ -54,31 +57,32 @@ public final class StreamListener {
 
     /// A connection that was accepted: two streams, neither opened nor scheduled.
     ///
-    /// It can be handed to another thread, or to a task, as a whole; from then on the program uses it there alone.
+    /// It can be passed to another thread, or to a task, as a whole; from then on the program must use it
+    /// there alone.
     ///
-    /// `@unchecked Sendable`: the listener keeps no reference to the streams, no loop knows them yet, and what the two
-    /// share has a lock (SocketPair).
+    /// `@unchecked Sendable`: the listener keeps no reference to the streams, no loop has them yet, and their
+    /// shared state has a lock (SocketPair).
     public struct Connection: @unchecked Sendable {
         public let input: InputStream
         public let output: OutputStream
-        /// The peer's address, such as "192.0.2.7"; empty for a Unix socket's, which has no name as a rule.
+        /// The peer's address, such as "192.0.2.7"; empty for a Unix socket, which usually has no name.
         public let remoteHost: String
         /// The peer's port; 0 for a Unix socket.
         public let remotePort: Int
     }
 
-    /// For how many seconds nothing is accepted after descriptors or memory have run out: long enough to cost no CPU, and
-    /// short beside what a client waits.
+    /// The seconds for which nothing is accepted after descriptors or memory have run out: long enough to
+    /// cost no CPU, and short compared with the time that a client waits.
     static let pauseSeconds: TimeInterval = 0.1
-    /// The most connections that are accepted for one readiness of the socket; the others wait for the next, so that other
-    /// sources are served in between.
+    /// The most connections that are accepted for one readiness of the socket; the others wait for the next
+    /// one, so that other sources are served in between.
     static let connectionsPerReadiness = 16
 
     /// Called for each connection, on the loop's thread, in a scheduled mode. A connection whose streams are
-    /// dropped is closed. Nil: connections are closed as they come.
+    /// released is closed. Nil: each connection is closed as soon as it is accepted.
     public var onConnection: ((sending Connection) -> Void)?
     /// Called when accepting pauses because descriptors or memory have run out, and when the listener has
-    /// failed and closed itself: look at `isListening`. On the loop's thread.
+    /// failed and closed itself, which `isListening` tells. On the loop's thread.
     public var onTrouble: ((any Error) -> Void)?
 
     private let configuration: Configuration
@@ -94,11 +98,10 @@ public final class StreamListener {
     /// Listens on a TCP port.
     ///
     /// - Parameters:
-    ///   - port: 0 to 65,535; 0 takes a free one, which the property `port` names.
-    ///   - host: The address of this machine to listen on, in numbers ("127.0.0.1", "::1") or "localhost",
-    ///     which stands for 127.0.0.1. Nil: all addresses, of IPv6 and, unless the configuration says no, of
-    ///     IPv4.
-    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE`, `EACCES`,
+    ///   - port: 0 to 65,535; 0 takes a free port, which the property `port` returns.
+    ///   - host: The local address to listen on, numeric ("127.0.0.1", "::1") or "localhost", which stands
+    ///     for 127.0.0.1. Nil: all addresses, of IPv6 and, unless the configuration says no, of IPv4.
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a description: `EADDRINUSE`, `EACCES`,
     ///   `EADDRNOTAVAIL` and so on; `EINVAL` for a number that is no port, or a text that is no address.
     public convenience init(
         port: Int, host: String? = nil, configuration: Configuration = Configuration()
@@ -108,7 +111,7 @@ public final class StreamListener {
         }
         let addresses: [SocketAddress]
         switch host {
-        // A machine may be without IPv6.
+        // A machine may have no IPv6.
         case nil: addresses = [.ipv6(high: 0, low: 0, port: number, scope: 0), .ipv4(0, port: number)]
         case "localhost": addresses = [.loopback(port: number)]
         case let host?:
@@ -123,17 +126,17 @@ public final class StreamListener {
         try self.init(on: addresses, configuration)
     }
 
-    /// Listens on a Unix-domain socket, whose file it makes, and removes when it is closed.
+    /// Listens on a Unix-domain socket. Its file is made here, and removed when the listener is closed.
     ///
-    /// - Parameter path: At most 107 bytes; one that begins with a NUL is a name in Linux's abstract space,
-    ///   and makes no file.
-    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where a process listens
+    /// - Parameter path: At most 107 bytes. A path that begins with a NUL is a name in Linux's abstract
+    ///   namespace, and makes no file.
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a description: `EADDRINUSE` if a process listens
     ///   there or a file is in the way, `ENOENT`, `EACCES`, `ENAMETOOLONG` and so on.
     public convenience init(unixPath path: String, configuration: Configuration = Configuration()) throws {
         try self.init(on: [.unix(path: path)], configuration)
     }
 
-    /// On the first address of a family that this machine has.
+    /// Listens on the first address of a family that this machine has.
     private init(on addresses: [SocketAddress], _ configuration: Configuration) throws {
         self.configuration = configuration
         settings =
@@ -165,47 +168,47 @@ public final class StreamListener {
     }
 
     private func makeSource(interest: RunLoop.Source.Interest) {
-        let way = Way(listener: self)
+        let owner = WeakListener(listener: self)
         let source = RunLoop.Source(
             fileDescriptor: socket.descriptor, keepsFile: true, interest: interest
         ) { source, _ in
             if let code = source.refusalCode {
-                way.listener?.replaceRefusedSource(code)
+                owner.listener?.replaceRefusedSource(code)
             } else {
-                way.listener?.accept()
+                owner.listener?.accept()
             }
         }
         source.label = "listener on \(socket.address)"
         self.source = source
     }
 
-    /// From callbacks of the loop to the listener.
+    /// A weak reference from the loop's callbacks to the listener.
     ///
-    /// `@unchecked Sendable`: followed on the loop's thread only, which is where the listener is used.
-    private struct Way: @unchecked Sendable {
+    /// `@unchecked Sendable`: used on the loop's thread only, as the listener is.
+    private struct WeakListener: @unchecked Sendable {
         weak var listener: StreamListener?
     }
 
     deinit { close() }
 
-    // MARK: - What it is
+    // MARK: - State
 
-    /// The port that it listens on; 0 for a Unix socket.
+    /// The port that the listener listens on; 0 for a Unix socket.
     public var port: Int { Int(socket.address.port ?? 0) }
 
-    /// Where it listens: "127.0.0.1:8080", "[::]:8080", "unix:/run/app.sock".
+    /// The address that the listener listens on: "127.0.0.1:8080", "[::]:8080", "unix:/run/app.sock".
     public var address: String { socket.address.description }
 
-    /// False once it was closed, or has failed.
+    /// False once the listener was closed, or has failed.
     public var isListening: Bool { socket.descriptor >= 0 }
 
-    /// Whether it waits for descriptors or memory to become free.
+    /// Whether the listener waits for descriptors or memory to become free.
     public var isPaused: Bool { pause != nil }
 
     // MARK: - Schedule
 
-    /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; also in several modes, or
-    /// `.common`. All have to be modes of one loop: another one traps.
+    /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; several modes, or `.common`,
+    /// are allowed. All must be modes of one loop: a second loop traps.
     public func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let source else { return }
         precondition(
@@ -219,7 +222,7 @@ public final class StreamListener {
         if let pause { aRunLoop.add(pause, forMode: mode) }
     }
 
-    /// Takes back what `schedule(in:forMode:)` said: peers wait meanwhile.
+    /// Undoes `schedule(in:forMode:)`; peers wait meanwhile.
     public func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let source, let index = modes.firstIndex(of: mode), loop === aRunLoop else { return }
         modes.remove(at: index)
@@ -228,12 +231,12 @@ public final class StreamListener {
         if modes.isEmpty { loop = nil }
     }
 
-    /// Ends listening: peers are refused from now on, those that wait to be accepted are cut off, and a Unix
-    /// socket's file is removed. Connections that were handed out stay.
+    /// Ends listening: peers are refused from now on, those not yet accepted are disconnected, and a Unix
+    /// socket's file is removed. Connections that were handed out stay open.
     public func close() {
         pause?.invalidate()
         pause = nil
-        // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
+        // Before the descriptor is closed, whose number another file may get at once (rule SRC-27).
         source?.invalidate()
         source = nil
         loop = nil
@@ -274,7 +277,8 @@ public final class StreamListener {
                 remotePort: Int(address?.port ?? 0)))
     }
 
-    /// The kernel refuses to watch the socket, for want of memory for instance: a new source asks again after a pause.
+    /// Makes a new source after the kernel has refused to watch the socket, for example for lack of memory;
+    /// it is watched after a pause.
     private func replaceRefusedSource(_ code: Int32) {
         makeSource(interest: [])
         guard let source else { return }
@@ -284,8 +288,8 @@ public final class StreamListener {
 
     private func startPause(_ code: Int32) {
         source?.interest = []
-        let way = Way(listener: self)
-        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in way.listener?.endPause() }
+        let owner = WeakListener(listener: self)
+        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in owner.listener?.endPause() }
         pause = timer
         for mode in modes { loop?.add(timer, forMode: mode) }
         onTrouble?(

@@ -1,8 +1,8 @@
 public import RondoCore
 
 extension Foundation.Stream.PropertyKey {
-    /// Whether a file output stream writes behind what the file holds already, a Bool as NSNumber; settable
-    /// until the stream is opened. Apple's `kCFStreamPropertyAppendToFile`.
+    /// Whether a file output stream appends to an existing file, a Bool as NSNumber; settable until the
+    /// stream is opened. Apple's `kCFStreamPropertyAppendToFile`.
     public static let appendToFileKey = Self(rawValue: "kCFStreamPropertyAppendToFile")
 
     /// The host of a socket stream, an NSString. Apple's `kCFStreamPropertySocketRemoteHostName`.
@@ -11,33 +11,33 @@ extension Foundation.Stream.PropertyKey {
     /// The port of a socket stream, an NSNumber. Apple's `kCFStreamPropertySocketRemotePortNumber`.
     public static let socketRemotePortNumberKey = Self(rawValue: "kCFStreamPropertySocketRemotePortNumber")
 
-    /// The descriptor of an open socket stream: the bytes of an Int32 in an NSData. It stays the stream's.
+    /// The descriptor of an open socket stream: the bytes of an Int32 in an NSData. The stream still owns it.
     /// Apple's `kCFStreamPropertySocketNativeHandle`; read only.
     public static let socketNativeHandleKey = Self(rawValue: "kCFStreamPropertySocketNativeHandle")
 
-    /// Whether closing the streams closes their socket, a Bool as NSNumber: false for a socket that was
-    /// handed in, true for all others (rule ST-40). Apple's `kCFStreamPropertyShouldCloseNativeSocket`.
+    /// Whether closing the streams closes their socket, a Bool as NSNumber: by default false for a socket
+    /// that the program has passed in, true for all others (rule ST-40). Apple's
+    /// `kCFStreamPropertyShouldCloseNativeSocket`.
     public static let shouldCloseNativeSocketKey = Self(
         rawValue: "kCFStreamPropertyShouldCloseNativeSocket")
 
-    /// How the socket behaves, a `SocketOptions`; settable at any time, but for the time to connect.
+    /// The options of the socket, a `SocketOptions`; settable at any time, except for the connect timeout.
     public static let socketOptionsKey = Self(rawValue: "RondoStreamPropertySocketOptions")
 
     /// The proxy on the way to the host, a `StreamProxy`; settable until the first stream of the pair is
-    /// opened. The same as `.socksProxyConfigurationKey`, which has a dictionary and SOCKS alone.
+    /// opened. Sets the same as `.socksProxyConfigurationKey`, whose value is a dictionary, for SOCKS alone.
     public static let proxyKey = Self(rawValue: "RondoStreamPropertyProxy")
 
-    /// What an HTTP proxy has answered that did not let the connection through: the head of its response, in
-    /// an NSData. Read only.
+    /// The head of the response with which an HTTP proxy has refused the connection, in an NSData. Read only.
     public static let proxyResponseKey = Self(rawValue: "kCFStreamPropertyCONNECTResponse")
 
-    /// How a socket stream is secured, a `TLSSettings`. Set before the streams are opened it secures the
-    /// connection from the start, set later from that point on (STARTTLS, rule ST-42); a connection that is
-    /// secured stays so.
+    /// The TLS settings of a socket stream (`TLSSettings`). Set before the streams are opened, they secure
+    /// the connection from the start; set later, from that point on (STARTTLS, rule ST-42). A secured
+    /// connection stays secured.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
 
-    /// What was agreed upon for a socket stream that is secured, a `TLSInformation`; nil before the
-    /// handshake is done. Read only.
+    /// The results of a socket stream's TLS handshake, a `TLSInformation`; nil before the handshake is done.
+    /// Read only.
     public static let tlsInformationKey = Self(rawValue: "RondoStreamPropertyTLSInformation")
 
     /// The same settings as `tlsSettingsKey`, as a dictionary of Core Foundation's keys (rule ST-43): Apple's
@@ -46,9 +46,9 @@ extension Foundation.Stream.PropertyKey {
 }
 
 extension RunLoop {
-    /// Rondo's loop of the thread whose Foundation loop this is.
+    /// Rondo's loop of the thread that `loop`, a Foundation loop, belongs to.
     ///
-    /// Traps for the loop of another thread: Foundation cannot say whose it is.
+    /// Traps for the loop of another thread, because Foundation cannot tell whose it is.
     static func counterpart(of loop: Foundation.RunLoop) -> RunLoop {
         if loop === Foundation.RunLoop.current { return currentLoop() }
         precondition(
@@ -60,10 +60,10 @@ extension RunLoop {
 }
 
 extension NSError {
-    /// Foundation's stream is in the state of error without an error.
+    /// The error for a Foundation stream that is in the state of error but has none.
     static var unexplained: NSError { NSError(domain: NSPOSIXErrorDomain, code: Int(EIO)) }
 
-    /// Why a file stream does not open `path`, where that is a FIFO; nil: it is none.
+    /// The error for opening `path` as a file stream if it is a FIFO; otherwise nil.
     static func ofFIFO(_ path: String) -> NSError? {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return nil }

@@ -4,11 +4,11 @@ extension Foundation.Stream {
     /// Makes the two streams of a TCP connection to a host; nothing is looked up or connected until one of
     /// them is opened (rule ST-37).
     ///
-    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` was set on either, and
-    /// goes by a proxy if `.proxyKey` or `.socksProxyConfigurationKey` was.
+    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` is set on either stream,
+    /// and uses a proxy if `.proxyKey` or `.socksProxyConfigurationKey` is.
     /// - Parameters:
-    ///   - inputStream: Where the input stream is put; nil if it is not wanted.
-    ///   - outputStream: The same of the output stream.
+    ///   - inputStream: Receives the input stream; nil if it is not wanted.
+    ///   - outputStream: Receives the output stream; nil if it is not wanted.
     public class func getStreamsToHost(
         withName hostname: String, port: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
@@ -19,8 +19,8 @@ extension Foundation.Stream {
     /// Makes the two streams of a connection to a Unix-domain socket; nothing is connected until one of them
     /// is opened.
     ///
-    /// - Parameter path: Where the socket stands in the file system, at most 107 bytes; a path that begins
-    ///   with a NUL is a name in Linux's abstract space. A path that cannot be is an error of the opening.
+    /// - Parameter path: The path of the socket, at most 107 bytes. A path that begins with a NUL is a name
+    ///   in Linux's abstract namespace. An impossible path fails when a stream is opened.
     public class func getStreamsToUnixSocket(
         atPath path: String, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
@@ -28,10 +28,10 @@ extension Foundation.Stream {
         getStreams(.address(.unix(path: path)), inputStream, outputStream)
     }
 
-    /// Makes the two streams of a socket that is connected already, TCP or Unix.
+    /// Makes the two streams of a connected socket, TCP or Unix.
     ///
-    /// The descriptor is set non-blocking while the streams are open, and is the caller's again when both are
-    /// closed, unless `.shouldCloseNativeSocketKey` says that it is to be closed with them (rule ST-40).
+    /// The descriptor is non-blocking while the streams are open. When both are closed the caller owns it
+    /// again, unless `.shouldCloseNativeSocketKey` makes them close it (rule ST-40).
     public class func getStreams(
         onSocket descriptor: Int32, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
@@ -48,11 +48,11 @@ extension Foundation.Stream {
         outputStream?.pointee = OutputStream(pair)
     }
 
-    /// Makes the two streams, unopened, of a connection that is open already.
+    /// Makes the two streams, unopened, of an open connection.
     ///
     /// - Parameters:
-    ///   - channel: Theirs from here on; scheduled nowhere, and without a handler.
-    ///   - received: What was read of it already: it is what the input stream gives first.
+    ///   - channel: Belongs to the streams from here on; it must be scheduled nowhere and have no handler.
+    ///   - received: Bytes of the connection that were read already; the input stream returns them first.
     package class func makeStreams(
         over channel: SocketChannel, received: [UInt8]
     ) -> (input: InputStream, output: OutputStream) {
@@ -60,9 +60,9 @@ extension Foundation.Stream {
         return (InputStream(pair), OutputStream(pair))
     }
 
-    /// Makes two streams of which one gives the bytes that are written to the other.
+    /// Makes two streams: the bytes written to the output stream are read from the input stream.
     ///
-    /// - Parameter bufferSize: The most bytes that are written and not yet read (rule ST-34).
+    /// - Parameter bufferSize: The most bytes that may be written and not yet read (rule ST-34).
     public class func getBoundStreams(
         withBufferSize bufferSize: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
@@ -73,8 +73,8 @@ extension Foundation.Stream {
         outputStream?.pointee = OutputStream(output, pair)
     }
 
-    /// For values typed `Stream`: what the overload of `schedule(in:forMode:)` in the module above calls. (In
-    /// this module the overload itself would be in the way of the classes' own.)
+    /// Schedules values of type `Stream`; the overload of `schedule(in:forMode:)` in the module above calls
+    /// it. (In this module that overload would conflict with the methods of the two classes.)
     package func scheduleInRondo(_ aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         switch self {
         case let stream as InputStream: stream.schedule(in: aRunLoop, forMode: mode)
@@ -83,7 +83,7 @@ extension Foundation.Stream {
         }
     }
 
-    /// The same of `remove(from:forMode:)`.
+    /// Does the same for `remove(from:forMode:)`.
     package func removeFromRondo(_ aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         switch self {
         case let stream as InputStream: stream.remove(from: aRunLoop, forMode: mode)

@@ -1,12 +1,13 @@
 package import RondoCore
 
-/// Where a stream is told of its events: modes of loops, or a dispatch queue; and in which of their queues it waits.
+/// The schedule of a stream: the modes of loops, or the dispatch queue, in which its events are delivered,
+/// and the queues in which it waits.
 ///
-/// A value; nearly every stream is in one mode of one loop, so that one needs no array.
+/// A value. Nearly every stream is in one mode of one loop, so a single mode needs no array.
 package struct StreamSchedule {
     private struct Entry {
         let queue: SharedQueue
-        /// The client was enqueued, and has not been served.
+        /// True if the client was enqueued, and has not been served yet.
         var isWaiting = false
 
         func isIn(_ mode: ScheduledMode) -> Bool {
@@ -18,18 +19,20 @@ package struct StreamSchedule {
         }
     }
 
-    /// The queues in which a client has to be enqueued.
+    /// The queues in which a client must be enqueued.
     package enum Queues {
         case none
         case one(SharedQueue)
         case several([SharedQueue])
         case dispatch(DispatchQueue)
 
-        /// To be called without a lock. On a dispatch queue the client enqueues itself.
+        /// Enqueues the client; must be called without a lock. For a dispatch queue the client submits
+        /// itself.
         ///
         /// - Parameters:
-        ///   - deferred: The client may be served after the callbacks of the descriptors that are ready by now.
-        ///   - first: It is served before the others that wait.
+        ///   - deferred: Whether the client may be served after the callbacks of the descriptors that are
+        ///     ready now.
+        ///   - first: Whether it is served before the others that wait.
         package func enqueue(_ client: any SharedQueueClient, deferred: Bool = false, first: Bool = false) {
             switch self {
             case .none, .dispatch: break
@@ -40,7 +43,7 @@ package struct StreamSchedule {
         }
     }
 
-    /// Queues that are no longer in the schedule, and have to be left without a lock.
+    /// The queues that are no longer in the schedule; the owner must leave them, without a lock.
     package struct Left: Sendable {
         fileprivate var first: SharedQueue?
         fileprivate var others: [SharedQueue] = []
@@ -53,11 +56,11 @@ package struct StreamSchedule {
         }
     }
 
-    /// The schedule beyond its first mode, which few streams have.
+    /// The schedule beyond its first mode, empty for most streams.
     private enum More {
         case nothing
         case modes([Entry])
-        /// In place of all modes.
+        /// Replaces all modes.
         case dispatchQueue(DispatchQueue)
     }
 
@@ -66,7 +69,7 @@ package struct StreamSchedule {
     private var isWaitingOnDispatchQueue = false
     /// For the owner's use: whether the client has something to be served for. It fills a gap in the layout.
     package var isWanted = false
-    /// Changes with the schedule.
+    /// Counts the changes of the schedule.
     private(set) var version: UInt32 = 0
     private var more = More.nothing
 
@@ -99,7 +102,7 @@ package struct StreamSchedule {
 
     package var isEmpty: Bool { first == nil && dispatchQueue == nil }
 
-    /// Nil where there are several queues, or none.
+    /// Nil if there are several queues, or none.
     var onlyQueue: SharedQueue? { others.isEmpty ? first?.queue : nil }
 
     var modes: [ScheduledMode] {
@@ -118,7 +121,7 @@ package struct StreamSchedule {
         first?.isIn(mode) ?? false || others.contains { $0.isIn(mode) }
     }
 
-    /// Whether a queue of the same loop and mode is in the schedule already.
+    /// Whether the schedule already has a queue of the same loop and mode.
     func contains(_ queue: SharedQueue) -> Bool {
         first?.serves(asDoes: queue) ?? false || others.contains { $0.serves(asDoes: queue) }
     }
@@ -128,10 +131,10 @@ package struct StreamSchedule {
         if first == nil { first = Entry(queue: queue) } else { others.append(Entry(queue: queue)) }
     }
 
-    // A client that leaves a mode is withdrawn from its queue. That has to be done under the lock under which it is
-    // enqueued.
+    // A client that leaves a mode is withdrawn from the mode's queue. That must happen under the same lock
+    // under which the client is marked as waiting.
 
-    /// - Returns: The queue to be left; nil: the schedule does not have the mode.
+    /// - Returns: The queue, which the caller must leave; nil: the schedule does not have the mode.
     mutating func remove(_ mode: ScheduledMode, of client: any SharedQueueClient) -> SharedQueue? {
         let removed: Entry
         if let entry = first, entry.isIn(mode) {
@@ -149,7 +152,7 @@ package struct StreamSchedule {
 
     /// Empties the schedule, and withdraws `client` from the queues that it waits in.
     ///
-    /// - Parameter client: Nil: it is gone, and waits nowhere.
+    /// - Parameter client: Nil in the client's deinit, where it waits nowhere.
     package mutating func takeAll(of client: (any SharedQueueClient)?) -> Left {
         if let client {
             if let first, first.isWaiting { first.queue.withdraw(client) }
@@ -165,9 +168,10 @@ package struct StreamSchedule {
 
     // MARK: Waiting
 
-    /// Notes that the client waits to be served.
+    /// Marks the client as waiting.
     ///
-    /// - Returns: The queues in which it does not wait yet: it has to be enqueued there once the lock is released.
+    /// - Returns: The queues in which it does not wait yet: the caller must enqueue it there after releasing
+    ///   the lock.
     package mutating func startWaiting() -> Queues {
         if let dispatchQueue {
             defer { isWaitingOnDispatchQueue = true }
@@ -184,10 +188,10 @@ package struct StreamSchedule {
         return missing.isEmpty ? .none : .several(missing)
     }
 
-    /// Notes that `queue` serves `client`, and withdraws it from the other queues: otherwise a run in another mode would end
-    /// for nothing.
+    /// Records that `queue` serves `client`, and withdraws it from the other queues: otherwise a run in
+    /// another mode would return for nothing.
     ///
-    /// - Returns: False: the queue is not in the schedule.
+    /// - Returns: False if the queue is not in the schedule.
     package mutating func endWaiting(servedBy queue: SharedQueue, _ client: any SharedQueueClient) -> Bool {
         if others.isEmpty {
             guard first?.queue === queue else { return false }
@@ -195,8 +199,8 @@ package struct StreamSchedule {
             return true
         }
         guard entries.contains(where: { $0.queue === queue }) else { return false }
-        // The client is enqueued again only under the lock that is held here: an entry that is withdrawn was enqueued
-        // before.
+        // The client can be enqueued again only under the lock that is held here, so an entry that is
+        // withdrawn was enqueued earlier.
         for entry in entries where entry.isWaiting && entry.queue !== queue {
             entry.queue.withdraw(client)
         }
@@ -205,9 +209,9 @@ package struct StreamSchedule {
         return true
     }
 
-    /// As `endWaiting(servedBy:_:)`, where a dispatch queue serves the client.
+    /// As `endWaiting(servedBy:_:)`, for a client that a dispatch queue serves.
     ///
-    /// - Returns: False: the stream was taken off `queue` meanwhile.
+    /// - Returns: False if the stream was taken off `queue` meanwhile.
     mutating func endWaiting(servedOn queue: DispatchQueue) -> Bool {
         guard dispatchQueue === queue else { return false }
         isWaitingOnDispatchQueue = false

@@ -1,23 +1,24 @@
-// What a stream is doing and what it owes its delegate, without any bytes, loop or descriptor.
+// The state of a stream and its pending events, without any bytes, loop or descriptor.
 //
-// Two ideas. *Owed* events are computed, not queued: the state knows that it has opened, ended or failed and
-// has not said so yet, and that bytes or space are there. And it is *armed* or not: after one
-// hasBytesAvailable (hasSpaceAvailable) none follows until the client reads (writes), wherever it does so
-// (rules ST-13, ST-14).
+// Two ideas. Pending ("owed") events are computed, not queued: the state records that the stream has opened,
+// ended or failed and has not reported it yet, and that bytes or space are there. And the state is *armed* or
+// not: after one hasBytesAvailable (hasSpaceAvailable) no other follows until the client reads (writes),
+// wherever it does so (rules ST-13, ST-14).
 //
 //     notOpen ── open ──> opening ──> open ──> atEnd        any of these three ──> error
 //     each of opening, open, atEnd ── close ──> closed; error stays error (rule ST-6)
 //
-// What comes in a state that it does not fit is late, not wrong: the client may have closed meanwhile.
+// An input that does not fit the current state is ignored as late: the client may have closed the stream
+// meanwhile.
 
 internal import RondoCore
 
-/// The state of one stream, as a value: its status, and the events that its delegate is owed.
+/// The state of one stream, as a value: its status, and its pending events.
 struct StreamState: Sendable {
     enum Direction: Sendable {
         case input, output
 
-        /// The event that says that something can be done.
+        /// The event that reports bytes or space.
         var event: Foundation.Stream.Event {
             switch self {
             case .input: .hasBytesAvailable
@@ -32,7 +33,7 @@ struct StreamState: Sendable {
 
         /// Bytes, or space, are there as far as is known.
         static let isReady = Facts(rawValue: 1)
-        /// The client has reacted to the last event of its direction.
+        /// The client has read or written since the last event of its direction.
         static let isArmed = Facts(rawValue: 2)
         static let owesOpenCompleted = Facts(rawValue: 4)
         static let owesEnd = Facts(rawValue: 8)
@@ -43,7 +44,7 @@ struct StreamState: Sendable {
         }
     }
 
-    // The largest first: what follows the small ones fills their gap.
+    // The largest property comes first, so that the small ones share the rest of the layout.
     private(set) var error: NSError?
     let direction: Direction
     private(set) var status = Foundation.Stream.Status.notOpen
@@ -78,14 +79,14 @@ struct StreamState: Sendable {
 
     // MARK: Inputs
 
-    /// The client opens. False: it has done so before, and nothing changes (rule ST-2).
+    /// Starts opening. Returns false, and changes nothing, if that was done before (rule ST-2).
     mutating func open() -> Bool {
         guard status == .notOpen else { return false }
         status = .opening
         return true
     }
 
-    /// Opening has succeeded. A stream that is scheduled nowhere then loses the event (rule ST-12).
+    /// Records that the stream is open. A stream that is scheduled nowhere then loses the event (rule ST-12).
     mutating func opened(isScheduled: Bool, isReady: Bool) {
         guard status == .opening else { return }
         status = .open
@@ -105,23 +106,23 @@ struct StreamState: Sendable {
         owesEnd = false
     }
 
-    /// The last byte was read, or no more fits.
+    /// Records the end: the last byte was read, or no more fits.
     mutating func ended() {
         guard status == .open else { return }
         status = .atEnd
         owesEnd = true
     }
 
-    /// Bytes or space have come, or gone.
+    /// Records whether bytes or space are there.
     mutating func setReady(_ isReady: Bool) { self.isReady = isReady }
 
-    /// The client has read or written, and is told again when it can go on.
+    /// Records that the client has read or written, which arms the next event.
     mutating func used(isReady: Bool) {
         isArmed = true
         self.isReady = isReady
     }
 
-    /// The client closes. False: there is nothing to close.
+    /// Closes the stream. Returns false if there is nothing to close.
     mutating func close() -> Bool {
         owesOpenCompleted = false
         owesEnd = false
@@ -138,13 +139,13 @@ struct StreamState: Sendable {
 
     // MARK: Questions
 
-    /// Whether the client may ask for bytes or hand some over; otherwise it gets -1 (rule ST-7).
+    /// Whether the client may read or write; otherwise the call returns -1 (rule ST-7).
     var mayTransfer: Bool { status == .opening || status == .open || status == .atEnd }
 
-    /// Whether to find out if bytes or space are there.
+    /// Whether the backend must find out if bytes or space are there.
     var wantsToBeReady: Bool { status == .open && isArmed && !isReady }
 
-    /// The events that the delegate is to be told now.
+    /// The events that are to be delivered now.
     var owed: Foundation.Stream.Event {
         var events: Foundation.Stream.Event = []
         if owesOpenCompleted { events.insert(.openCompleted) }
@@ -154,7 +155,7 @@ struct StreamState: Sendable {
         return events
     }
 
-    /// The delegate is about to be told `event`. False: it is not owed any more.
+    /// Takes `event` for delivery. Returns false if it is no longer pending.
     mutating func take(_ event: Foundation.Stream.Event) -> Bool {
         guard owed.contains(event) else { return false }
         switch event {

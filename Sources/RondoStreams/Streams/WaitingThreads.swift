@@ -2,19 +2,19 @@ internal import RondoCore
 
 /// The threads that wait inside a read or a write of a connection (rules ST-24, ST-25).
 ///
-/// A waiting thread runs its loop in a private mode that holds nothing but the channel. The channel may be served by another
-/// thread's loop meanwhile: a source of the waiting thread's tells it that something has changed.
+/// A waiting thread runs its loop in a private mode that holds nothing but the channel. Another thread's loop
+/// may serve the channel meanwhile: it then signals a source of the waiting thread.
 ///
-/// A client that does not want to wait asks for the status, bytes or space again and again; then each question polls that
-/// mode, and so drives the channel.
+/// A client that does not want to wait reads the status, bytes or space again and again; each of these reads
+/// polls that mode once, and so drives the channel.
 ///
-/// Behind the pair's lock.
+/// Protected by the pair's lock.
 final class WaitingThreads {
-    /// The mode that a waiting thread runs its loop in.
+    /// The mode in which a waiting thread runs its loop.
     static let mode = RunLoop.Mode("RondoStreamWaiting")
 
     private var sources: [RunLoop.Source] = []
-    /// Loops whose waiting mode holds the channel already.
+    /// The loops whose waiting mode has the channel already.
     private var loops: [RunLoop] = []
 
     var isEmpty: Bool { sources.isEmpty }
@@ -23,25 +23,26 @@ final class WaitingThreads {
 
     func remove(_ waiter: Waiter) { sources.removeAll { $0 === waiter.source } }
 
-    /// Something has changed. Any thread.
+    /// Wakes the waiting threads, because something has changed. Any thread.
     func wakeUp() {
         for source in sources { source.signalAndWakeUp() }
     }
 
-    /// Puts the channel into the waiting mode of `loop`.
+    /// Adds the channel to the waiting mode of `loop`.
     func drive(_ channel: SocketChannel, in loop: RunLoop) {
         guard !loops.contains(loop) else { return }
         loops.append(loop)
         channel.schedule(in: loop, forMode: Self.mode)
     }
 
-    /// Serves the sources that are ready in the waiting mode of `loop`, which is the thread's own. Without the lock.
+    /// Serves the sources that are ready in the waiting mode of `loop`, which must be the thread's own. Must
+    /// be called without the lock.
     static func poll(_ loop: RunLoop) {
         let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
         if result == .stopped { loop.stop() }
     }
 
-    /// The calling thread, while it waits. Used by itself, without the lock.
+    /// The calling thread while it waits. Only that thread uses it, without the lock.
     final class Waiter {
         let loop = RunLoop.currentLoop()
         /// Signalled when something has changed.
@@ -50,12 +51,12 @@ final class WaitingThreads {
 
         init() { loop.add(source, forMode: WaitingThreads.mode) }
 
-        /// - Returns: False: the thread itself is ending.
+        /// - Returns: False if the thread itself is ending.
         func waitForChange() -> Bool {
             switch loop.run(in: WaitingThreads.mode, for: .infinity, returnAfterSourceHandled: true) {
             case .handledSource, .timedOut: break
             case .stopped: wasStopped = true
-            // The mode holds the source and is run, unless the thread itself is ending.
+            // The mode holds the source, so a run finishes only if the thread itself is ending.
             case .finished: return false
             }
             return true
@@ -63,7 +64,7 @@ final class WaitingThreads {
 
         func end() {
             source.invalidate()
-            // The stop was meant for the run outside of this one.
+            // The stop was meant for the outer run.
             if wasStopped { loop.stop() }
         }
     }

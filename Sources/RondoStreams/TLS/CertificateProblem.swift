@@ -1,35 +1,35 @@
-// Why a peer's certificate was refused, in OpenSSL's numbers and in sentences.
+// The problems of a peer's certificate, as OpenSSL's numbers and as sentences.
 
 internal import CRondoOpenSSL
 internal import RondoCore
 
-/// Something that is wrong with a certificate of a peer's chain: one check that failed, and for which
-/// certificate.
+/// A check that one certificate of a peer's chain has failed.
 public struct CertificateProblem: Hashable, Sendable {
     /// Which check failed.
     public struct Kind: Hashable, Sendable {
         private let number: Int
 
-        /// Its time is over.
+        /// The certificate's validity period has ended.
         public static let expired = Kind(number: 1)
-        /// Its time has not come.
+        /// The certificate's validity period has not begun.
         public static let notYetValid = Kind(number: 2)
-        /// Issued by itself, and not among the trusted ones.
+        /// The certificate was issued by itself and is not among the trusted ones.
         public static let selfSigned = Kind(number: 3)
-        /// Issued by an authority that is not trusted, or through one that the peer did not show.
+        /// The issuer is not a trusted authority, or is reached only through a certificate that the peer did
+        /// not send.
         public static let unknownIssuer = Kind(number: 4)
-        /// It does not name the host that was asked for.
+        /// The certificate does not name the host that was asked for.
         public static let hostNameMismatch = Kind(number: 5)
-        /// Its issuer has taken it back, as one of `TLSSettings.revocationLists` says.
+        /// The issuer has revoked the certificate, according to one of `TLSSettings.revocationLists`.
         public static let revoked = Kind(number: 6)
-        /// Whether it was taken back cannot be told: the list is missing, too old or broken.
+        /// The revocation status cannot be determined: the issuer's list is missing, too old or broken.
         public static let revocationUnknown = Kind(number: 7)
-        /// A key or signature that can be broken nowadays.
+        /// The key or the signature is too weak: it can be broken nowadays.
         public static let weak = Kind(number: 8)
-        /// Issued for something else: a client's certificate shown by a server, or one that is no authority's
-        /// and has issued another.
+        /// The certificate was issued for another purpose: a server shows a client's certificate, for
+        /// example, or a certificate that is not an authority's has issued another one.
         public static let wrongUsage = Kind(number: 9)
-        /// The signature of its issuer does not fit.
+        /// The issuer's signature does not match the certificate.
         public static let badSignature = Kind(number: 10)
         /// No certificate of the chain has one of `TLSSettings.pinnedKeys`.
         public static let keyNotPinned = Kind(number: 11)
@@ -37,18 +37,18 @@ public struct CertificateProblem: Hashable, Sendable {
         public static let rejected = Kind(number: 12)
         /// The chain has more problems than are listed.
         public static let tooMany = Kind(number: 13)
-        /// Another one; `code` says which.
+        /// Another problem; `code` says which.
         public static let other = Kind(number: 0)
     }
 
     public let kind: Kind
     /// OpenSSL's number, one of `X509_V_ERR_…`.
     public let code: Int32
-    /// Where in the chain the certificate at fault stands; 0: it is the peer's own.
+    /// The position of the certificate at fault in the chain; 0 is the peer's own.
     public let depth: Int
     /// The certificate at fault, where it could be read.
     public let certificate: TLSCertificate?
-    /// The certificate at fault is an authority's that it has issued itself.
+    /// True if the certificate at fault is an authority's own, issued by itself.
     let isOfRoot: Bool
 
     init(code: Int32, depth: Int = 0, isOfRoot: Bool = false, certificate: TLSCertificate?) {
@@ -56,7 +56,7 @@ public struct CertificateProblem: Hashable, Sendable {
             Self.kind(of: code), code: code, depth: depth, isOfRoot: isOfRoot, certificate: certificate)
     }
 
-    /// What OpenSSL does not check itself.
+    /// Makes a problem that Rondo has found, not OpenSSL.
     init(_ kind: Kind, depth: Int = 0, certificate: TLSCertificate?) {
         self.init(
             kind, code: X509_V_ERR_APPLICATION_VERIFICATION, depth: depth, isOfRoot: false,
@@ -104,7 +104,7 @@ public struct CertificateProblem: Hashable, Sendable {
 // MARK: - Sentences
 
 extension CertificateProblem: CustomStringConvertible {
-    /// A sentence for a person, as far as it can be one without the host's name.
+    /// A sentence for a person, with "the peer" where the host's name would stand.
     public var description: String { description(host: "the peer") }
 
     func description(host: String) -> String {
@@ -162,7 +162,7 @@ extension CertificateProblem: CustomStringConvertible {
 
     private func unknownIssuer(_ host: String) -> String {
         let advice = "If you trust it, name it in TLSSettings.certificateAuthorities"
-        // The chain is whole, and its end is a stranger.
+        // The chain is complete, but its root is not trusted.
         if let certificate, depth > 0, certificate.subject == certificate.issuer {
             return
                 "the certificate of \(host) was issued under “\(certificate.subject)”, which this side does "

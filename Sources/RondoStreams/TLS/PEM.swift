@@ -1,4 +1,4 @@
-// Texts of keys and certificates: RFC 7468's form, read by OpenSSL, and the files that hold them.
+// Reading keys and certificates in PEM form (RFC 7468), which OpenSSL parses, and the files that hold them.
 
 internal import CRondoOpenSSL
 internal import Glibc
@@ -10,20 +10,22 @@ enum PEM {
     /// of authorities has about 220,000; revocation lists of large authorities have some millions.
     static let fileLimit = 64 * 1024 * 1024
 
-    /// Calls `body` with each certificate, an `X509 *` that is freed afterwards, until it answers false.
+    /// Calls `body` with each certificate, an `X509 *` that is freed after the call, until `body` returns
+    /// false.
     ///
-    /// - Returns: Whether the text could be read that far; one without a certificate can.
+    /// - Returns: Whether the text could be parsed up to that point. A text without any certificate counts as
+    ///   parsed.
     static func forEachCertificate(in text: [UInt8], _ body: (OpaquePointer) -> Bool) -> Bool {
         forEach(in: text, { PEM_read_bio_X509($0, nil, nil, $1) }, X509_free, body)
     }
 
-    /// The same of revocation lists, each an `X509_CRL *`.
+    /// Does the same for revocation lists, each an `X509_CRL *`.
     static func forEachRevocationList(in text: [UInt8], _ body: (OpaquePointer) -> Bool) -> Bool {
         forEach(in: text, { PEM_read_bio_X509_CRL($0, nil, nil, $1) }, X509_CRL_free, body)
     }
 
-    /// Reads one item; its second argument is the password, a C string. It is never nil: OpenSSL would ask for
-    /// one at the terminal.
+    /// Reads one item. `password` is a C string and never nil: for nil, OpenSSL would ask for a password at
+    /// the terminal.
     private typealias Reader = (_ input: OpaquePointer, _ password: UnsafeMutableRawPointer) -> OpaquePointer?
 
     private static func forEach(
@@ -37,16 +39,17 @@ enum PEM {
                 defer { free(item) }
                 guard body(item) else { return true }
             }
-            // The end of the text, too, is reported as an error: "no start line". Any other is a broken text.
+            // OpenSSL reports the end of the text as an error too: "no start line". Any other error means a
+            // broken text.
             let last = OpenSSLErrors.drain().last
             return last?.library == ERR_LIB_PEM && last?.reason == PEM_R_NO_START_LINE
         } ?? false
     }
 
-    /// Calls `body` with a BIO that reads `bytes`; nil if there is no memory for it.
+    /// Calls `body` with a BIO that reads `bytes`; returns nil if memory is short.
     static func withBIO<R>(_ bytes: [UInt8], _ body: (OpaquePointer) -> R) -> R? {
         bytes.withUnsafeBytes { bytes in
-            // Empty bytes have no address, which BIO_new_mem_buf takes for an error.
+            // An empty buffer has no address, and BIO_new_mem_buf refuses a null one.
             var nothing: UInt8 = 0
             return withUnsafePointer(to: &nothing) { nothing -> R? in
                 let start = bytes.baseAddress ?? UnsafeRawPointer(nothing)
@@ -57,19 +60,20 @@ enum PEM {
         }
     }
 
-    /// A private key, an `EVP_PKEY *` that is the caller's; nil: OpenSSL's errors say why.
+    /// Reads a private key and returns an `EVP_PKEY *` that the caller must free; nil on failure, with the
+    /// reason in OpenSSL's error queue.
     static func privateKey(in text: [UInt8], password: String?) -> OpaquePointer? {
         OpenSSLErrors.clear()
-        // Never nil, see `Reader`; the empty password is none.
+        // Never nil, see `Reader`; an empty password stands for none.
         var password = Array((password ?? "").utf8CString)
         return password.withUnsafeMutableBytes { password in
             withBIO(text) { PEM_read_bio_PrivateKey($0, nil, nil, password.baseAddress) } ?? nil
         }
     }
 
-    /// The whole of a file, if it is no longer than `fileLimit`.
+    /// Reads a whole file, if it is no longer than `fileLimit`.
     static func contents(of path: String) -> Result<[UInt8], SystemFailure> {
-        // Not blocking: a pipe without a writer has no end.
+        // O_NONBLOCK, because opening a pipe without a writer would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(SystemFailure(code: errno)) }
         defer { close(descriptor) }
@@ -87,7 +91,7 @@ enum PEM {
         return .failure(SystemFailure(code: EFBIG))
     }
 
-    /// Why a file could not be read, by its errno.
+    /// The errno for which a file could not be read.
     struct SystemFailure: Error {
         let code: Int32
         var words: String { SocketError.sentence(of: code) }
@@ -96,7 +100,7 @@ enum PEM {
 
 /// Hashes of bytes, by OpenSSL.
 enum Digest {
-    /// 32 bytes, or none where OpenSSL has no memory.
+    /// Returns 32 bytes, or none where OpenSSL has no memory.
     static func sha256(_ data: Data) -> Data {
         var digest = Data(count: 32)
         let isDone = digest.withUnsafeMutableBytes { digest in

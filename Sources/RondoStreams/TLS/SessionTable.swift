@@ -1,10 +1,10 @@
-/// What a `SessionTable` has to know of a session.
+/// A session as `SessionTable` sees it.
 package protocol ResumableSession {
     /// Whether it may be used once only.
     var isForOneUse: Bool { get }
 }
 
-/// A table of the sessions that are kept, by host. It decides only, and knows no OpenSSL.
+/// A table of sessions by key, with limits. It only decides which to keep and knows nothing of OpenSSL.
 package struct SessionTable<Key: Hashable, Session: ResumableSession> {
     package let hostLimit: Int
     package let sessionLimit: Int
@@ -13,8 +13,8 @@ package struct SessionTable<Key: Hashable, Session: ResumableSession> {
     private var order: [Key] = []
 
     /// - Parameters:
-    ///   - hostLimit: Keys that are kept; beyond, the one that was used longest ago goes.
-    ///   - sessionLimit: Sessions kept for one key; beyond, the oldest goes.
+    ///   - hostLimit: The most keys that are kept; beyond it the least recently used key is dropped.
+    ///   - sessionLimit: The most sessions kept for one key; beyond it the oldest is dropped.
     package init(hostLimit: Int, sessionLimit: Int) {
         self.hostLimit = hostLimit
         self.sessionLimit = sessionLimit
@@ -24,7 +24,7 @@ package struct SessionTable<Key: Hashable, Session: ResumableSession> {
 
     /// Keeps a session.
     ///
-    /// - Returns: Those that are kept no longer.
+    /// - Returns: The sessions that were dropped to make room.
     package mutating func add(_ session: Session, for key: Key) -> [Session] {
         touch(key)
         var kept = sessions[key] ?? []
@@ -38,7 +38,7 @@ package struct SessionTable<Key: Hashable, Session: ResumableSession> {
         return dropped
     }
 
-    /// The newest session for this key that can be used; one for one use is taken out.
+    /// Returns the newest usable session for `key`; removes it if it may be used once only.
     package mutating func take(for key: Key, where isUsable: (Session) -> Bool) -> Session? {
         guard var kept = sessions[key] else { return nil }
         touch(key)

@@ -1,18 +1,18 @@
-// OpenSSL's way to the socket: a BIO of our own that reads and writes a descriptor's number.
+// A BIO of our own, through which OpenSSL reads and writes a socket's descriptor.
 //
-// OpenSSL's own socket BIO writes with write(2), and a peer that has gone would then end the program by
-// SIGPIPE. A pair of memory BIOs, the other usual way, copies every byte of ciphertext once more; with the
-// descriptor itself in OpenSSL's hands that copy is saved.
+// OpenSSL's own socket BIO writes with write(2), and when the peer has closed the connection, SIGPIPE would
+// end the program. A pair of memory BIOs, the other usual solution, copies every byte of ciphertext once
+// more; letting OpenSSL use the descriptor directly saves that copy.
 //
-// Kernel TLS (SSL_OP_ENABLE_KTLS) is not used. OpenSSL 3 switches it on by controls of its own socket BIO that
-// carry structures of its internals, and writes there with write(2) again. The kernels that this was written on
-// have no TLS at all, so that neither its gain nor its failures could be measured; with recv and send as below
-// receiving 1 GiB costs what it costs over OpenSSL's socket BIO (0.79 s of processor time each, medians of
+// Kernel TLS (SSL_OP_ENABLE_KTLS) is not used. OpenSSL 3 switches it on by controls of its own socket BIO
+// that carry internal structures, and then writes with write(2) again. The kernels that this was developed on
+// have no TLS support, so neither its gain nor its failures could be measured. With recv and send as below,
+// receiving 1 GiB costs the same as over OpenSSL's socket BIO (0.79 s of processor time each, medians of
 // seven), nearly all of it for AES and the kernel's copy.
 //
-// There is no pointer to keep alive: a BIO's data field holds a *value*, the descriptor, what went wrong last
-// and whether the peer's end was met. The callbacks below turn a system call's outcome into OpenSSL's return
-// value and flags; they hold no lock, call no user code and trap on nothing.
+// No pointer has to be kept alive: a BIO's data field holds a *value* made of the descriptor, the last errno
+// and whether the peer's end was received. The callbacks below turn a system call's result into OpenSSL's
+// return value and flags; they hold no lock, call no user code and never trap.
 
 internal import CRondoOpenSSL
 internal import Glibc
@@ -20,10 +20,10 @@ internal import RondoMutex
 
 /// The BIO by which OpenSSL reads and writes a socket's descriptor.
 enum SocketBIO {
-    /// What a BIO's data field holds, as one 64-bit value.
+    /// The content of a BIO's data field, packed into 64 bits.
     private struct Note {
         var descriptor: Int32
-        /// The errno of the call that failed last, or 0.
+        /// The errno of the last call that failed, or 0.
         var code: UInt16 = 0
         /// The peer has closed its side of the TCP connection.
         var metEnd = false
@@ -43,8 +43,8 @@ enum SocketBIO {
         }
     }
 
-    /// A BIO for `descriptor`, which it does not own; nil if memory is short. The caller owns the BIO, until
-    /// `SSL_set_bio` takes it over.
+    /// Makes a BIO for `descriptor`, which the BIO does not own; nil if memory is short. The caller owns the
+    /// BIO until `SSL_set_bio` takes it over.
     static func make(descriptor: Int32) -> OpaquePointer? {
         guard let method = method(), let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Note(descriptor: descriptor).pointer)
@@ -52,7 +52,7 @@ enum SocketBIO {
         return bio
     }
 
-    /// The errno of the failure that OpenSSL has just reported, which is forgotten with this.
+    /// Returns the errno of the failure that OpenSSL has just reported, and clears it.
     static func takeCode(of bio: OpaquePointer?) -> Int32 {
         var note = Note(BIO_get_data(bio))
         defer {
@@ -64,18 +64,17 @@ enum SocketBIO {
 
     static func hasMetEnd(_ bio: OpaquePointer?) -> Bool { Note(BIO_get_data(bio)).metEnd }
 
-    /// From now on the BIO reads and writes nothing: the descriptor's number may belong to another socket
-    /// soon.
+    /// Stops the BIO from reading and writing: the descriptor's number may soon belong to another socket.
     static func detach(_ bio: OpaquePointer?) { BIO_set_data(bio, Note(descriptor: -1).pointer) }
 
-    /// `@unchecked Sendable`: it is made once and never freed, and OpenSSL only reads it.
+    /// `@unchecked Sendable`: the method table is made once and never freed, and OpenSSL only reads it.
     private struct Method: @unchecked Sendable {
         let pointer: OpaquePointer
     }
 
     private static let madeMethod = Mutex<Method?>(nil)
 
-    /// Nil if memory is short, until there is some again.
+    /// Makes the method table on first use. Nil if memory is short; the next call tries again.
     private static func method() -> OpaquePointer? {
         madeMethod.withLock { made in
             if let made { return made.pointer }
@@ -134,9 +133,9 @@ enum SocketBIO {
             }
         }
 
-    /// Flushing always succeeds, because nothing is kept here. Everything else is not known, the question for
-    /// the end among it: answering yes makes OpenSSL end the session for good, and nothing more could be sent
-    /// to a peer that has closed only its side.
+    /// Flushing always succeeds, because the BIO buffers nothing. All other commands are unknown,
+    /// BIO_CTRL_EOF among them: answering yes to that one makes OpenSSL end the session for good, and nothing
+    /// more could be sent to a peer that has closed only its side.
     private static let control: @convention(c) (OpaquePointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int =
         { _, command, _, _ in
             command == BIO_CTRL_FLUSH ? 1 : 0

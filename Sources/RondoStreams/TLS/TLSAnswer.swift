@@ -1,8 +1,8 @@
 internal import RondoMutex
 
-/// An answer that may come later, from any thread, once.
+/// An answer that is given once, from any thread, perhaps later.
 ///
-/// The handshake keeps it and looks; the question that the program holds fills it.
+/// The handshake reads it; the question object that the program holds sets it.
 final class TLSAnswer<Value: Sendable>: Sendable {
     private enum State {
         case open(whenGiven: (@Sendable () -> Void)?)
@@ -17,14 +17,15 @@ final class TLSAnswer<Value: Sendable>: Sendable {
         }
     }
 
-    /// Sets the closure that is called when the answer is there; before the question is asked.
+    /// Sets the closure to call when the answer is given. Must be called before the program gets the
+    /// question.
     func whenGiven(_ body: @escaping @Sendable () -> Void) {
         state.withLock { state in
             if case .open = state { state = .open(whenGiven: body) }
         }
     }
 
-    /// The first answer counts.
+    /// Sets the answer; only the first call counts.
     func give(_ value: Value) {
         let told = state.withLock { state -> (@Sendable () -> Void)? in
             guard case .open(let whenGiven) = state else { return nil }

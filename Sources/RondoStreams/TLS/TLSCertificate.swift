@@ -1,45 +1,46 @@
-// A certificate as a program can read it. Everything in it was written by a stranger: names are shortened and
-// freed of control characters before a person sees them.
+// A certificate in a form that a program can read. All its content comes from a stranger: names are shortened
+// and control characters replaced before a person sees them.
 
 internal import CRondoOpenSSL
 public import RondoCore
 
-/// A certificate (X.509), as a peer has shown it or a file holds it.
+/// A certificate (X.509) that a peer has sent or a file holds.
 ///
-/// Nothing that it says is true unless it was verified. Two certificates are equal if their bytes are.
+/// Its content is to be trusted only after verification. Two certificates are equal if their bytes are.
 public struct TLSCertificate: Sendable {
-    /// The name that it was issued to, as RFC 2253 writes it: "CN=example.com,O=Example". At most 1,000 bytes; control
+    /// The name of the owner, as RFC 2253 writes it: "CN=example.com,O=Example". At most 1,000 bytes; control
     /// characters are replaced.
     public let subject: String
     /// The name of its issuer, in the same form.
     public let issuer: String
-    /// The hosts that it is valid for: DNS names and IP addresses, in the order of the certificate, the first
-    /// 100 of them. What the subject says does not count (RFC 9525).
+    /// The hosts that the certificate is valid for: DNS names and IP addresses in the certificate's order, at
+    /// most 100. Names in the subject do not count (RFC 9525).
     public let names: [String]
-    /// Valid from then on.
+    /// The beginning of the validity period.
     public let notBefore: Date
-    /// Valid until then.
+    /// The end of the validity period.
     public let notAfter: Date
-    /// The issuer's number for it, in upper-case hexadecimal digits without separators: "0A1B".
+    /// The serial number that the issuer has given, in upper-case hexadecimal digits without separators:
+    /// "0A1B".
     public let serialNumber: String
     /// The certificate itself, in DER form.
     public let derRepresentation: Data
 
     static let nameLimit = 100, textLimit = 1_000
-    /// Certificates of a text or file are read up to this many.
+    /// The most certificates that are read from one text or file.
     static let countLimit = 10_000
 
     /// Reads a certificate in DER form.
     ///
-    /// - Returns: Nil if the bytes are none, or more than one.
+    /// - Returns: Nil if the bytes are not exactly one certificate.
     public init?(derRepresentation: Data) {
         guard let pointer = Self.decode(derRepresentation) else { return nil }
         defer { X509_free(pointer) }
         self.init(pointer)
     }
 
-    /// All certificates of a text in PEM form, in its order; what stands around them is ignored. Nil if one
-    /// of them is broken.
+    /// Reads all certificates of a text in PEM form, in the text's order; other text around them is ignored.
+    /// Nil if one of them is broken.
     public static func certificates(inPEM text: String) -> [TLSCertificate]? {
         var certificates: [TLSCertificate] = []
         let isWhole = PEM.forEachCertificate(in: Array(text.utf8)) { pointer in
@@ -57,11 +58,11 @@ public struct TLSCertificate: Sendable {
         return "-----BEGIN CERTIFICATE-----\n\(text)\n-----END CERTIFICATE-----\n"
     }
 
-    /// SHA-256 of the certificate, 32 bytes: what browsers show as its fingerprint.
+    /// The SHA-256 of the certificate, 32 bytes, which browsers show as its fingerprint.
     public var sha256Fingerprint: Data { Digest.sha256(derRepresentation) }
 
-    /// SHA-256 of the public key with its algorithm (SubjectPublicKeyInfo), 32 bytes, as
-    /// `TLSSettings.pinnedKeys` has it. It stays the same when a certificate is renewed with the same key.
+    /// The SHA-256 of the public key with its algorithm (SubjectPublicKeyInfo), 32 bytes, in the form that
+    /// `TLSSettings.pinnedKeys` takes. It stays the same when a certificate is renewed with the same key.
     public var publicKeyHash: Data {
         guard let pointer = Self.decode(derRepresentation) else { return Data() }
         defer { X509_free(pointer) }
@@ -78,7 +79,7 @@ extension TLSCertificate: Hashable {
 }
 
 extension TLSCertificate: CustomStringConvertible {
-    /// The subject, or what stands for it.
+    /// The subject; without one, the first name.
     public var description: String {
         subject.isEmpty ? names.first ?? "a certificate without a subject" : subject
     }
@@ -87,7 +88,7 @@ extension TLSCertificate: CustomStringConvertible {
 // MARK: - Reading X509
 
 extension TLSCertificate {
-    /// Reads what `certificate`, an `X509 *`, says. The pointer is used during the call only.
+    /// Copies the fields of `certificate`, an `X509 *`. The pointer is used during the call only.
     init(_ certificate: OpaquePointer) {
         subject = Self.text(of: X509_get_subject_name(certificate))
         issuer = Self.text(of: X509_get_issuer_name(certificate))
@@ -98,12 +99,12 @@ extension TLSCertificate {
         derRepresentation = Self.encoded(certificate)
     }
 
-    /// The chain in `stack`, a `STACK_OF(X509) *`, its order kept.
+    /// The certificates in `stack`, a `STACK_OF(X509) *`, in its order.
     static func chain(_ stack: OpaquePointer?) -> [TLSCertificate] {
         pointers(in: stack).map { TLSCertificate($0) }
     }
 
-    /// The members of a `STACK_OF(X509) *`, which stay the stack's.
+    /// The members of a `STACK_OF(X509) *`, which still owns them.
     static func pointers(in stack: OpaquePointer?) -> [OpaquePointer] {
         guard let stack else { return [] }
         return (0..<max(0, OPENSSL_sk_num(stack))).compactMap { index in
@@ -111,7 +112,7 @@ extension TLSCertificate {
         }
     }
 
-    /// A new `X509 *` of these bytes, the caller's to free; nil if they are no certificate.
+    /// Makes an `X509 *` from these bytes, which the caller must free; nil if they are no certificate.
     static func decode(_ data: Data) -> OpaquePointer? {
         data.withUnsafeBytes { bytes in
             var next = bytes.bindMemory(to: UInt8.self).baseAddress
@@ -135,7 +136,8 @@ extension TLSCertificate {
         encoded { i2d_X509(certificate, $0) }
     }
 
-    /// What one of OpenSSL's functions `i2d_…` writes: asked for the length first. Empty if memory is short.
+    /// Returns the bytes that an OpenSSL function `i2d_…` writes; the first call of it only asks for the
+    /// length. Empty if memory is short.
     static func encoded(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> Data {
         let count = write(nil)
         guard count > 0 else { return Data() }
@@ -155,7 +157,7 @@ extension TLSCertificate {
         return String(String(cString: text).prefix(textLimit))
     }
 
-    /// A distinguished name, an `X509_NAME *`, for a person.
+    /// A distinguished name, an `X509_NAME *`, as text for a person.
     static func text(of name: OpaquePointer?) -> String {
         guard let name, let output = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(output) }
@@ -169,7 +171,7 @@ extension TLSCertificate {
         seconds(of: time).map { Date(timeIntervalSince1970: TimeInterval($0)) }
     }
 
-    /// Seconds since 1970; nil if it is no time.
+    /// Seconds since 1970; nil if `time` is not a valid time.
     static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int? {
         var parts = tm()
         guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
@@ -181,7 +183,7 @@ extension TLSCertificate {
             return []
         }
         let stack = OpaquePointer(extensions)
-        // Ours: OpenSSL has made it for this call.
+        // This function owns the stack, which OpenSSL has made for it.
         defer { GENERAL_NAMES_free(stack) }
         return (0..<OPENSSL_sk_num(stack)).prefix(nameLimit).compactMap { index in
             OPENSSL_sk_value(stack, index).flatMap { name(in: $0.assumingMemoryBound(to: GENERAL_NAME.self)) }
@@ -218,7 +220,7 @@ extension TLSCertificate {
         }
     }
 
-    /// Text for a person: bytes that are not UTF-8 are replaced, and characters that would move a terminal's cursor.
+    /// Text for a person: invalid UTF-8 and characters that would move a terminal's cursor are replaced.
     private static func printable(_ bytes: some Sequence<UInt8>) -> String {
         let text = String(decoding: Array(bytes), as: UTF8.self)
         return String(

@@ -1,4 +1,4 @@
-// The authorities that a context trusts: from the machine, files and texts.
+// The authorities that a context trusts, loaded from the machine's store, files and texts.
 
 internal import CRondoOpenSSL
 internal import Glibc
@@ -6,10 +6,10 @@ internal import RondoCore
 
 extension TLSContext {
     func setAuthorities() throws(TLSError) {
-        // A server that asks for no certificate checks none.
+        // A server that asks for no client certificate verifies none.
         if settings.role == .server, settings.clientCertificates == .notRequested { return }
         let store = SSL_CTX_get_cert_store(pointer)
-        // An authority between a root and the peer that the settings name is trusted, without its root.
+        // An intermediate authority that the settings name is trusted even without its root.
         X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
         for authorities in settings.certificateAuthorities { try trust(authorities) }
     }
@@ -26,8 +26,8 @@ extension TLSContext {
             }
             nameToClients(file: path)
         case .directory(let path):
-            // OpenSSL looks into it only when it needs a certificate, and then keeps silent if it is not
-            // there.
+            // OpenSSL looks into the directory only when it needs a certificate, and reports no error if it
+            // does not exist.
             guard access(path, R_OK | X_OK) == 0 else {
                 let sentence = SocketError.sentence(of: errno)
                 throw TLSError(.settings("certificate authorities in “\(path)” cannot be read: \(sentence)"))
@@ -63,14 +63,14 @@ extension TLSContext {
         }
     }
 
-    /// The store counts for itself.
+    /// The store takes a reference of its own.
     private func trust(_ certificate: OpaquePointer) -> Bool {
         guard X509_STORE_add_cert(SSL_CTX_get_cert_store(pointer), certificate) == 1 else { return false }
         return settings.role == .client || SSL_CTX_add_client_CA(pointer, certificate) == 1
     }
 
-    /// A server tells clients whose certificates it accepts, so that they can choose one. Those of the whole
-    /// machine would be too many to be of use, and a directory is not looked through.
+    /// Lets a server tell clients which authorities it accepts, so that they can choose a certificate. The
+    /// authorities of the whole machine would be too many to be of use, and a directory is not searched.
     private func nameToClients(file path: String) {
         guard settings.role == .server, case .success(let text) = PEM.contents(of: path) else { return }
         _ = PEM.forEachCertificate(in: text) { SSL_CTX_add_client_CA(pointer, $0) == 1 }

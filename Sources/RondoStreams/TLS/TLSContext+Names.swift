@@ -1,10 +1,10 @@
-// A server's identities by the name that a client asks for (SNI).
+// A server's identities, selected by the name that a client asks for (SNI).
 
 internal import CRondoOpenSSL
 internal import RondoCore
 
 extension TLSContext {
-    /// The identities by their names in small letters.
+    /// The identities by their names in lower case.
     static func byName(_ identities: [String: TLSIdentity]) throws(TLSError) -> [String: TLSIdentity] {
         var byName: [String: TLSIdentity] = [:]
         for (name, identity) in identities {
@@ -26,7 +26,7 @@ extension TLSContext {
         return name.last == "." ? String(name.dropLast()) : name
     }
 
-    /// The identity by that name; nil: the one for all other names.
+    /// Returns the identity for `name`; nil means the one for all other names.
     func identity(byName name: String) -> TLSIdentity? {
         let name = Self.canonical(name)
         if let identity = identities[name] { return identity }
@@ -35,7 +35,7 @@ extension TLSContext {
 
     func setIdentities() throws(TLSError) {
         guard settings.role == .server, !identities.isEmpty else { return }
-        // Whether they can be used is known now, not with the first client that asks.
+        // Test each identity now, so that an unusable one fails here and not with the first client that asks.
         for (name, identity) in identities {
             guard let probe = SSL_CTX_new(TLS_server_method()) else { throw TLSError(.system(ENOMEM)) }
             defer { SSL_CTX_free(probe) }
@@ -47,14 +47,15 @@ extension TLSContext {
         rondo_SSL_CTX_set_servername_callback(pointer, Self.selectIdentity)
     }
 
-    /// The client's first words have come, and nothing was answered yet.
+    /// Selects the identity for the name in the ClientHello, before the server has answered.
     private static let selectIdentity:
         @convention(c) (OpaquePointer?, UnsafeMutablePointer<Int32>?, UnsafeMutableRawPointer?) -> Int32 = {
             ssl, alert, _ in
             guard let ssl, let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
                 let identity = TLSHandshakeState.of(ssl)?.context.identity(byName: String(cString: name))
             else { return SSL_TLSEXT_ERR_OK }
-            // Or the default one of another kind of key would stay beside it, and could be chosen.
+            // Otherwise the default identity, with another kind of key, would stay beside this one and could
+            // be chosen.
             SSL_certs_clear(ssl)
             guard identity.use({ SSL_use_cert_and_key(ssl, $0, $1, $2, 1) }) else {
                 alert?.pointee = SSL_AD_INTERNAL_ERROR

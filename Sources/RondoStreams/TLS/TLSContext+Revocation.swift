@@ -1,4 +1,4 @@
-// Lists of revoked certificates that the program has been given.
+// The revocation lists (CRLs) that the program has supplied.
 
 internal import CRondoOpenSSL
 internal import RondoCore
@@ -18,14 +18,14 @@ extension TLSContext {
             case .data(let data): try add(Array(data), name: ".data")
             }
         }
-        // Of every certificate of a chain; the verifier overlooks lists that are not there, unless they have
-        // to be.
+        // Check every certificate of a chain. The verifier ignores missing lists, unless the settings require
+        // them.
         let flags = X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL
         X509_STORE_set_flags(SSL_CTX_get_cert_store(pointer), UInt(flags))
     }
 
     private func noteEnd(of list: OpaquePointer) {
-        // A list need not say when the next one comes.
+        // A list need not say when its successor is due.
         guard let next = X509_CRL_get0_nextUpdate(list) else { return }
         revocationListsEnd = min(revocationListsEnd, TLSCertificate.seconds(of: next) ?? 0)
     }

@@ -1,4 +1,4 @@
-// The part of TLS that connections with the same settings share: versions, trust store, identity, options.
+// The part of TLS that connections with equal settings share: versions, trust store, identity, options.
 
 internal import CRondoOpenSSL
 package import RondoCore
@@ -6,54 +6,57 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Owns one `SSL_CTX`, set up from settings once and never changed afterwards.
+/// Owns one `SSL_CTX`, which is set up from settings once and never changed afterwards.
 ///
-/// Making one reads certificate authorities and costs about a millisecond; `TLSContext.shared` keeps them.
+/// Making one reads the certificate authorities and costs about a millisecond; `TLSContext.shared` reuses
+/// contexts.
 package final class TLSContext: Sendable {
     package let settings: TLSSettings
 
-    /// Freed in `deinit`; every `SSL` made from it holds a count of its own, so either may go first.
+    /// Freed in `deinit`; every `SSL` made from it holds its own reference, so either may be freed first.
     ///
-    /// Unsafe in name only: nothing here changes it after `init`, and what OpenSSL itself changes in it
-    /// (counts, the cache of the trust store) it does under locks of its own.
+    /// `nonisolated(unsafe)` is safe: this class changes nothing in it after `init`, and OpenSSL protects
+    /// what it changes itself (reference counts, the cache of the trust store) with its own locks.
     nonisolated(unsafe) let pointer: OpaquePointer
 
-    /// `TLSSettings.alpn` as it goes over the wire: each name behind its length. OpenSSL is handed pointers
-    /// into it, which live as long as an engine, and that keeps its context.
+    /// `TLSSettings.alpn` in wire format: each name behind its length. OpenSSL holds pointers into this
+    /// memory, which outlives them because every engine retains its context.
     ///
     /// `nonisolated(unsafe)`: the memory is written before `init` returns, and freed in `deinit`.
     nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
 
-    /// Contexts kept for reuse. Programs have one or two settings; one that makes other settings for
-    /// each connection has every context made anew, and its memory does not grow.
+    /// The most contexts that are kept for reuse. Programs use one or two settings; a program that makes new
+    /// settings for each connection has a new context made each time, and the limit keeps its memory from
+    /// growing.
     package static let sharedLimit = 16
 
-    /// `TLSSettings.identities` as they are looked up: by names in small letters.
+    /// `TLSSettings.identities` with lower-case names, as they are looked up.
     let identities: [String: TLSIdentity]
 
-    /// When the first list of revoked certificates is too old, in seconds since 1970.
+    /// The time when the first of the revocation lists becomes too old, in seconds since 1970.
     ///
-    /// Unsafe in name only: written in `init` alone.
+    /// `nonisolated(unsafe)` is safe: it is written in `init` only.
     nonisolated(unsafe) var revocationListsEnd = Int.max
 
-    /// What it was made from.
+    /// The files that the context was made from.
     let files: TrustFiles
-    /// When the files were looked at last, in nanoseconds of the machine's clock.
+    /// The time when the files were checked last, in nanoseconds of the machine's clock.
     private let filesSeen: Atomic<Int64>
-    /// Seconds for which they are taken to be as they were.
+    /// The seconds after a check for which the files are assumed to be unchanged.
     package static let fileInterval = 1.0
 
     private static let kept = Mutex<[TLSContext]>([])
 
-    /// The context for these settings: the one that was made for them earlier, if it is still kept and the files that
-    /// it was made from have not changed since.
+    /// Returns the context for `settings`: an existing one, if it is still kept and its files have not
+    /// changed since it was made, otherwise a new one.
     ///
-    /// - Parameter now: By the machine's clock.
+    /// - Parameter now: The current time of the machine's clock.
     package static func shared(
         for settings: TLSSettings, now: LoopInstant = LoopClock.machineNow
     ) throws(TLSError) -> TLSContext {
-        // The handlers do not change what OpenSSL prepares, with one exception: a server's tickets go out before
-        // the program has decided about the client, and a client that comes back with one shows no certificate.
+        // The handlers do not affect what OpenSSL prepares, with one exception: a server sends its tickets
+        // before the program has decided about the client, and a client that resumes with a ticket shows no
+        // certificate.
         var settings = settings
         if settings.role == .server, settings.trustHandler != nil { settings.resumesSessions = false }
         settings.trustHandler = nil
@@ -64,19 +67,19 @@ package final class TLSContext: Sendable {
             return kept[0]
         }
         if let found, found.isUpToDate(at: now) { return found }
-        // Two threads may both make one: the later is kept as well and pushed out in time.
+        // Two threads may both make a context: both are kept, and one is dropped in time.
         let made = try TLSContext(settings, now: now)
         let dropped = kept.withLock { kept in
             if let found { kept.removeAll { $0 === found } }
             kept.insert(made, at: 0)
             return kept.count > sharedLimit ? kept.removeLast() : nil
         }
-        // Freed here, with the lock let go.
+        // Freed here, after the lock was released.
         _ = dropped
         return made
     }
 
-    /// Whether the files are what they were when it was made.
+    /// Whether the files are unchanged since the context was made.
     private func isUpToDate(at now: LoopInstant) -> Bool {
         guard !files.isEmpty else { return true }
         let seen = LoopInstant(nanoseconds: filesSeen.load(ordering: .relaxed))
@@ -88,7 +91,7 @@ package final class TLSContext: Sendable {
 
     package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.machineNow) throws(TLSError) {
         guard Self.library else { throw TLSError(.settings("OpenSSL could not be set up")) }
-        // Before they are read: what changes meanwhile is found to have changed.
+        // Taken before the files are read, so that a change meanwhile is noticed later.
         files = TrustFiles(of: settings)
         filesSeen = Atomic(now.nanoseconds)
         let wire = try Self.wireForm(of: settings.alpn)
@@ -121,7 +124,7 @@ package final class TLSContext: Sendable {
         protocols.deallocate()
     }
 
-    /// OpenSSL is not taken down at exit: other threads' run loops may still be at work with it then.
+    /// OpenSSL is not cleaned up at exit: other threads' run loops may still be using it then.
     private static let library: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
     func unusable(_ setting: String) -> TLSError {
@@ -133,13 +136,14 @@ package final class TLSContext: Sendable {
 
 extension TLSContext {
     private func setModes() {
-        // A write takes as much as the socket does, from wherever the caller has it then. The buffers of an
-        // idle connection (34 KiB) go back. No read-ahead: with room for one record or two it halves the
-        // calls of recv and gains nothing that could be measured; with more, every byte is copied once more.
+        // A write takes as many bytes as the socket does, and a repeated write may come from another buffer.
+        // The buffers of an idle connection (34 KiB) are freed. No read-ahead: with room for one record or
+        // two it halves the calls of recv but gains nothing measurable; with more room, every byte is copied
+        // once more.
         let modes =
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS
         _ = rondo_SSL_CTX_set_mode(pointer, Int(modes))
-        // A peer that wants to begin anew in the middle of a connection is refused, as browsers do.
+        // Renegotiation is refused, as browsers do.
         SSL_CTX_set_options(pointer, rondo_SSL_OP_NO_RENEGOTIATION)
         if settings.role == .server { SSL_CTX_set_options(pointer, rondo_SSL_OP_CIPHER_SERVER_PREFERENCE) }
     }
@@ -151,21 +155,21 @@ extension TLSContext {
         guard rondo_SSL_CTX_set_min_proto_version(pointer, settings.minimumVersion.number) == 1,
             rondo_SSL_CTX_set_max_proto_version(pointer, settings.maximumVersion.number) == 1
         else { throw unusable("minimumVersion or maximumVersion") }
-        // OpenSSL 3 has the signatures of TLS 1.0 and 1.1 at security level 0 only.
+        // OpenSSL 3 allows the signatures of TLS 1.0 and 1.1 at security level 0 only.
         if settings.minimumVersion < .tls12 {
             guard SSL_CTX_set_cipher_list(pointer, "DEFAULT:@SECLEVEL=0") == 1 else {
                 throw unusable("minimumVersion")
             }
         } else {
             // 112 bits: RSA from 2,048 and elliptic curves from 224 bits, SHA-2. OpenSSL's default is 1 or 2,
-            // as its packager likes it.
+            // depending on the distribution.
             SSL_CTX_set_security_level(pointer, 2)
         }
     }
 
     private func setCiphers() throws(TLSError) {
         if let ciphers = settings.ciphers {
-            // A list may name a level of its own, which versions before 1.2 need.
+            // Versions before 1.2 need level 0, but a list may name a level of its own.
             let level = settings.minimumVersion < .tls12 && !ciphers.contains("@") ? ":@SECLEVEL=0" : ""
             guard SSL_CTX_set_cipher_list(pointer, ciphers + level) == 1 else { throw unusable("ciphers") }
         }
@@ -182,7 +186,7 @@ extension TLSContext {
         for hash in settings.pinnedKeys where hash.count != 32 {
             throw TLSError(.settings("TLSSettings.pinnedKeys: a hash has 32 bytes, not \(hash.count)"))
         }
-        // The verifier decides, also where the settings want nothing checked.
+        // Always SSL_VERIFY_PEER: the verifier decides, even where the settings check nothing.
         var mode = SSL_VERIFY_PEER
         if settings.role == .server {
             mode =
@@ -195,8 +199,8 @@ extension TLSContext {
         SSL_CTX_set_verify(pointer, mode, nil)
     }
 
-    /// Sessions that a server keeps itself, for clients of TLS 1.2 that cannot keep a ticket. OpenSSL's default
-    /// is 20,480, of several kilobytes each.
+    /// The most sessions that a server keeps itself, for clients of TLS 1.2 that do not support tickets.
+    /// OpenSSL's default is 20,480, of several kilobytes each.
     package static let serverSessionLimit = 1_024
 
     private func setSessions() {
@@ -222,9 +226,10 @@ extension TLSContext {
         let isUsed = identity.use { SSL_CTX_use_cert_and_key(pointer, $0, $1, $2, 1) }
         guard isUsed else { throw unusable("identity (\(identity.certificates[0]))") }
         guard settings.role == .server else { return }
-        // Finite-field groups for old clients, as long as the key is strong.
+        // Diffie-Hellman in finite fields for old clients, with a group as strong as the key.
         _ = rondo_SSL_CTX_set_dh_auto(pointer, 1)
-        // Sessions are resumed under these settings only.
+        // OpenSSL resumes sessions with client certificates only if an ID context is set. Its name is the same
+        // for all contexts; ticket keys and cache belong to one SSL_CTX, and so to its settings.
         let name = Array("Rondo".utf8)
         SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     }
@@ -243,7 +248,7 @@ extension TLSContext {
             wire.append(UInt8(name.utf8.count))
             wire.append(contentsOf: name.utf8)
         }
-        // RFC 7301 has two bytes for the length of all.
+        // RFC 7301 encodes the total length in two bytes.
         guard wire.count <= Int(UInt16.max) else {
             throw TLSError(.settings("TLSSettings.alpn: the names have more than 65,535 bytes together"))
         }
@@ -254,7 +259,7 @@ extension TLSContext {
         guard !protocols.isEmpty else { return }
         switch settings.role {
         case .client:
-            // Unlike its neighbours this function answers 0 for success.
+            // Unlike the functions around it, this one returns 0 for success.
             guard SSL_CTX_set_alpn_protos(pointer, protocols.baseAddress, UInt32(protocols.count)) == 0
             else { throw unusable("alpn") }
         case .server:
@@ -262,7 +267,7 @@ extension TLSContext {
         }
     }
 
-    /// The server's first protocol that the client offers.
+    /// Selects the server's first protocol that the client offers.
     private static let selectProtocol:
         @convention(c) (
             OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
@@ -274,7 +279,7 @@ extension TLSContext {
             var start: UnsafeMutablePointer<UInt8>?
             let answer = SSL_select_next_proto(
                 &start, count, ours.baseAddress, UInt32(ours.count), offered, offeredCount)
-            // Otherwise `start` is the client's first, which this server does not speak.
+            // Without a match `start` is the client's first protocol, which this server does not speak.
             guard answer == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
             chosen?.pointee = UnsafePointer(start)
             return SSL_TLSEXT_ERR_OK

@@ -1,22 +1,24 @@
 internal import CRondoOpenSSL
 internal import RondoCore
 
-// Plaintext in and out.
+// Reading and writing plaintext.
 extension TLSEngine {
-    /// Whether `read` has something for which no socket will turn readable: bytes that were decrypted
-    /// already, or an end that was met behind the last ones. What the TLS below has decrypted may be half a
-    /// record of this one; a read then takes that and wants more, so that no second read is made for it.
+    /// Whether a read would return something for which the socket does not become readable: bytes that were
+    /// decrypted already, or an end that was met behind the last ones. The TLS connection below (with a
+    /// proxy) may have decrypted only half a record of this one; a read then consumes that half and wants
+    /// more, so the caller does not spin.
     package var hasPendingPlaintext: Bool {
         SSL_pending(ssl) > 0 || hasMetMore || carrier?.hasPendingPlaintext ?? false
     }
 
-    /// Whether bytes of an earlier write still wait for the socket; `flush()` when it is writable.
+    /// Whether bytes of an earlier write still wait for the socket; call `flush()` when it is writable.
     package var hasUnsentBytes: Bool { unsent != nil }
 
-    /// Reads records until the buffer is full, a record is shorter than the longest, or no more is here.
+    /// Reads records until the buffer is full, a record is shorter than the longest, or no more bytes are
+    /// here.
     ///
-    /// A short record is taken for the end of what the peer had to say, which saves the call that finds
-    /// nothing; if there is more after all, the socket is still readable.
+    /// A short record is taken for the end of the peer's message, which saves the call that finds nothing; if
+    /// more bytes follow after all, the socket is still readable.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         if let failure { throw failure }
         guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
@@ -28,7 +30,7 @@ extension TLSEngine {
             let result = SSL_read_ex(ssl, start + filled, buffer.count - filled, &count)
             if result == 1 {
                 filled += count
-                // The rest of a record is short without saying anything.
+                // The rest of a record that was read in part is always short, so its length says nothing.
                 if count < Self.recordLimit && !hasRestOfRecord { break }
                 hasRestOfRecord = false
                 continue
@@ -54,7 +56,7 @@ extension TLSEngine {
         return .bytes(filled)
     }
 
-    /// Looks at what a read would find, at most a record of it, and leaves it there.
+    /// Copies the bytes that a read would return, at most one record, without consuming them.
     package func peek(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         if let failure { throw failure }
         OpenSSLErrors.clear()
@@ -71,10 +73,9 @@ extension TLSEngine {
         }
     }
 
-    /// Encrypts bytes and sends them, as many as the socket takes, and counts what it has encrypted as
-    /// written.
+    /// Encrypts bytes and sends as many as the socket takes; all bytes that were encrypted count as written.
     ///
-    /// `.wantsRead` and `.wantsWrite` say that nothing was taken, because bytes of an earlier write still
+    /// `.wantsRead` and `.wantsWrite` mean that no byte was taken, because bytes of an earlier write still
     /// wait.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
         switch try flush() {
@@ -100,7 +101,7 @@ extension TLSEngine {
         }
         return .bytes(written)
     }
-    /// Sends what an earlier write has left, see `hasUnsentBytes`.
+    /// Sends the bytes that an earlier write has left, see `hasUnsentBytes`.
     package func flush() throws(TLSError) -> Progress {
         if let error = failure ?? writeFailure { throw error }
         guard let unsent else { return .done }
@@ -125,7 +126,7 @@ extension TLSEngine {
         return error
     }
 
-    /// Sends one record's worth of bytes: all or, for now, nothing.
+    /// Sends at most one record's bytes: all of them or, if the socket would block, none.
     private func send(_ piece: UnsafeRawBufferPointer) -> Outcome {
         OpenSSLErrors.clear()
         var count = 0
@@ -133,8 +134,8 @@ extension TLSEngine {
         return result == 1 ? .done : outcome(of: result)
     }
 
-    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing
-    /// but what belongs to TLS itself, such as session tickets, which this takes in.
+    /// Whether an idle connection can be used again: it is open, and the peer has sent nothing but messages
+    /// of TLS itself, such as session tickets, which this call processes.
     package func isQuiet() -> Bool {
         guard failure == nil else { return false }
         OpenSSLErrors.clear()

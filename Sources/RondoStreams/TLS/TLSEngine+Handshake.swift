@@ -1,9 +1,10 @@
 internal import CRondoOpenSSL
 internal import RondoCore
 
-// How it begins and ends, and what OpenSSL's answers mean.
+// The beginning and the end of a connection, and the meaning of OpenSSL's results.
 extension TLSEngine {
-    /// Goes on with the handshake. After `.done` the peer has proved its identity, as far as the settings ask.
+    /// Continues the handshake. After `.done` the peer has proved its identity, as far as the settings
+    /// require.
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
         if state.asking?.waits ?? false { return .waits }
@@ -29,48 +30,49 @@ extension TLSEngine {
 
     private func begin() {
         hasBegun = true
-        // A program that asks to be asked is asked about each connection.
+        // A program with a handler is asked about each connection, so no session is resumed.
         guard state.asking == nil, let key = state.sessionKey, let session = state.sessions.take(for: key)
         else { return }
-        // Counted by OpenSSL from here on. What it does not take is no loss.
+        // OpenSSL takes a reference of its own. If it refuses the session, a full handshake follows.
         if SSL_set_session(ssl, session.pointer) == 1 { state.offered = session }
     }
 
     private func finishHandshake() throws(TLSError) -> HandshakeResult {
         if readsMemory { readSocket() }
-        // A server could not ask before.
+        // A server asks only now that the handshake is done, see `TLSTrust`.
         if state.asking?.waits ?? false { return .waits }
         if let decision = state.decision, decision != .accept, let refusal = state.refusal {
             throw fail(.certificate(refusal))
         }
-        // What a program has decided otherwise than the settings holds for this connection alone.
+        // If the program decided otherwise than the settings, its decision holds for this connection alone.
         if !state.isDecidedBySettings { state.sessionKey = nil }
         state.asking = nil
-        // The checks were made when the session was.
+        // A resumed handshake checks nothing: the problems are those found when the session was made.
         if isResumed, let offered = state.offered { state.problems = offered.problems }
         return .done
     }
 
     /// Tells the peer that this side will send no more (close_notify), without waiting for its answer.
     ///
-    /// Bytes not sent yet go first; `.wantsWrite` asks to be called again. Does nothing before the handshake
-    /// is done or after a failure.
+    /// Unsent bytes go first; `.wantsWrite` means that the caller must call again. Does nothing before the
+    /// handshake is done or after a failure.
     @discardableResult
     package func shutdown() -> Progress {
         guard failure == nil, SSL_is_init_finished(ssl) == 1 else { return .done }
-        // A failure here takes nothing away: the connection is being given up.
+        // A failure here loses nothing: the connection is being closed.
         guard let flushed = try? flush() else { return .done }
         guard flushed == .done, !hasSentEnd else { return flushed }
         OpenSSLErrors.clear()
-        // Called again until it is sent: OpenSSL's own flag for that (SSL_SENT_SHUTDOWN) is set before.
+        // Called again until it succeeds: OpenSSL's own flag (SSL_SENT_SHUTDOWN) is set before close_notify
+        // is sent.
         let result = SSL_shutdown(ssl)
-        // 0 says that the peer's answer has not come yet; it is not waited for.
+        // 0 means that the peer's close_notify has not come yet; this side does not wait for it.
         if result < 0, outcome(of: result) == .wantsWrite { return .wantsWrite }
         hasSentEnd = true
         return .done
     }
 
-    /// `shutdown()` here, and then of the TLS below, where there is one.
+    /// Calls `shutdown()` on this engine, then on the engine of the TLS connection below, if there is one.
     @discardableResult
     package func shutdownAll() -> Progress {
         let own = shutdown()
@@ -78,8 +80,9 @@ extension TLSEngine {
         return carrier.shutdown()
     }
 
-    /// Whether something may still come from a peer after the handshake is done, or has failed on this
-    /// side: it has neither ended nor gone, as far as this side has heard. It is the one next to the socket.
+    /// Whether the peer may still send something after the handshake is done or has failed on this side: as
+    /// far as this side knows, the peer has neither ended its side nor disappeared. Over a proxy's TLS, the
+    /// peer is the proxy, which is next to the socket.
     package var peerMaySpeak: Bool {
         if let carrier { return carrier.peerMaySpeak }
         if case .system = (failure ?? writeFailure)?.reason { return false }
@@ -87,17 +90,17 @@ extension TLSEngine {
         return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0 && !SocketBIO.hasMetEnd(SSL_get_wbio(ssl))
     }
 
-    /// The peer has said that it will send no more.
+    /// True if the peer has sent close_notify.
     var hasReceivedEnd: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
 
     enum Outcome: Equatable {
         case done, wantsRead, wantsWrite, end, closed
-        /// For an answer; in handshakes only.
+        /// The handshake waits for an answer of the program; in handshakes only.
         case waits
         case failed(TLSError.Reason)
     }
 
-    /// What the result of an OpenSSL call means; to be asked right after it.
+    /// The meaning of an OpenSSL call's result; must be called right after it.
     func outcome(of result: Int32) -> Outcome {
         if result > 0 { return .done }
         switch SSL_get_error(ssl, result) {

@@ -1,32 +1,32 @@
-// What can go wrong with TLS, as values: translated from OpenSSL's error queue once, here.
+// The errors of TLS as values: OpenSSL's error queue is translated once, here.
 
 internal import CRondoOpenSSL
 internal import RondoCore
 
-/// Why a connection could not be secured, or no longer is.
+/// The reason why a connection could not be secured, or is secured no longer.
 package struct TLSError: Error, Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         /// The peer's certificate was refused.
         case certificate(CertificateProblem)
-        /// The client has shown no certificate, and this server requires one.
+        /// The client has sent no certificate, and this server requires one.
         case certificateMissing
-        /// There is no version of TLS that both sides allow; OpenSSL's words for it.
+        /// The two sides have no version of TLS in common; OpenSSL's words for it.
         case protocolVersion(String)
-        /// The peer gave up, by an alert.
+        /// The peer has aborted with an alert.
         case alert(Alert)
-        /// The peer closed the connection before it was secured; the errno, if it did so by a reset.
+        /// The peer closed the connection before it was secured; with the errno, if the close was a reset.
         case closedDuringHandshake(Int32?)
-        /// What the peer says is no TLS; OpenSSL's words for it.
+        /// The peer's bytes are not TLS; OpenSSL's words for it.
         case notTLS(String)
-        /// The peer broke TLS's rules in another way; OpenSSL's words for it.
+        /// The peer violated the TLS protocol in another way; OpenSSL's words for it.
         case protocolViolation(String)
         /// The kernel refused to read or write; an errno.
         case system(Int32)
-        /// Our own settings cannot be used; a sentence that says which and why.
+        /// Our own settings cannot be used; a sentence says which and why.
         case settings(String)
     }
 
-    /// A fatal alert of the peer's (RFC 8446, section 6).
+    /// A fatal alert that the peer has sent (RFC 8446, section 6).
     package struct Alert: Hashable, Sendable, CustomStringConvertible {
         package let number: UInt8
 
@@ -42,9 +42,9 @@ package struct TLSError: Error, Hashable, Sendable {
     }
 
     package let reason: Reason
-    /// The host that was to be connected to; empty if the settings failed before there was one.
+    /// The host of the connection; empty if the settings failed before a host was known.
     package let host: String
-    /// This side is the server, and `host` its client.
+    /// True if this side is the server, and `host` its client.
     package let isServers: Bool
 
     package init(_ reason: Reason, host: String = "", isServers: Bool = false) {
@@ -106,8 +106,8 @@ extension TLSError: CustomStringConvertible {
 
 // MARK: - OpenSSL's error queue
 
-/// The errors that OpenSSL has left for this thread. It must be empty before a call, because `SSL_get_error`
-/// looks at it, and is read to the end after one, so that no later call finds what this one has left.
+/// OpenSSL's error queue of the current thread. It must be empty before a call, because `SSL_get_error` looks
+/// at it, and must be drained after a failure, so that no later call finds old errors.
 enum OpenSSLErrors {
     struct Entry {
         let code: UInt
@@ -122,7 +122,7 @@ enum OpenSSLErrors {
 
     static func clear() { ERR_clear_error() }
 
-    /// Takes all errors, the first one first.
+    /// Removes and returns all errors, the first one first.
     static func drain() -> [Entry] {
         var entries: [Entry] = []
         while true {
@@ -132,10 +132,10 @@ enum OpenSSLErrors {
         }
     }
 
-    /// The words of the first error of `drain()`, for failures of local calls.
+    /// The words of the first error in the queue, which is drained; for failures of local calls.
     static func drainedWords() -> String { drain().first?.words ?? "unknown error" }
 
-    /// What OpenSSL's first error says about the peer. A failed verification is for the engine to explain.
+    /// Translates OpenSSL's first error. The engine itself handles a failed verification.
     static func reason(for entry: Entry) -> TLSError.Reason {
         if entry.reason == ERR_R_MALLOC_FAILURE { return .system(ENOMEM) }
         guard entry.library == ERR_LIB_SSL else { return .protocolViolation(entry.words) }

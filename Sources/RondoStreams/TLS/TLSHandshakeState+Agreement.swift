@@ -1,12 +1,12 @@
 internal import CRondoOpenSSL
 internal import RondoCore
 
-// What was agreed upon, and what the peer has shown.
+// The results of the handshake and the peer's certificates.
 extension TLSHandshakeState {
     /// "TLSv1.3", once the handshake is done.
     var version: String { String(cString: SSL_get_version(ssl)) }
 
-    /// Whether a session of an earlier connection was taken up again.
+    /// Whether a session of an earlier connection was resumed.
     var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
     /// "TLS_AES_256_GCM_SHA384", once the handshake is done.
@@ -14,7 +14,7 @@ extension TLSHandshakeState {
         SSL_get_current_cipher(ssl).map { String(cString: SSL_CIPHER_get_name($0)) }
     }
 
-    /// The protocol that the peer chose of `TLSSettings.alpn`, nil if it chose none.
+    /// The protocol of `TLSSettings.alpn` that was agreed on, nil if none was.
     var applicationProtocol: String? {
         var start: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -32,7 +32,7 @@ extension TLSHandshakeState {
     /// The certificates as the peer sent them, its own first, once the handshake has come that far.
     var peerCertificates: [TLSCertificate] {
         let chain = TLSCertificate.chain(SSL_get_peer_cert_chain(ssl))
-        // To a server OpenSSL shows the client's own certificate apart from the others.
+        // On a server, OpenSSL keeps the client's own certificate apart from the rest of the chain.
         guard settings.role == .server, let own = SSL_get1_peer_certificate(ssl) else { return chain }
         defer { X509_free(own) }
         return [TLSCertificate(own)] + chain
@@ -45,7 +45,7 @@ extension TLSHandshakeState {
         return TLSCertificate.text(of: X509_get_subject_name(own))
     }
 
-    /// To be asked once the handshake is done.
+    /// The results of the handshake; valid once it is done.
     var information: TLSInformation {
         TLSInformation(
             version: version, cipherSuite: cipher ?? "", applicationProtocol: applicationProtocol,
@@ -53,8 +53,8 @@ extension TLSHandshakeState {
             peerCertificates: peerCertificates, problems: problems, isResumed: isResumed)
     }
 
-    /// The peer's certificate was checked in full, in this handshake or in that of the session that was taken up
-    /// again, and nothing was wrong with it: neither settings nor a program's answer have overlooked anything.
+    /// True if the peer's certificate was checked in full and had no problem, in this handshake or in that of
+    /// the resumed session: neither settings nor a program's answer have overlooked anything.
     var isPeerVerified: Bool {
         settings.verification == .full && settings.tolerance.isEmpty && problems.isEmpty
     }

@@ -1,30 +1,31 @@
 // The questions in the middle of a handshake: whether to trust the peer, and which identity to show.
 //
-// OpenSSL asks by callbacks that must answer at once, or say that they cannot: then SSL_do_handshake returns,
-// and the next call asks again. So a callback here makes the question, and the engine's owner takes it from
-// `takeQuestion()` when `handshake()` says that it waits. No user's code runs inside OpenSSL.
+// OpenSSL asks through callbacks that must answer at once or ask to be called later; in the second case
+// SSL_do_handshake returns, and its next call runs the callback again. A callback here therefore only makes
+// the question, and the engine's owner takes it from `takeQuestion()` when `handshake()` returns `.waits`. No
+// user code runs inside OpenSSL.
 
 internal import CRondoOpenSSL
 internal import RondoCore
 
-/// What a handshake asks of the program.
+/// A question that a handshake asks the program.
 package enum TLSQuestion: Sendable {
     case trust(TLSTrust)
     case identity(TLSIdentityRequest)
 }
 
-/// What a handshake is to be like, and what it has found out: what OpenSSL's callbacks work with.
+/// The state of a handshake that OpenSSL's callbacks use: its input and its findings.
 ///
-/// Threads: one at a time, as the engine that owns it.
+/// Threads: one at a time, like the engine that owns it.
 final class TLSHandshakeState {
-    /// What a handshake has asked, and whether it may ask. Gone when the handshake is done.
+    /// The questions of a handshake that may ask the program. Removed when the handshake is done.
     struct Asking {
         var asksForTrust = false
         var asksForIdentity = false
         /// The settings' handlers, for the owner that passes questions on.
         var trustHandler: TLSTrustHandler?
         var identityHandler: TLSIdentityHandler?
-        /// Made, and not taken yet.
+        /// A question that was made and not taken yet.
         var question: TLSQuestion?
         var trust: TLSAnswer<TLSTrust.Decision>?
         var identity: TLSAnswer<TLSIdentityRequest.Decision>?
@@ -34,31 +35,30 @@ final class TLSHandshakeState {
         }
     }
 
-    /// Holds what OpenSSL was given pointers into.
+    /// Retained because OpenSSL has pointers into its memory.
     let context: TLSContext
-    /// The engine's, which frees it.
+    /// Owned by the engine, which frees it.
     let ssl: OpaquePointer
-    /// The name that was asked for and is looked for in the certificate; of a server, what its errors call
-    /// the client.
+    /// On a client, the name for SNI and the certificate check; on a server, the client's name in errors.
     let peerName: String
     let sessions: TLSSessionCache
 
-    // The engine takes a session before the handshake, and drops the values that only the handshake needs after it; the
-    // verifier notes what it finds.
+    // Set from outside: the engine takes a session from the cache before the handshake and drops afterwards
+    // what only the handshake needs; the verifier adds the problems that it finds.
 
-    /// Under which a client's sessions are kept; nil: they are not.
+    /// The key under which a client's sessions are kept; nil: none are kept.
     var sessionKey: TLSSessionCache.Key?
-    /// The session of an earlier connection that the server was offered.
+    /// The session of an earlier connection that this client has offered.
     var offered: TLSSessionCache.Session?
-    /// Nil: nothing is asked.
+    /// Nil: the program is not asked.
     var asking: Asking?
     /// The problems of the peer's certificates, accepted or not, in the order of OpenSSL's checks.
     var problems: [CertificateProblem] = []
-    /// True if problems were found beyond those in `problems`.
+    /// True if more problems were found than `problems` may hold.
     var hasDroppedProblems = false
-    /// Until when what was checked in this handshake is as it was found, in seconds since 1970.
+    /// The time when the result of this handshake's checks expires, in seconds since 1970.
     var trustEnds = 0
-    /// What a callback could not do; it says more than OpenSSL's words for its failure.
+    /// The reason for which a callback has failed; it says more than OpenSSL's words for that failure.
     private(set) var callbackFailure: TLSError.Reason?
 
     init(_ ssl: OpaquePointer, _ context: TLSContext, peerName: String, sessions: TLSSessionCache) {
@@ -68,9 +68,10 @@ final class TLSHandshakeState {
         self.sessions = sessions
     }
 
-    /// Makes the SSL lead to it, for callbacks.
+    /// Stores this object in the SSL's application data, where the callbacks find it.
     func install() throws(TLSError) {
-        // Unretained, because the engine owns this and the SSL, and they come inside its calls only.
+        // Unretained, because the engine owns both this object and the SSL, and the callbacks run only inside
+        // its calls.
         guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
             OpenSSLErrors.clear()
             throw TLSError(.system(ENOMEM), host: peerName)
@@ -79,7 +80,7 @@ final class TLSHandshakeState {
 
     var settings: TLSSettings { context.settings }
 
-    /// The state of the handshakes of this `SSL *`.
+    /// The handshake state of this `SSL *`.
     static func of(_ ssl: OpaquePointer) -> TLSHandshakeState? {
         SSL_get_ex_data(ssl, 0).map { Unmanaged<TLSHandshakeState>.fromOpaque($0).takeUnretainedValue() }
     }
@@ -103,10 +104,10 @@ final class TLSHandshakeState {
 
     // MARK: - Trust
 
-    /// The program's decision, if it was asked and has decided.
+    /// The program's decision; nil if it was not asked or has not decided.
     var decision: TLSTrust.Decision? { asking?.trust?.value }
 
-    /// The program was not asked, or has left everything to the settings.
+    /// True if the program was not asked, or has left every decision to the settings.
     var isDecidedBySettings: Bool {
         guard let asking else { return true }
         if let trust = asking.trust {
@@ -118,7 +119,7 @@ final class TLSHandshakeState {
         return true
     }
 
-    /// Asks about the peer whose checks are done.
+    /// Makes the question whether to trust the peer, after the checks.
     ///
     /// - Returns: False if the program is not to be asked.
     func askForTrust(_ store: OpaquePointer) -> Bool {
@@ -130,7 +131,7 @@ final class TLSHandshakeState {
             problems: problems, refusal: refusal)
         asking?.question = .trust(trust)
         asking?.trust = trust.answer
-        // A server's handshake cannot be held up here; it is looked at again when that is done.
+        // A server's handshake cannot be suspended here; the engine waits for the answer when it is done.
         if settings.role == .client { _ = rondo_SSL_set_retry_verify(ssl) }
         return true
     }
@@ -141,7 +142,7 @@ final class TLSHandshakeState {
         SSL_CTX_set_cert_cb(context, chooseIdentity, nil)
     }
 
-    /// 1 goes on, 0 fails, -1 comes back later.
+    /// OpenSSL's callback for the certificate to show. 1 continues, 0 fails, -1 suspends the handshake.
     private static let chooseIdentity: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = {
         ssl, _ in
         guard let ssl, let state = TLSHandshakeState.of(ssl) else { return 1 }

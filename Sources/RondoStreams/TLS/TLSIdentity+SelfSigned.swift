@@ -1,21 +1,22 @@
-// An identity that is made on the spot: for tests, and for servers of one machine.
+// Self-signed identities: for tests, and for servers of one machine.
 
 internal import CRondoOpenSSL
 internal import Glibc
 public import RondoCore
 
 extension TLSIdentity {
-    /// Makes a new key (P-256) and a certificate for it that is signed by itself: for tests, and for servers that no
+    /// Makes a new key (P-256) and a self-signed certificate for it: for tests, and for servers that no
     /// stranger has to trust.
     ///
-    /// A client accepts it if it is told to: by `TLSSettings.certificateAuthorities` or `pinnedKeys`, or as the file of
-    /// `curl --cacert`, which gets `certificates[0].pemRepresentation`. Browsers warn, and let a person go on.
+    /// A client accepts the certificate if its settings name it, by `TLSSettings.certificateAuthorities` or
+    /// `pinnedKeys`, or as the file of `curl --cacert`, written from `certificates[0].pemRepresentation`.
+    /// Browsers warn, and let the user continue.
     ///
     /// - Parameters:
-    ///   - names: Host names and addresses in numbers, the first of which is the subject's too. At least one.
-    ///   - duration: For how many seconds it is valid, from now on; 30 days at first. It begins an hour ago, for clients
+    ///   - names: Host names and numeric addresses, at least one. The first is the subject's name too.
+    ///   - duration: The validity in seconds from now, 30 days by default. It begins an hour ago, for clients
     ///     whose clock is slow.
-    /// - Throws: `notMade` where a name is none, or OpenSSL refuses.
+    /// - Throws: `notMade` where a name is invalid, or OpenSSL refuses.
     public init(selfSignedFor names: [String], validFor duration: TimeInterval = 30 * 86_400)
         throws(TLSIdentityError)
     {
@@ -61,14 +62,14 @@ extension TLSIdentity {
     }
 }
 
-/// The steps of making a certificate that is signed by itself.
+/// The steps that make a self-signed certificate.
 private enum SelfSigned {
     static func failure() -> TLSIdentityError {
         let words = OpenSSLErrors.drain().first?.words ?? "there is no memory"
         return TLSIdentityError(.notMade, "the certificate cannot be made: \(words)")
     }
 
-    /// A name as OpenSSL's text of extensions has it. What could end the name there is refused.
+    /// Formats a name for OpenSSL's extension syntax. Characters that could end the name there are refused.
     static func alternative(_ name: String) throws(TLSIdentityError) -> String {
         var address = in6_addr()
         if inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1 {
@@ -91,7 +92,7 @@ private enum SelfSigned {
         return "DNS:\(name)"
     }
 
-    /// An `EVP_PKEY *` that is the caller's.
+    /// Makes an `EVP_PKEY *`, which the caller must free.
     static func makeKey() -> OpaquePointer? {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
         defer { EVP_PKEY_CTX_free(context) }

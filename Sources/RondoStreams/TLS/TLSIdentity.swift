@@ -5,19 +5,21 @@ public import RondoCore
 
 /// The identity of one side of a connection: a chain of certificates and the private key of the first one.
 ///
-/// A server needs one; a client has one where servers ask for it. Two are equal if their certificates are.
+/// A server needs one; a client needs one for servers that ask for it. Two identities are equal if their
+/// certificates are.
 public struct TLSIdentity: Sendable {
-    /// The own certificate first, each of the others the issuer of the one before.
+    /// The side's own certificate first, then the issuer of each one before.
     public let certificates: [TLSCertificate]
     private let key: Key
 
     /// Reads a chain and its key from files in PEM form.
     ///
     /// - Parameters:
-    ///   - chainFile: The own certificate first, then those between it and the authority.
-    ///   - privateKeyFile: Nil: the key stands in `chainFile` as well.
-    ///   - password: Of an encrypted key.
-    /// - Throws: What could not be read, and why. A missing password is an error: the terminal is not asked for it.
+    ///   - chainFile: The path of the own certificate, followed by those between it and the authority.
+    ///   - privateKeyFile: The path of the key; nil: the key is in `chainFile` as well.
+    ///   - password: The password of an encrypted key.
+    /// - Throws: What could not be read, and why. A missing password is an error; it is never asked for at
+    ///   the terminal.
     public init(
         chainFile: String, privateKeyFile: String? = nil, password: String? = nil
     ) throws(TLSIdentityError) {
@@ -100,18 +102,18 @@ public struct TLSIdentity: Sendable {
         }
     }
 
-    /// Of a certificate and an `EVP_PKEY *` that this takes over.
+    /// Makes an identity of a certificate and an `EVP_PKEY *`, whose ownership it takes.
     init(certificate: TLSCertificate, key: OpaquePointer) throws(TLSIdentityError) {
         try self.init([certificate], Key(key))
     }
 
-    /// An `EVP_PKEY *`, valid as long as this identity.
+    /// The `EVP_PKEY *`, valid as long as this identity.
     var keyPointer: OpaquePointer { key.pointer }
 
     /// Owns an `EVP_PKEY *`.
     private final class Key: Sendable {
-        /// Unsafe in name only: it is never changed after it was read, and OpenSSL counts references to it
-        /// under a lock of its own.
+        /// `nonisolated(unsafe)` is safe: the key is never changed after it was read, and OpenSSL counts
+        /// references to it under a lock of its own.
         nonisolated(unsafe) let pointer: OpaquePointer
 
         init(_ pointer: OpaquePointer) { self.pointer = pointer }
@@ -163,7 +165,8 @@ public struct TLSIdentity: Sendable {
                 + "“openssl pkcs12 -legacy -in old.p12 -nodes | openssl pkcs12 -export -out new.p12”")
     }
 
-    /// The own certificate, its issuer, that one's issuer and so on, as far as they are there.
+    /// The own certificate, followed by its issuer, that one's issuer and so on, as far as `others` holds
+    /// them.
     private static func ordered(_ own: TLSCertificate, _ others: [TLSCertificate]) -> [TLSCertificate] {
         var chain = [own]
         var rest = others
@@ -175,11 +178,12 @@ public struct TLSIdentity: Sendable {
 
     // MARK: - Use
 
-    /// Gives the identity to `SSL_CTX_use_cert_and_key` or `SSL_use_cert_and_key`, which count for themselves.
+    /// Passes the identity to `SSL_CTX_use_cert_and_key` or `SSL_use_cert_and_key`, which take their own
+    /// references.
     func use(_ body: (_ own: OpaquePointer, _ key: OpaquePointer, _ chain: OpaquePointer?) -> Int32) -> Bool {
         let pointers = certificates.compactMap { TLSCertificate.decode($0.derRepresentation) }
         defer { for pointer in pointers { X509_free(pointer) } }
-        // All of them: what was left out would be missed by the peer.
+        // Fails unless all are decoded: the peer would need the missing one.
         guard pointers.count == certificates.count, let own = pointers.first,
             let chain = OPENSSL_sk_new_null()
         else { return false }
@@ -197,9 +201,9 @@ extension TLSIdentity: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(certificates.first) }
 }
 
-/// Why an identity could not be read, or made.
+/// The error of reading or making an identity.
 public struct TLSIdentityError: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
-    /// What was wrong.
+    /// The kind of failure.
     public struct Code: Hashable, Sendable {
         private let number: Int
 

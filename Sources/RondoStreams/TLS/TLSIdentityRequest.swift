@@ -1,9 +1,9 @@
 public import RondoCore
 
-/// A server's wish for a certificate of this client's, while the handshake waits for the answer.
+/// A server's request for a client certificate, for whose answer the handshake waits.
 ///
-/// Answer by `use(_:)`, `useNone()` or `useDefault()`, at once or later, from any thread; the first answer
-/// counts. An object that is let go of without an answer answers by `useDefault()`.
+/// Answer with `use(_:)`, `useNone()` or `useDefault()`, at once or later, from any thread; the first answer
+/// counts. If the object is released without an answer, `useDefault()` applies.
 public final class TLSIdentityRequest: Sendable {
     enum Decision: Sendable {
         case use(TLSIdentity)
@@ -11,12 +11,12 @@ public final class TLSIdentityRequest: Sendable {
         case byDefault
     }
 
-    /// The host that the connection is to. The server has been verified already.
+    /// The host of the connection. The server has been verified already.
     public let host: String
-    /// The authorities whose certificates the server accepts, as RFC 2253 writes them, the first 1,000. Empty:
-    /// it does not say.
+    /// The authorities whose certificates the server accepts, as RFC 2253 writes them, the first 1,000.
+    /// Empty: the server does not say.
     public let issuers: [String]
-    /// The same in DER form.
+    /// The same names in DER form.
     public let encodedIssuers: [Data]
 
     static let issuerLimit = 1_000
@@ -39,7 +39,7 @@ public final class TLSIdentityRequest: Sendable {
     /// Shows this identity.
     public func use(_ identity: TLSIdentity) { answer.give(.use(identity)) }
 
-    /// Shows none; many servers then end the connection.
+    /// Shows no certificate; many servers then close the connection.
     public func useNone() { answer.give(.useNone) }
 
     /// Shows `TLSSettings.identity`, if there is one.
@@ -48,12 +48,12 @@ public final class TLSIdentityRequest: Sendable {
 
 /// Chooses the identity that a client shows, in place of `TLSSettings.identity`.
 ///
-/// An object, so that settings stay comparable: settings with different handlers are different.
+/// A class, so that settings stay comparable: settings with different handlers are unequal.
 public final class TLSIdentityHandler: Sendable {
     let body: @Sendable (TLSIdentityRequest) -> Void
 
-    /// - Parameter body: Called for each connection whose server asks; on the thread of a run loop that serves
-    ///   the connection, with no lock held.
+    /// - Parameter body: Called for each connection whose server asks for a certificate, on the thread of a
+    ///   run loop that serves the connection, with no lock held.
     public init(_ body: @escaping @Sendable (TLSIdentityRequest) -> Void) { self.body = body }
 }
 

@@ -1,19 +1,18 @@
-/// What was agreed upon for a secured connection.
+/// The results of a TLS handshake.
 public struct TLSInformation: Hashable, Sendable {
-    /// "TLSv1.3".
+    /// The version, such as "TLSv1.3".
     public let version: String
-    /// "TLS_AES_256_GCM_SHA384".
+    /// The cipher suite, such as "TLS_AES_256_GCM_SHA384".
     public let cipherSuite: String
-    /// The protocol that was chosen of `TLSSettings.alpn` ("h2"), nil if none was.
+    /// The protocol of `TLSSettings.alpn` that was agreed on ("h2"), nil if none was.
     public let applicationProtocol: String?
-    /// To a server, the name that the client has asked for (SNI); nil if it has asked for none, and to a
-    /// client.
+    /// On a server, the name that the client has asked for (SNI), nil if none; on a client always nil.
     public let requestedName: String?
-    /// The peer's certificates, its own first; empty if it showed none. Of a resumed connection those of the
-    /// first one.
+    /// The peer's certificates, its own first; empty if it showed none. For a resumed connection, those of
+    /// the original connection.
     public let peerCertificates: [TLSCertificate]
-    /// Their problems, in spite of which the connection was accepted; empty as a rule.
+    /// The certificates' problems in spite of which the connection was accepted; usually empty.
     public let problems: [CertificateProblem]
-    /// Whether an earlier session was taken up again, without a new verification.
+    /// Whether an earlier session was resumed, without a new verification.
     public let isResumed: Bool
 }

@@ -1,21 +1,22 @@
-// The secrets of connections, for Wireshark and its kin, if the environment variable SSLKEYLOGFILE names a
-// file: the variable and the form of the lines are those of browsers, curl and Python.
+// Logs the secrets of connections for Wireshark and similar tools, if the environment variable SSLKEYLOGFILE
+// names a file. The variable and the line format are those of browsers, curl and Python.
 //
-// With that file the connections can be decrypted. A program that runs with more rights than its user
-// (AT_SECURE) does not heed the variable.
+// The file lets its reader decrypt the connections. A program that runs with more rights than its user
+// (AT_SECURE) ignores the variable.
 
 internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 
-/// Writes the secrets of connections into the file that SSLKEYLOGFILE names.
+/// Writes the secrets of connections to the file that SSLKEYLOGFILE names.
 enum TLSKeyLog {
-    /// Opened when the first context is made, and never closed. -1: none.
+    /// Opened when the first context is made, and never closed. -1: no file.
     private static let descriptor: Int32 = {
         guard rondo_is_privileged() == 0, let path = getenv("SSLKEYLOGFILE"), path.pointee != 0 else {
             return -1
         }
-        // For the user alone. What cannot be opened is not logged: a debugging aid breaks no connection.
+        // Readable by the user alone. If the file cannot be opened, nothing is logged: a debugging aid breaks
+        // no connection.
         return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
     }()
 
@@ -23,7 +24,7 @@ enum TLSKeyLog {
         guard descriptor >= 0 else { return }
         SSL_CTX_set_keylog_callback(context) { _, line in
             guard let line else { return }
-            // One write a line: with O_APPEND the lines of several threads do not mix.
+            // One write per line: with O_APPEND the lines of several threads do not mix.
             let bytes = Array(UnsafeBufferPointer(start: line, count: strlen(line))) + [CChar(10)]
             _ = write(TLSKeyLog.descriptor, bytes, bytes.count)
         }

@@ -1,18 +1,17 @@
-// Apple's two older ways to say how a socket stream is secured: a level, and a dictionary (rules ST-41 to
+// Apple's two older ways to set how a socket stream is secured: a level, and a dictionary (rules ST-41 to
 // ST-43).
 
 package import RondoCore
 
-/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, and what they hold; the names are Core
-/// Foundation's.
+/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, with Core Foundation's names.
 package enum TLSDictionaryKey: String {
-    /// A `StreamSocketSecurityLevel`'s raw value; negotiated by default.
+    /// The raw value of a `StreamSocketSecurityLevel`; negotiated by default.
     case level = "kCFStreamSSLLevel"
     /// Booleans, false by default.
     case allowsExpiredCertificates = "kCFStreamSSLAllowsExpiredCertificates"
     case allowsExpiredRoots = "kCFStreamSSLAllowsExpiredRoots"
     case allowsAnyRoot = "kCFStreamSSLAllowsAnyRoot"
-    /// A boolean, true by default; false checks nothing.
+    /// A boolean, true by default; false switches all checks off.
     case validatesCertificateChain = "kCFStreamSSLValidatesCertificateChain"
     /// A string, or `NSNull` to check no name; the host by default.
     case peerName = "kCFStreamSSLPeerName"
@@ -23,7 +22,7 @@ package enum TLSDictionaryKey: String {
 }
 
 extension TLSSettings {
-    /// The settings that a level stands for, the others as in `base`.
+    /// Returns the settings that a level stands for; everything else is as in `base`.
     ///
     /// - Returns: `.some(nil)` for the level none; nil for levels that are refused, SSLv2 and SSLv3 among them
     ///   (rule ST-41).
@@ -34,7 +33,8 @@ extension TLSSettings {
         switch StreamSocketSecurityLevel(rawValue: text) {
         case .none: return .some(nil)
         case .negotiatedSSL: settings.minimumVersion = TLSSettings().minimumVersion
-        // Any version, as Apple has it: a program that sets this level has a server with old versions only.
+        // Allows any version, as on Apple's platforms: a program sets this level for a server with old
+        // versions only.
         case .tlSv1: settings.minimumVersion = .tls10
         default: return nil
         }
@@ -44,9 +44,10 @@ extension TLSSettings {
     /// The level that comes nearest to these settings.
     package var level: StreamSocketSecurityLevel { minimumVersion < .tls12 ? .tlSv1 : .negotiatedSSL }
 
-    /// The settings that Apple's dictionary describes; what it does not mention is as in `base`.
+    /// Returns the settings that Apple's dictionary describes; everything it does not mention is as in
+    /// `base`.
     ///
-    /// - Returns: As of `level`; nil too if a value is of another type than its key asks for. Unknown keys are
+    /// - Returns: As `level(_:basedOn:)`; nil too if a value has the wrong type for its key. Unknown keys are
     ///   ignored.
     package static func dictionary(_ values: [String: Any], basedOn base: TLSSettings?) -> TLSSettings?? {
         var settings = base ?? TLSSettings()
@@ -70,7 +71,7 @@ extension TLSSettings {
         case .allowsAnyRoot: return set(.anyRoot, value)
         case .validatesCertificateChain:
             guard let validates = value as? Bool else { return false }
-            // A name that is not checked stays so.
+            // True leaves `.withoutHostName` as it is: the name stays unchecked.
             if !validates { verification = .none } else if verification == .none { verification = .full }
         case .peerName:
             if value is NSNull {

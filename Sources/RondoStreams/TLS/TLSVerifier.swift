@@ -1,20 +1,20 @@
-// The check of a peer's certificates, while OpenSSL waits in its handshake.
+// The check of a peer's certificates, inside OpenSSL's handshake.
 //
-// OpenSSL would stop at the first thing that it does not like. Here it is told to go on, and everything is
-// written down, so that a person, or a program that decides, sees all of it; whether the certificate is
-// accepted is decided afterwards, by the settings. The first problem is the one that an error names: it is the
-// one that OpenSSL itself would have named.
+// By default OpenSSL stops at the first problem. Here its callback makes it continue and records every
+// problem, so that a person, or a program that decides, sees all of them; the settings decide afterwards
+// whether the certificate is accepted. An error names the first problem, the same one that OpenSSL itself
+// would have named.
 //
-// The callbacks find the state of their handshake by the SSL's application data.
+// The callbacks find the state of their handshake in the SSL's application data.
 
 internal import CRondoOpenSSL
 internal import RondoCore
 
-/// Checks a peer's certificates in OpenSSL's callbacks, and notes every problem.
+/// Checks a peer's certificates in OpenSSL's callbacks and records every problem.
 enum TLSVerifier {
-    /// Problems of one chain that the settings tolerate and that are kept, and as many that they do not; a
-    /// chain has at most a hundred certificates. Dropping one is a problem itself (`Kind.tooMany`), which no
-    /// settings tolerate.
+    /// The most problems that are kept of one chain, counted separately for those that the settings tolerate
+    /// and those that they do not; a chain has at most a hundred certificates. Dropping a problem is a
+    /// problem itself (`Kind.tooMany`), which no settings tolerate.
     static let problemLimit = 32
 
     static func install(on context: OpaquePointer) {
@@ -27,7 +27,7 @@ enum TLSVerifier {
         return state.verify(store)
     }
 
-    /// Told of every check of every certificate; 1 goes on.
+    /// OpenSSL's callback for every check of every certificate; returning 1 continues.
     private static let note: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isGood, store in
         guard isGood != 1, let store, let state = state(of: store) else { return isGood }
         state.note(X509_STORE_CTX_get_error(store), store)
@@ -41,7 +41,7 @@ enum TLSVerifier {
         return TLSHandshakeState.of(OpaquePointer(ssl))
     }
 
-    /// Runs OpenSSL's checks; what they find is noted.
+    /// Runs OpenSSL's checks; `note` records their problems.
     static func run(_ store: OpaquePointer) -> Int32 {
         X509_STORE_CTX_set_verify_cb(store, note)
         return X509_verify_cert(store)
@@ -49,7 +49,7 @@ enum TLSVerifier {
 }
 
 extension TLSHandshakeState {
-    /// What OpenSSL asks in the handshake: 1 accepts.
+    /// OpenSSL's question in the handshake; 1 accepts.
     fileprivate func verify(_ store: OpaquePointer) -> Int32 {
         if decision != nil { return conclude(store) }
         problems = []
@@ -57,15 +57,15 @@ extension TLSHandshakeState {
         let isDone = TLSVerifier.run(store) == 1
         if hasDroppedProblems { problems.append(CertificateProblem(.tooMany, certificate: nil)) }
         if !isDone, problems.allSatisfy({ settings.tolerance.covers($0) }) {
-            // The checks were broken off, for want of memory as a rule, although every problem was noted and
-            // passed over: those that were not made are not to be taken for passed. The store's error may be
-            // that of a problem that was.
+            // The checks were aborted, usually for lack of memory, although every recorded problem is
+            // tolerated: checks that were not made must not count as passed. The store's error may be that of
+            // a problem recorded before.
             let code = X509_STORE_CTX_get_error(store)
             let isNoted = code == X509_V_OK || problems.contains { $0.code == code }
             problems.append(
                 CertificateProblem(code: isNoted ? X509_V_ERR_UNSPECIFIED : code, certificate: nil))
         }
-        // That follows from the other, and says less.
+        // This problem follows from the other one and says less.
         if problems.contains(where: { $0.kind == .unknownIssuer || $0.kind == .selfSigned }) {
             let first = problems.first { $0.kind == .unknownIssuer || $0.kind == .selfSigned }
             problems.removeAll { $0.code == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE && $0 != first }
@@ -81,15 +81,15 @@ extension TLSHandshakeState {
 
     private func conclude(_ store: OpaquePointer) -> Int32 {
         let refusal = refusal
-        // The alert that the peer gets is made from this.
+        // OpenSSL derives the alert for the peer from this code.
         let code =
             refusal?.code == X509_V_ERR_APPLICATION_VERIFICATION ? X509_V_ERR_CERT_REJECTED : refusal?.code
         X509_STORE_CTX_set_error(store, code ?? X509_V_OK)
         return refusal == nil ? 1 : 0
     }
 
-    /// Looks for a pinned key. In a chain that was not checked only the first certificate counts: a peer can show
-    /// certificates of others, whose keys it does not have.
+    /// Looks for a pinned key. In an unchecked chain only the first certificate counts: a peer can send
+    /// certificates of others, whose private keys it does not have.
     private func checkPins(_ store: OpaquePointer) {
         guard !settings.pinnedKeys.isEmpty, let own = X509_STORE_CTX_get0_cert(store) else { return }
         var chain = [own]
@@ -108,7 +108,7 @@ extension TLSHandshakeState {
         let problem = CertificateProblem(
             code: code, depth: depth, isOfRoot: current.map { Self.isRoot($0, at: depth) } ?? false,
             certificate: current.map { TLSCertificate($0) })
-        // Counted apart: those that are tolerated keep no other one from being judged.
+        // Counted separately, so that tolerated problems cannot push out the ones that are not.
         let isTolerated = settings.tolerance.covers(problem)
         guard
             problems.count(where: { settings.tolerance.covers($0) == isTolerated }) < TLSVerifier.problemLimit
@@ -119,13 +119,13 @@ extension TLSHandshakeState {
         problems.append(problem)
     }
 
-    /// By the names themselves: as text they are shortened.
+    /// Uses OpenSSL's comparison of the names: our texts of them are shortened.
     private static func isRoot(_ certificate: OpaquePointer, at depth: Int) -> Bool {
         depth > 0 && X509_get_extension_flags(certificate) & UInt32(EXFLAG_SI) != 0
     }
 
-    /// Until when the checks that were made come out as they did, in seconds since 1970: the chain, and the
-    /// lists of revoked certificates that it was held against, are valid until then.
+    /// The time until which the checks stay valid, in seconds since 1970: the earliest expiry in the chain
+    /// and of the revocation lists.
     fileprivate func end(of store: OpaquePointer) -> Int {
         guard settings.verification != .none else { return .max }
         var end = context.revocationListsEnd
@@ -139,7 +139,7 @@ extension TLSHandshakeState {
         return end
     }
 
-    /// The problem because of which the peer is refused, by the program or the settings; nil: it is accepted.
+    /// The problem for which the program or the settings refuse the peer; nil: the peer is accepted.
     var refusal: CertificateProblem? {
         switch decision {
         case .accept: nil

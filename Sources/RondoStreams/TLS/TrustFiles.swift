@@ -1,19 +1,20 @@
-// The files that a context was made from, as they were then: a certificate authority that is taken out of its file
-// is not to be trusted until the process ends, nor is a revoked certificate until then.
+// The files that a context was made from, with their state at that time: an authority that is removed from
+// its file must lose its trust before the process ends, and so must a revoked certificate.
 //
-// One `stat` a file and second is what that costs. It tells a file that was written to or replaced, and a folder in
-// which one was added, removed or replaced by renaming (`openssl rehash`, `update-ca-certificates`); not a file in a
-// folder that was written to in place.
+// The cost is one `stat` per file and second. It detects a file that was written to or replaced, and a folder
+// in which a file was added, removed or replaced by renaming (`openssl rehash`, `update-ca-certificates`),
+// but not a file in a folder that was written to in place.
 
 internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 
-/// Paths of certificate authorities and revocation lists, and what the kernel says of each. Equal: nothing has changed.
+/// Paths of certificate authorities and revocation lists, with the kernel's data about each. Equal values
+/// mean that no file has changed.
 struct TrustFiles: Hashable, Sendable {
     private struct Stamp: Hashable {
         let path: String
-        /// Device, number, size, and the times of the last change of its bytes and of all else; empty: there is none.
+        /// Device, inode, size, mtime and ctime; empty: the file does not exist.
         let numbers: [Int]
 
         init(_ path: String) {
@@ -33,7 +34,7 @@ struct TrustFiles: Hashable, Sendable {
 
     private let stamps: [Stamp]
 
-    /// The files of `settings`, as they are now.
+    /// Records the files of `settings` as they are now.
     init(of settings: TLSSettings) {
         var stamps: [Stamp] = []
         for authorities in settings.certificateAuthorities {
@@ -49,10 +50,11 @@ struct TrustFiles: Hashable, Sendable {
         self.stamps = stamps
     }
 
-    /// Whether there is nothing that could change.
+    /// Whether the settings name no files.
     var isEmpty: Bool { stamps.isEmpty }
 
-    /// Where OpenSSL looks, which has the two variables' names, and heeds them in programs without special rights only.
+    /// The paths where OpenSSL looks for authorities. Like OpenSSL, this ignores the environment variables in
+    /// a privileged program.
     private static var systemPaths: [String] {
         let file = value(of: X509_get_default_cert_file_env()) ?? string(X509_get_default_cert_file())
         let folders = value(of: X509_get_default_cert_dir_env()) ?? string(X509_get_default_cert_dir())

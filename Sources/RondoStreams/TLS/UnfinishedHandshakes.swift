@@ -1,27 +1,27 @@
-// The handshakes of a listener's connections that are not over yet, and how many and how long they may be.
+// The unfinished handshakes of a listener's connections, with limits for their number and duration.
 //
-// A peer that connects and says nothing, or a byte an hour, costs it nothing and this side some 50 KB of OpenSSL's
-// memory. Beyond the limit the *oldest* one gives way. The other way, to accept no peer until one has finished,
-// would hand the server to the attacker: as many silent peers as the limit allows would keep all others out until
-// their time is over, and come again. To crowd an honest client out as it is done here an attacker has to open as
-// many connections as the limit within the client's handshake, a few round trips, and again for each client; what
-// remains of it is a flood, which the kernel and the network have to deal with.
+// A peer that connects and sends nothing, or a byte an hour, costs this side some 50 KB of OpenSSL's memory
+// and the peer nothing. Beyond the limit the *oldest* handshake is dropped. The alternative, to accept no
+// peer until a handshake has finished, would hand the server to an attacker: as many silent peers as the
+// limit allows would keep all others out until they time out, and then return. To crowd out an honest client
+// here, an attacker must open as many connections as the limit within the client's handshake, a few round
+// trips, and again for each client; that is a flood, which the kernel and the network have to deal with.
 
 internal import RondoCore
 internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The TLS handshakes of a listener's connections that are not over, at most as many as a limit allows.
+/// The unfinished TLS handshakes of a listener's connections, up to a limit.
 ///
-/// The listener and the channels of its connections share it. Any thread.
+/// The listener and the channels of its connections share it. Any thread may use it.
 final class UnfinishedHandshakes: Sendable {
-    /// How many there may be at a time.
+    /// The most handshakes that may be unfinished at a time.
     let limit: Int
-    /// How long each may take, in seconds; nil: as long as the peer likes.
+    /// The most seconds that each handshake may take; nil: no limit.
     let seconds: Double?
 
-    /// A handshake that is not over. Its channel looks at it in a pass.
+    /// One unfinished handshake. Its channel checks `hasGivenWay` in its passes.
     final class Entry: Sendable {
         fileprivate let number: Int
         private let whenGivenUp: @Sendable () -> Void
@@ -32,7 +32,7 @@ final class UnfinishedHandshakes: Sendable {
             self.whenGivenUp = whenGivenUp
         }
 
-        /// Whether it has to end because newer ones have come.
+        /// Whether the handshake must end because newer ones have taken its place.
         var hasGivenWay: Bool { gaveWay.load(ordering: .relaxed) }
 
         fileprivate func giveWay() {
@@ -43,7 +43,7 @@ final class UnfinishedHandshakes: Sendable {
 
     private struct State {
         var entries: [Int: Entry] = [:]
-        /// The numbers are in the order of arrival; none below this one is left.
+        /// Numbers increase in the order of arrival; no entry has a smaller one than `oldest`.
         var oldest = 0
         var next = 0
     }
@@ -57,9 +57,9 @@ final class UnfinishedHandshakes: Sendable {
 
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// One begins; beyond the limit the oldest one gives way.
+    /// Registers a handshake; beyond the limit the oldest one gives way.
     ///
-    /// - Parameter whenGivenUp: Called when this one gives way, on any thread and with no lock held.
+    /// - Parameter whenGivenUp: Called when this handshake gives way, on any thread and with no lock held.
     func enter(whenGivenUp: @escaping @Sendable () -> Void) -> Entry {
         let (entry, old) = state.withLock { [limit] state -> (Entry, Entry?) in
             let entry = Entry(number: state.next, whenGivenUp: whenGivenUp)
@@ -75,7 +75,7 @@ final class UnfinishedHandshakes: Sendable {
         return entry
     }
 
-    /// It is over, in whatever way.
+    /// Removes a handshake that has ended, in whatever way.
     func leave(_ entry: Entry) {
         _ = state.withLock { $0.entries.removeValue(forKey: entry.number) }
     }
