@@ -15,7 +15,7 @@ protocol ResponseWrite: Sendable {
     /// Writes the response.
     func perform()
 
-    /// To be called once it is written, or is certain to be written before anything that comes later: loads of the same
-    /// response then do not write it again.
+    /// Call it once the response is written, or is certain to be written before all later work: loads of the
+    /// same response then do not write it again.
     func noteAsWritten()
 }

@@ -269,8 +269,8 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// Call it once the response is written, or is certain to be written before anything that comes later: other loads do not
-    /// write the noted response again.
+    /// Call it once the response is written, or is certain to be written before all later work: other loads do
+    /// not write the noted response again.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)

@@ -61,7 +61,7 @@ struct LoadCache: ~Copyable {
     // MARK: - Before the request is sent
 
     /// - Parameters:
-    /// - isForProtocol: Whether a protocol of the program loads the request.
+    ///   - isForProtocol: Whether a protocol of the program loads the request.
     ///   - fields: The request's fields as they would be sent: Vary may name any of them.
     mutating func decide(
         _ request: LoadRequest, isForProtocol: Bool, fields: () -> HeaderFields
@@ -144,8 +144,8 @@ struct LoadCache: ~Copyable {
     // MARK: - The head of the response
 
     /// - Parameters:
-    /// - request: The request that was sent.
-    /// - isVerified: Whether the response may be used for other loads too.
+    ///   - request: The request that was sent.
+    ///   - isVerified: Whether the response may be used for other loads too.
     mutating func received(
         _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
     ) -> HeadDecision {
@@ -211,9 +211,9 @@ struct LoadCache: ~Copyable {
     /// Decides whether a response that is about to be delivered will be stored, and prepares for that.
     ///
     /// - Parameters:
-    /// - bodyLength: Nil if it is not known.
+    ///   - bodyLength: Nil if it is not known.
     ///   - isPlain: The body is the content, and the delegate is called on the loop.
-    /// - hasParts: Whether the body has several parts; such a body is not stored.
+    ///   - hasParts: Whether the body has several parts; such a body is not stored.
     mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
