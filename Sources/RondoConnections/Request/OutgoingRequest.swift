@@ -2,33 +2,32 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Where the bytes of a request's body come from.
+/// The source of the bytes of a request's body.
 enum OutgoingBody {
     case data(Data)
     case stream(BodyStream)
 }
 
-/// A request as HTTP/1.1 sends it, and where it goes. It is sent once, and so handed on without copies.
+/// A request in the form in which HTTP/1.1 sends it. It is sent once, and so is passed on without copies.
 struct OutgoingRequest: ~Copyable {
     let head: RequestHead
     let framing: RequestBodyFraming
     let body: OutgoingBody
-    /// The request may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
+    /// Whether the request may be sent a second time without repeating its effect (RFC 9110 §9.2.2).
     let isIdempotent: Bool
-    /// The body waits until the server says go ahead (RFC 9110 §10.1.1).
+    /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
     /// - Parameters:
-    ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
-    ///     without one it is sent in chunks (rule UC-35).
-    ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - additionalFields: Fields that are sent behind the request's own, as often as they are here.
-    ///   - named: The target that is sent in place of the URL's path and query.
-    ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
-    ///     need not be written anew.
-    ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
-    ///   - add: Sets the fields of this exchange that are not the request's, for path and query, and for the target
-    ///     as it is sent.
+    ///   - stream: The body, if it is a stream. Its length is the request's Content-Length; without one it is
+    ///     sent in chunks (rule UC-35).
+    ///   - omittedFields: Names of fields that are not added if the request lacks them.
+    ///   - additionalFields: Fields that are sent after the request's own, each as often as it occurs here.
+    ///   - named: A target that is sent in place of the URL's path and query.
+    ///   - usualFields: The result of `usualFields(_:)` for the server, if it was made before: a head with
+    ///     these very fields need not be encoded again.
+    ///   - isForProxy: Whether the request line has the whole URL (RFC 9112 §3.2.2).
+    ///   - add: Sets the fields that this exchange adds, given path and query, and the target as it is sent.
     init(
         _ given: LoadRequest, stream: BodyStream? = nil,
         omittedFields: [String] = [], additionalFields: [(name: String, value: String)] = [],
@@ -38,7 +37,7 @@ struct OutgoingRequest: ~Copyable {
         let omitted = omittedFields.isEmpty ? [] : omittedFields.map { $0.lowercased() }
         guard let address = given.address else { throw .unsupportedURL }
         let (request, method) = (given.value, given.method)
-        // Whole where a proxy has to find the server by it.
+        // A proxy finds the server by the whole URL.
         let target = named ?? address.target
         let sent = isForProxy ? address.absoluteForm(target) : target
         var fields = HeaderFields()
@@ -56,7 +55,7 @@ struct OutgoingRequest: ~Copyable {
         } else {
             fields = HeaderFields(expecting: 8)
             fields.append(name: "Host", value: address.authority)
-            // In one order, whatever that of the dictionary is.
+            // In a fixed order, because a dictionary's order varies.
             let own = given.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
             for (name, value) in own where !Self.isFraming(name) {
                 if name.lowercased() == "host" {
@@ -78,7 +77,7 @@ struct OutgoingRequest: ~Copyable {
         } else {
             let data = request.httpBody ?? Data()
             body = .data(data)
-            // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
+            // A method that usually has a body announces its length even if it is empty (RFC 9110 §8.6).
             let expectsBody = method != "GET" && ["POST", "PUT", "PATCH"].contains(method)
             let saysLength = expectsBody && !omitted.contains("content-length")
             framing = data.isEmpty && !saysLength ? .none : .length(Int64(data.count))
@@ -97,7 +96,7 @@ struct OutgoingRequest: ~Copyable {
         ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
     ]
 
-    /// The fields of a request that says nothing itself.
+    /// The fields of a request that has none of its own.
     static func usualFields(_ authority: String) -> HeaderFields {
         var fields = HeaderFields([("Host", authority)] + defaults)
         fields.check()
@@ -113,13 +112,13 @@ struct OutgoingRequest: ~Copyable {
         }
     }
 
-    /// Written by the codec, from the body that is there.
+    /// Whether the codec writes the field, from the body's framing.
     private static func isFraming(_ name: String) -> Bool {
         let name = name.lowercased()
         return name == "content-length" || name == "transfer-encoding"
     }
 
-    /// The Content-Length of the request; nil if it has none, or one that is no length.
+    /// The Content-Length of the request; nil if it has none, or an invalid one.
     private static func announcedLength(of request: URLRequest) -> Int64? {
         guard let text = request.value(forHTTPHeaderField: "Content-Length"),
             text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
