@@ -6,7 +6,7 @@ enum ExchangeChoice {
     /// An exchange for `owner`, which is not started yet.
     ///
     /// - Parameters:
-    ///   - lease: The exchange ends it.
+    ///   - lease: The lease, which the exchange ends.
     ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
         by lease: borrowing Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,

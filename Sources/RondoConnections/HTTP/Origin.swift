@@ -10,7 +10,7 @@ internal import RondoStreams
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
-    /// What a load that asks for a connection is told.
+    /// The result of asking for a connection.
     enum LeaseOutcome {
         case granted(Lease)
         /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
@@ -18,7 +18,7 @@ final class Origin: BudgetCandidate {
     }
 
     let server: ConnectionKey.Server
-    /// It keeps its origins until it is retired.
+    /// The pool, which retains its origins until it is retired.
     private let pool: ConnectionPool
     private let budget: ConnectionBudget
     private let state: UnfairMutex<State>
@@ -79,7 +79,7 @@ final class Origin: BudgetCandidate {
         if !state.withLock({ $0.withdraw(waiterID) }) { endLease() }
     }
 
-    /// A connection is in use no longer, and is not kept.
+    /// Ends a lease whose connection is not kept.
     func endLease() {
         end { state in
             state.endLease()
@@ -87,8 +87,8 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// A connection in use serves no requests any more: it counts among all connections still, and not among those to this
-    /// server (rule WS-29).
+    /// Stops counting a connection among those to this server, because it serves no more requests; it still
+    /// counts among all connections (rule WS-29).
     func leavePlace() {
         end { state in
             state.endLease()
@@ -96,10 +96,10 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// A connection that has left its place is closed.
+    /// Ends the lease of a connection that `leavePlace()` was called for, and that is closed.
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
-    /// A connection is in use no longer, and idle.
+    /// Ends a lease whose connection is idle from now on.
     func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
         guard pool.keeps(connection.generation) else {
             connection.unregister(unlessAt: nil)
@@ -111,12 +111,12 @@ final class Origin: BudgetCandidate {
         let now = LoopClock.machineNow
         end { state in
             state.endLease()
-            // First, so that a waiter that is admitted finds it.
+            // Before the end, so that an admitted waiter finds the connection.
             let counts = budget.giveBack(toIdle: true)
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
         }
-        // Connections are not kept any longer since it was asked.
+        // The pool may have been renewed or retired since the check above.
         if !pool.keeps(connection.generation) { for idle in removeAll() { idle.close() } }
         noteIdle()
     }
@@ -179,7 +179,7 @@ final class Origin: BudgetCandidate {
         noteIdle()
     }
 
-    /// What connections that are opened now belong to; see `ConnectionPool.renew()`.
+    /// The generation of connections that are opened now; see `ConnectionPool.renew()`.
     var generation: Int { pool.generation }
 
     private func noteIdle() {
@@ -210,7 +210,7 @@ final class Origin: BudgetCandidate {
         return { _ in true }
     }
 
-    /// - Returns: Nil: it was dead, and is closed.
+    /// - Returns: Nil if the connection was dead, and is closed.
     private func revived(
         _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
     ) -> ServerConnection? {
@@ -235,19 +235,20 @@ final class Origin: BudgetCandidate {
             else { return (nil, nil) }
             // Under the lock: no load has it meanwhile, and none finds it missing.
             let left = idle.channel.takeOutOfLoops()
-            // Its turn to be parked may have come while it was registered.
+            // The connection may have become old enough to be parked while it was registered.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Without the lock: this may release the program's objects, and wakes a loop, of which an instrument is told.
+        // Outside the lock: leaving may release objects of the program, and wakes a loop, which instruments
+        // report.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
 
-    /// Of each loop's connections by one way those that were used last stay as they are, `count` of them; the one before
-    /// them is parked, which takes a microsecond or two to be made ready again.
+    /// Parks the connection of a loop's group that became idle `count` connections before the last one; the
+    /// later ones stay ready. Making a parked one ready again takes a microsecond or two.
     ///
-    /// - Returns: What it was, to be released without the lock.
+    /// - Returns: The connection that was parked, to be released outside the lock.
     private func park(
         behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?, in state: inout State
     ) -> IdleConnection? {
@@ -264,7 +265,7 @@ final class Origin: BudgetCandidate {
 
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
-    /// Takes out those that are dead, of the descriptors that have something to read.
+    /// Removes the dead connections among those whose descriptors have something to read.
     func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
@@ -301,7 +302,7 @@ final class Origin: BudgetCandidate {
             return (dropped, state.admissibleWaiterID)
         }
         for idle in dropped { idle.close() }
-        // It lets in as many as there is room for.
+        // The budget admits as many waiters as there is room for.
         if let waiterID { budget.enqueue(self, waiterID: waiterID) }
     }
 }
