@@ -8,7 +8,7 @@ struct CookieJar {
     let store: CookieStore
     /// Cookies of the store are sent.
     var sends = true
-    /// Which cookies are kept; nil: as the storage says.
+    /// Which cookies are kept; nil to use the storage's policy.
     var policy: HTTPCookie.AcceptPolicy?
 
     // MARK: Sending
@@ -46,7 +46,7 @@ struct CookieJar {
         guard request.handlesCookies, let origin = Self.origin(of: request),
             isAccepted(from: origin, request.value)
         else { return false }
-        // Of more cookies than a domain may have the first ones would not stay.
+        // If a response sets more cookies than a domain may have, the first ones would not stay.
         let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
         return store.receive(texts, from: origin, tell: tell)
     }
