@@ -14,7 +14,7 @@ package struct CollectedBody {
 
     init(limit: Int) { self.limit = limit }
 
-    /// The body of `response` begins; another one's is forgotten.
+    /// Begins the body of `response`, and drops that of an earlier one.
     package mutating func begin(_ response: URLResponse) {
         data = Data()
         announced = response.expectedContentLength

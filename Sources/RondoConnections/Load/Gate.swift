@@ -18,7 +18,7 @@ struct Gate: ~Copyable, Sendable {
     /// Runs `body` if no other call is inside.
     ///
     /// - Parameters:
-    ///   - catchUp: Run afterwards, as long as a call was turned away meanwhile.
+    ///   - catchUp: Called afterwards, and again as long as calls were refused meanwhile.
     ///   - turnedAway: Run instead, if another call is inside.
     func enter(_ body: () -> Void, catchUp: () -> Void, turnedAway: () -> Void = {}) {
         let isOurs = state.withLock { state in

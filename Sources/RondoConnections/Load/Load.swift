@@ -3,17 +3,18 @@ internal import RondoHTTP
 
 private import struct Synchronization.Atomic
 
-/// One load: where threads, run loops, the clock and the client meet it. What it does with requests and their answers is
-/// `LoadDriver`'s.
+/// A load: the meeting point of threads, run loops, the clock and the client. `LoadDriver` handles requests
+/// and their answers.
 ///
 /// The run loops that the load is scheduled in are its only engine. It is registered with the shared queues of their
 /// modes from start to end, so that none of them is empty while the load waits for anything (rule UC-72).
 ///
-/// It and its driver hold each other until the load ends, which comes in any case once it is started: so `start()` is called
-/// for each load that is made. (A weak reference makes every use of an object slower.)
+/// The load and its driver retain each other until the load ends, which it certainly does once it is started:
+/// so `start()` has to be called for each load that is made. (A weak reference would make every use of an
+/// object slower.)
 ///
-/// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside the
-/// gate only, which lets one thread in.
+/// `@unchecked Sendable`: `let` properties are immutable or thread-safe; the others are used only inside the
+/// gate, which lets one thread in.
 package final class Load: RegisteredClient, @unchecked Sendable {
     let registration: LoadRegistration
     let inbox = LoadInbox()
@@ -22,7 +23,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
     private let rank = Atomic(LoadRank.normal.bits)
-    /// The raw value of a `LoadObstacle`; 0: there is none.
+    /// The raw value of a `LoadObstacle`; 0 if there is none.
     private let obstacleBits = Atomic<UInt8>(0)
     // Inside the gate, which lets one call in at a time, so that no access overlaps with another. To check that for these and
     // for those of `LoadDriver` takes 10 % of the instructions of bench-guard's http.request.
@@ -32,7 +33,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// Nil once the load has left its loops.
     @exclusivity(unchecked) private var driver: LoadDriver?
 
-    /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
+    /// - Parameter earlier: The partial file of an earlier download, whose rest `request` asks for.
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
@@ -56,7 +57,8 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         enter { enterLoops() }
     }
 
-    /// Once, as `start()` has asked: another thread may be inside meanwhile, which suspends the load before it has begun.
+    /// Takes the first step once, after `start()`: another thread inside may suspend the load before it has
+    /// begun.
     private func enterLoops() {
         guard inbox.takeStart() else { return }
         // Another thread may have cancelled it already.
@@ -69,7 +71,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// No more callbacks (rule UC-17). Any thread.
     package func cancel() {
         inbox.dropCalls()
-        // If another thread is inside, that thread clears up: it catches up before it leaves.
+        // If another thread is inside, it tears the load down when it catches up.
         enter { tearDown() }
     }
 
@@ -82,7 +84,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         leave()
     }
 
-    /// The load leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue. Inside the gate.
+    /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
         registration.leave(self, idle: driver.take()?.close())
@@ -96,7 +98,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
 
-    /// As `enter(_:)`, for what a connection reports: the idle time begins behind it (rule UC-58).
+    /// Like `enter(_:)`, for events of a connection: the idle time starts again after them (rule UC-58).
     func enterForEvents(_ body: () -> Void) {
         enter {
             body()
@@ -104,7 +106,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         }
     }
 
-    /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
+    /// Serves, in a pass of a scheduled mode, what a refused call would have served.
     private func catchUp() {
         enterLoops()
         if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
@@ -120,7 +122,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     // MARK: - Passes
 
-    /// Has the load served in a pass of a scheduled mode. Any thread.
+    /// Makes the load be served in a pass of a scheduled mode. Any thread may call it.
     package func wakeUp() { registration.wakeUp(self, deferred: false) }
 
     package func serve(by queue: SharedQueue) -> Bool {
@@ -147,7 +149,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         let messages = inbox.take()
         if messages.mustGoOn { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
-        // What has ended has no time any more, and its last call must not be lost.
+        // A load that has ended cannot time out, and its last call must not be lost.
         if times.isOver, let failure = times.takeFailure(isLocal: driver.waitsLocally),
             !driver.isEnded
         {
@@ -208,7 +210,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// Makes the calls that came up while the load was suspended.
     private func makeWaitingCalls() {
-        // After one that suspends the load again, the others wait anew.
+        // If one of them suspends the load again, the others wait again.
         guard let calls = delivery.takeWaiting() else { return }
         for call in calls where !deliver(call) && call.isTerminal { leave() }
     }
@@ -227,14 +229,15 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// The load may have been idle for too long.
     package func shortDelayHasPassed() {
-        // A call that finds the gate taken leaves the check to the pass that follows.
+        // If the gate is taken, the next pass makes the check.
         inbox.putTimeCheck()
         enter { if inbox.takeTimeCheck() { checkTimes() } }
     }
 
     private func checkTimes() {
         guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
-        // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
+        // The client is told in a pass of the shared queue: a delivery has to be a handled source, which a
+        // timer is not (rule UC-72).
         switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .pass(let mayWait): registration.wakeUp(self, deferred: mayWait)
@@ -250,7 +253,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// Another protocol has the connection: silence is no failure any more.
     func stopTimeout() { times.stopTimeout() }
 
-    /// Nothing more comes.
+    /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
     /// Bytes of the body were taken; whether no more are for now, since they have come faster than the settings want.
@@ -261,14 +264,15 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         } ?? false
     }
 
-    // MARK: - What the client may do with it. Any thread.
+    // MARK: - Commands of the client (any thread)
 
-    /// Ends the load with `failure`: nothing more is sent or read, and the client hears of metrics and of that end alone, in
-    /// a pass of a scheduled mode, or by its queue. Of several failures the first counts.
+    /// Ends the load with `failure`: nothing more is sent or read, and the client is only told of metrics and
+    /// of this end, in a pass of a scheduled mode, or through its queue. Of several failures the first
+    /// counts.
     ///
-    /// A load that is ended before its start tells so after it.
+    /// A load that is ended before its start reports that after it.
     ///
-    /// - Parameter keeps: What there is of a download goes with the end.
+    /// - Parameter keeps: Whether the partial file of a download is handed over with the end.
     package func abort(_ failure: LoadFailure, keepingDownload keeps: Bool = false) {
         inbox.abort(failure, keepingDownload: keeps)
         enter { stop() }
@@ -292,32 +296,32 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         wakeUp()
     }
 
-    /// The loops leave the channel alone.
+    /// Stops the clocks and the channel's events while the load is suspended.
     private func standStill() {
         guard inbox.isSuspended else { return }
         times.hold()
         inbox.suspendInterest()
     }
 
-    /// As far as it stood still.
+    /// Undoes `standStill()`.
     private func goOn() {
         if times.go() { inbox.putTimeCheck() }
         driver?.resumeInterest()
     }
 
-    /// The delegate's reply to a question, which was `.later` at first.
+    /// Gives the delegate's reply to a question whose first reply was `.later`.
     package func reply(_ reply: DelegateCall.Reply) {
         inbox.put(reply)
         wakeUp()
     }
 
-    /// The program wants no more content at present, or again.
+    /// Stops delivering content, or continues.
     package func holdBack(_ holds: Bool) {
         inbox.holdBack(holds)
         if !holds { wakeUp() }
     }
 
-    /// Among the loads that wait for a connection those of higher ranks go first.
+    /// The priority among the loads that wait for a connection.
     package var priority: Float {
         get { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
         set {
@@ -328,9 +332,9 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         }
     }
 
-    // MARK: - What the client may ask. Any thread.
+    // MARK: - Questions of the client (any thread)
 
-    /// What the load waits for beside its server and its client; nil: nothing.
+    /// The obstacle, other than its server and its client, for which the load waits; nil if there is none.
     package var obstacle: LoadObstacle? { LoadObstacle(rawValue: obstacleBits.load(ordering: .relaxed)) }
 
     func noteObstacle(_ new: LoadObstacle?) { obstacleBits.store(new?.rawValue ?? 0, ordering: .relaxed) }
@@ -345,6 +349,6 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// The codings of its content, in the order in which they were applied.
     var contentCodings: [ContentCoding] { driver?.contentCodings ?? [] }
 
-    /// Has only so many of them undone, those that were applied last.
+    /// Decodes only that many codings, the ones applied last.
     func undoCodings(_ count: Int) { driver?.undoCodings(count) }
 }

@@ -4,14 +4,14 @@ internal import RondoCore
 ///
 /// A value, inside the gate of its load. It says which way a call goes; the load makes it.
 struct LoadDelivery {
-    /// What becomes of a call.
+    /// How a call is made.
     enum Way {
-        /// It is not made: the load is cancelled, or ended in another way.
+        /// It is not made: the load was cancelled, or has ended in another way.
         case dropped
         /// It waits until the load is resumed.
         case waits
         case byQueue(DelegateQueue?)
-        /// By the caller, on this thread.
+        /// The caller makes it, on this thread.
         case atOnce
     }
 
@@ -24,7 +24,7 @@ struct LoadDelivery {
 
     init(to client: any LoadClient) { self.client = client }
 
-    /// The load is over: there is no client any more.
+    /// Releases the client, because the load is over.
     mutating func end() -> (any LoadClient)? {
         waiting = nil
         return client.take()
@@ -36,7 +36,7 @@ struct LoadDelivery {
         if inbox.isAborted {
             guard call.isTerminal || call.isMetrics else { return .dropped }
         } else if inbox.isSuspended || waiting != nil {
-            // What came up later does not overtake what waits still.
+            // A later call must not overtake those that wait.
             waiting = (waiting ?? []) + [call]
             return .waits
         }
@@ -44,10 +44,11 @@ struct LoadDelivery {
         return .byQueue(queue)
     }
 
-    /// The calls that came up while the load was suspended: their ways are asked for anew. Nil: there are none.
+    /// Takes the calls that waited while the load was suspended; each is decided about again. Nil if there
+    /// are none.
     mutating func takeWaiting() -> [DelegateCall]? { waiting.take() }
 
-    /// None of them is made any more.
+    /// Drops the calls that wait.
     mutating func dropWaiting() { waiting = nil }
 
     // MARK: - Whether the program was called

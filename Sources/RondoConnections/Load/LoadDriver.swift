@@ -10,7 +10,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private let load: Load
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// What the server is asked for beside a response; nil for nearly all.
+    /// The protocol that the server is asked for besides a response; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     // Unchecked: see `Load`.
     @exclusivity(unchecked) private var state: LoadState
@@ -38,7 +38,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The end
 
-    /// Nothing more is to be told.
+    /// Ends the load without a further call.
     func cancel() { state.cancelled() }
 
     /// Releases everything.
@@ -49,7 +49,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         return answers.take()?.close()
     }
 
-    /// The client has ended the load: it hears of the end in a pass.
+    /// Stops the load, because the client has ended it; the client is told in a pass.
     func abort() {
         answers?.cancel()
         // Read before the state is changed: the closure is called while it is.
@@ -58,7 +58,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discardAll()
     }
 
-    /// That pass.
+    /// Tells the client, in that pass.
     func endAborted(_ failure: LoadFailure) {
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
     }
@@ -104,10 +104,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// The one place where a request is sent, or sent again with other fields. (That a kept connection breaks, and a new
-    /// one takes its place, is `ServerAnswer`'s own affair.)
+    /// Sends a request, in this one place, or sends it again with other fields. (If a kept connection breaks,
+    /// `ServerAnswer` replaces it by itself.)
     private func send(_ request: LoadRequest) {
-        // It is the client's already: the first one, or the last one again with credentials.
+        // The client has the request already: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         if let answers {
@@ -258,7 +258,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.answerByServer(state.lastSent)
     }
 
-    /// Tells the listener, if there is one, what happens below the delegate's methods, until the end.
+    /// Reports a step below the delegate's methods to the listener, if there is one, until the end.
     private func report(_ step: ExchangeStep) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning(
@@ -299,7 +299,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Upgrade
 
-    /// Delivers the response to a request for `upgrade`, which a response of another kind makes fail.
+    /// Delivers the response to a request for `upgrade`; any other response fails the load.
     private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
         if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
@@ -365,7 +365,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Nil where Foundation makes none.
+    /// Nil if Foundation cannot make one.
     private func response(_ incoming: IncomingResponse) -> URLResponse? {
         answers?.response(incoming, to: state.request)
     }
@@ -396,7 +396,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        // What comes now would only be stored.
+        // Content that came now would only be stored.
         if state.deliversBody { pause() }
     }
 
@@ -419,7 +419,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The end of the content
 
-    /// All has come.
+    /// Ends the content: everything has come.
     private func finish() {
         if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: load.inbox.callsOnLoop) {
             state.askAboutCaching()
@@ -429,7 +429,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Ends the load that has all, as soon as it is stored.
+    /// Ends the load, whose content is complete, as soon as everything is stored.
     private func finishIfStored() {
         guard !load.inbox.isStoring, state.stored() else { return }
         do throws(LoadFailure) {

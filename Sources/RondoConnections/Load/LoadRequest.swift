@@ -9,9 +9,9 @@ package final class LoadRequest: Sendable, Equatable {
     package let url: URL?
     /// GET where the request names none.
     package let method: String
-    /// Nil unless it is http or https.
+    /// Nil unless it is an http or https request.
     let address: WebAddress?
-    /// The fields of its own; empty where it has none.
+    /// The request's own fields; empty if it has none.
     let fields: [String: String]
     let handlesCookies: Bool
 
@@ -28,6 +28,6 @@ package final class LoadRequest: Sendable, Equatable {
         left === right || left.value == right.value
     }
 
-    /// Whether it is by TLS.
+    /// Whether it goes over TLS.
     var isSecure: Bool { address?.isSecure ?? false }
 }

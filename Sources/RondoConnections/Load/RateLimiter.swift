@@ -27,7 +27,7 @@ final class RateLimiter {
         return true
     }
 
-    /// More may be taken.
+    /// Allows more bytes to be taken.
     func endPause() { pause.take()?.invalidate() }
 
     func stop() { endPause() }
@@ -39,7 +39,7 @@ struct ReceivePace {
     static let shortestPause = 0.005
 
     private let bytesPerSecond: Double
-    /// When what was taken so far will have had its time.
+    /// The instant at which the bytes taken so far are due by the rate.
     private var due: LoopInstant?
 
     init(bytesPerSecond: Int) { self.bytesPerSecond = Double(max(bytesPerSecond, 1)) }
