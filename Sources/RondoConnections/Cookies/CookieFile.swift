@@ -58,7 +58,7 @@ final class CookieFile {
 
     /// The rows that can be read; the newest, if there are more than may be kept.
     ///
-    /// - Returns: Whether the file was broken as well, and has been made anew: then it is empty.
+    /// - Returns: The rows, and whether the file was broken and has been replaced by an empty one.
     func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
         var rows: [CookieRow] = []
         do throws(DatabaseError) {

@@ -77,9 +77,9 @@ struct CookieLedger {
 
     // MARK: Receiving
 
-    /// Takes what a response sets.
+    /// Applies the cookies that a response sets.
     ///
-    /// - Parameter isAfterLook: What the storage shows has just been looked at.
+    /// - Parameter isAfterLook: Whether the storage has just been examined.
     mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
         for key in table.receive(cookies, from: origin, now: now) {
             foreign.remove(key)
@@ -242,7 +242,7 @@ struct CookieLedger {
         return nil
     }
 
-    /// Foundation's storage is about to hold `object`.
+    /// Call it when Foundation's storage is about to get `object`.
     mutating func willShow(_ object: StoredCookie) {
         let place = Self.place(of: object.cookie.key)
         let new = Shown(object, place)
@@ -265,7 +265,7 @@ struct CookieLedger {
         if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old.object)] = nil }
     }
 
-    /// One of the store's own that Foundation's storage holds beside `object`.
+    /// A cookie of the store's own that Foundation's storage has besides `object`.
     func anyShown(beside object: HTTPCookie) -> StoredCookie? {
         for shown in shown.values {
             if let other = shown.object as? StoredCookie, other !== object { return other }
@@ -318,7 +318,7 @@ struct CookieLedger {
         }
     }
 
-    /// They could not be written.
+    /// Marks rows as dirty again, because they could not be written.
     mutating func putBack(_ rows: [CookieRow]) {
         for row in rows {
             dirty.insert(row.key)
@@ -369,7 +369,7 @@ struct CookieLedger {
         }
     }
 
-    /// All rows have to be written anew.
+    /// Marks all rows to be written anew.
     mutating func markAllDirty() {
         for cookie in table.all where cookie.expires != nil { dirty.insert(cookie.key) }
     }

@@ -109,10 +109,10 @@ final class CookieStore: Sendable {
     /// The number of cookies for which the thread holds the lock: run loops need it in between.
     static let maximumAtOnce = 32
 
-    /// Takes what a response has set.
+    /// Takes the cookies that a response has set.
     ///
-    /// - Parameter tell: Called by another thread when the program can see it in its storage.
-    /// - Returns: Whether that is to come.
+    /// - Parameter tell: Its result is called by another thread when the program can see them in its storage.
+    /// - Returns: Whether that call will come.
     func receive(
         _ fields: some Collection<String>, from origin: CookieOrigin, tell: () -> @Sendable () -> Void
     ) -> Bool {

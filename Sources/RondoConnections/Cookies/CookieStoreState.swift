@@ -75,7 +75,7 @@ struct CookieStoreState {
         return mustFile ? 0 : max(0, filesAt.seconds(since: LoopClock.machineNow))
     }
 
-    /// Foundation has written its file for the store.
+    /// Notes that Foundation has written its file because of the store.
     mutating func hasFiled(from began: LoopInstant, to ended: LoopInstant) {
         ledger.hasFiled()
         let delay = max(Self.filingInterval, Self.filingShare * ended.seconds(since: began))

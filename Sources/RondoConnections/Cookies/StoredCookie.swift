@@ -78,8 +78,8 @@ extension HTTPCookiePropertyKey {
     static let created = HTTPCookiePropertyKey(rawValue: "Created")
 }
 
-/// Tells a store that the program has changed Foundation's storage. The storage asks the store's cookies for their
-/// properties whenever it changes or writes anything; nothing else tells of a change.
+/// Tells a store that the program has changed Foundation's storage. The storage reads the properties of the
+/// store's cookies whenever it changes or writes anything; there is no other notice of a change.
 final class StorageChangeObserver: Sendable {
     private let isNoticed = Atomic(false)
     /// The thread on which the store itself is changing the storage; 0: none. Foundation does what it is asked for on the
@@ -134,13 +134,15 @@ final class StorageChangeObserver: Sendable {
         UInt(bitPattern: ObjectIdentifier(cookie))
     }
 
-    /// Calls `body`, by which the store itself changes the storage: that is not told of.
+    /// Calls `body`, in which the store itself changes the storage; these changes are not reported.
     ///
-    /// Foundation writes a file of all cookies with each change, 30 to 50 µs for each and 3 ms or more for the disk, and
-    /// nothing switches that off. So one cookie of ours that is there says that it cannot be written, the others that they
-    /// are of the session, and Foundation goes without writing.
+    /// Foundation writes a file of all cookies with each change, 30 to 50 µs for each cookie and 3 ms or more
+    /// for the disk, and that cannot be switched off. So one of the store's cookies in the storage claims
+    /// that it cannot be written, and the others that they are session cookies; then Foundation skips the
+    /// file.
     ///
-    /// - Parameter cookie: One that is in the storage when Foundation would write its file; nil: it is to be written.
+    /// - Parameter cookie: A cookie that is in the storage when Foundation would write its file; nil if it is
+    ///   to be written.
     func keepingFile(by cookie: StoredCookie?, _ body: () -> Void) {
         unwritable.store(cookie.map(Self.number) ?? 0, ordering: .relaxed)
         storeThread.store(Self.thread, ordering: .relaxed)

@@ -17,7 +17,7 @@ protocol BudgetCandidate: AnyObject, Sendable {
     var topWaiter: RankedWaiter? { get }
 }
 
-/// A waiter, and what decides whether it goes before others of its group (rule US-39).
+/// A waiter with the values that decide whether it goes before others of its group (rule US-39).
 struct RankedWaiter: Comparable {
     let rank: Float
     let waiterID: Int
@@ -28,11 +28,11 @@ struct RankedWaiter: Comparable {
     }
 }
 
-/// How many connections of all origins together are in use and idle, against the limits of the process.
+/// Counts the connections of all origins, in use and idle, against the limits of the process.
 ///
-/// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only where the
-/// limit was reached: the origins whose waiters lack nothing else, by the order in which those began to wait, and within a
-/// pool by their ranks.
+/// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only
+/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, in the order
+/// in which they began to wait, and within a pool by their ranks.
 final class ConnectionBudget: Sendable {
     struct Counts: Equatable {
         var inUse: Int
@@ -91,7 +91,7 @@ final class ConnectionBudget: Sendable {
 
     /// Counts one connection less in use.
     ///
-    /// - Parameter toIdle: It is idle now.
+    /// - Parameter toIdle: Whether the connection is idle from now on.
     func giveBack(toIdle: Bool) -> Counts {
         let change = Self.oneInUse &- (toIdle ? Self.oneIdle : 0)
         return Counts(word: word.wrappingSubtract(change, ordering: .sequentiallyConsistent).newValue)

@@ -26,7 +26,7 @@ struct ConnectionKey: Hashable, Sendable {
         }
     }
 
-    /// A server, or the proxy that is asked in its place, as limits count them.
+    /// A server, or the proxy that is asked in its place: the unit for which limits count.
     struct Server: Hashable, Sendable {
         let host: String
         let port: Int

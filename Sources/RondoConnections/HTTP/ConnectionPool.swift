@@ -84,7 +84,7 @@ package final class ConnectionPool: Sendable {
     /// The number of origins that are known.
     var originCount: Int { state.withLock { $0.origins.count } }
 
-    /// Lets go of the origins that are not used and to which nothing but the pool refers.
+    /// Removes the origins that are unused and to which only the pool refers.
     private func removeUnusedOrigins() {
         // Connections are released without the lock.
         let removed = state.withLock { state in

@@ -15,15 +15,16 @@ protocol Exchange: AnyObject, Sendable {
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?)
     /// Sends `request`, now or once the connection is open.
     func start(_ request: consuming OutgoingRequest)
-    /// Reads no more, so that flow control holds the server back.
+    /// Stops reading, so that flow control holds the server back.
     func pause()
     func resume()
-    /// The request's body has bytes again.
+    /// Call it when the request's body has bytes again.
     func bodyIsReady()
-    /// The body need not wait for the server's go-ahead any longer.
+    /// Call it when the body need not wait for the server's go-ahead any longer.
     func goAhead()
-    /// The server has agreed to another protocol, which has the connection when the response's head was read. It is never
-    /// kept, and takes none of its server's places any more (rule WS-29).
+    /// Call it when the server has agreed to another protocol, which gets the connection once the response's
+    /// head has been read. The connection is never kept, and does not count against the limit of its server
+    /// any more (rule WS-29).
     func upgrade(to upgrade: any Upgrade)
     /// Serves the upgrade, in a pass that it has asked for.
     func serveUpgrade()
@@ -75,10 +76,11 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
-    /// Runs `body` while no other thread is inside, if `exchange` is the owner's still and the calling thread serves it.
+    /// Runs `body` while no other thread is inside, if `exchange` is still the owner's and the calling thread
+    /// serves it.
     func enter(for exchange: any Exchange, _ body: () -> Void)
     func received(_ event: ExchangeEvent)
-    /// Bytes have come of which there is no event.
+    /// Notes that bytes have come which make up no event.
     func noteReceived()
     /// Makes the owner be served in a pass of one of its modes.
     func wakeUp()

@@ -1,7 +1,7 @@
 internal import RondoStreams
 
-/// Chooses the version of HTTP that carries a request: HTTP/1.1, over connections that were kept and over new ones, to which
-/// no other version is offered (ALPN).
+/// Chooses the version of HTTP for a request: HTTP/1.1, over kept connections and over new ones, which offer
+/// no other version (ALPN).
 enum ExchangeChoice {
     /// An exchange for `owner`, which is not started yet.
     ///

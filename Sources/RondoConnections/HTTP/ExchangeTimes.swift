@@ -44,10 +44,10 @@ final class ExchangeTimes {
         if lookUpStart != nil { lookUpEnd = connectStart }
     }
 
-    /// The exchange goes over `channel`, which was open before.
+    /// Notes that the exchange uses `channel`, which was open before.
     func reuse(_ channel: SocketChannel) { localAddress = channel.localAddress }
 
-    /// The request begins to go out over `channel`.
+    /// Notes that the request begins to be sent over `channel`.
     func beginRequest(over channel: SocketChannel) {
         requestStart = LoopClock.now
         if tls == nil { tls = channel.tlsInformation.map { ($0.version, $0.cipherSuite) } }
@@ -56,7 +56,7 @@ final class ExchangeTimes {
     /// Notes that the request was sent.
     func endRequest() { if requestEnd == nil { requestEnd = LoopClock.now } }
 
-    /// The response is here, or the exchange has ended without it.
+    /// Notes that the response is complete, or that the exchange has ended without it.
     func endResponse() { responseEnd = LoopClock.now }
 
     func received(_ count: Int) {

@@ -203,7 +203,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         return true
     }
 
-    /// No further event comes.
+    /// Makes sure that no further event comes.
     private func abandon() {
         phase = .closed
         connection.channel.handler = nil
@@ -335,7 +335,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         }
     }
 
-    /// The body's stream may have bytes.
+    /// Call it when the body's stream may have bytes.
     func bodyIsReady() {
         guard case .open = phase, !connection.channel.wantsWrite else { return }
         send()
@@ -470,7 +470,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     /// Makes the connection ready for another request, if it can serve one.
     ///
-    /// - Returns: Whether it is.
+    /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
         guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,

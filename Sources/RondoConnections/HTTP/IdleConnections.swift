@@ -107,14 +107,14 @@ struct IdleConnections<Connection>: ~Copyable {
         oldest.map { remove(at: Position(group: $0.group, index: 0)) }
     }
 
-    /// Takes out the oldest until there are no more than `limit`.
+    /// Removes the oldest connections until there are no more than `limit`.
     mutating func shrink(to limit: Int) -> [Connection] {
         var removed: [Connection] = []
         while count > limit, let oldest = removeOldest() { removed.append(oldest) }
         return removed
     }
 
-    /// Takes out those that have been idle for too long.
+    /// Removes the connections that have been idle for too long.
     mutating func removeExpired(now: LoopInstant) -> [Connection] {
         let isExpired = { (since: LoopInstant) in now.seconds(since: since) > Self.maximumIdleSeconds }
         guard let first, isExpired(first) else { return [] }

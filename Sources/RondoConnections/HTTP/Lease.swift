@@ -3,15 +3,15 @@ internal import RondoStreams
 
 /// A waiter for a connection, which is told when it is admitted.
 protocol ConnectionWaiter: AnyObject, Sendable {
-    /// On any thread, with no lock held. The waiter has a lease from now on.
+    /// Called on any thread, with no lock held. The waiter has a lease from now on.
     func isAdmitted(with waiterID: Int)
 
     /// Waiters of higher priority go first. Any thread reads it, under a lock.
     var priority: Float { get }
 }
 
-/// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by
-/// that (`ServerConnection.endLease()`).
+/// The right to use one connection to a server. It has to be ended once: by `end()` or, if an exchange has
+/// its connection, by the exchange (`ServerConnection.endLease()`).
 struct Lease {
     let origin: Origin
     let key: ConnectionKey

@@ -33,13 +33,14 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Asks for a connection. On the thread of a loop that is to serve it.
+    /// Asks for a connection. Call it on the thread of a loop that is to serve it.
     ///
     /// - Parameters:
-    ///   - loop: Whose idle connections are taken first.
-    ///   - queue: Where the connection is to be served, and nowhere else; nil: in several places. One that is registered
-    ///     there remains so (`ServerConnection.takeRegistration()` tells), any other is in no run loop.
-    ///   - mayReuse: False: the connection has to be a new one.
+    ///   - loop: The loop whose idle connections are taken first.
+    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are several.
+    ///     A connection that is registered with it stays registered (see `ServerConnection.takeRegistration()`); any
+    ///     other is in no run loop.
+    ///   - mayReuse: False if the connection has to be a new one.
     func lease(
         _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
         mayReuse: Bool
@@ -66,7 +67,7 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// The lease of a waiter that was admitted; as `lease`.
+    /// The lease of a waiter that was admitted; see `lease`.
     func admittedLease(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, mayReuse: Bool)
         -> Lease
     {
@@ -74,7 +75,7 @@ final class Origin: BudgetCandidate {
         return Lease(origin: self, key: key, loop: loop, connection: connection)
     }
 
-    /// The waiter `waiterID` does not want a connection any more. If it was admitted already, its lease ends.
+    /// Removes the waiter `waiterID`. If it was admitted already, its lease ends.
     func withdraw(_ waiterID: Int) {
         if !state.withLock({ $0.withdraw(waiterID) }) { endLease() }
     }
@@ -164,7 +165,7 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Idle connections
 
-    /// Keeps a connection that no lease was for, and that is in no run loop.
+    /// Keeps an idle connection that had no lease and is in no run loop.
     func keep(_ connection: ServerConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
@@ -187,7 +188,7 @@ final class Origin: BudgetCandidate {
         pool.watch()
     }
 
-    /// An idle connection that shows no sign of being dead, or nil.
+    /// Takes an idle connection that shows no sign of being dead; nil if there is none.
     func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> ServerConnection? {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
@@ -226,7 +227,8 @@ final class Origin: BudgetCandidate {
         return nil
     }
 
-    /// Unregisters an idle connection from its loop, unless a load has it by now. Any thread.
+    /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call
+    /// it.
     func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
         let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in

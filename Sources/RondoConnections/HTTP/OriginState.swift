@@ -55,7 +55,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return .reuse(idle.remove(at: position))
     }
 
-    /// An idle connection for a lease that has none.
+    /// Takes an idle connection for a lease that has none.
     mutating func takeIdle(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
         where isUsable: (Connection) -> Bool = { _ in true }
@@ -73,9 +73,9 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Idle connections
 
-    /// Keeps a connection, which the budget has counted.
+    /// Keeps a connection, which the budget has counted as idle.
     ///
-    /// - Returns: Those that are kept no longer: too old, or too many.
+    /// - Returns: The connections that are not kept any longer: too old, or too many.
     mutating func keep(
         _ connection: Connection, for key: ConnectionKey, of loop: ObjectIdentifier?, now: LoopInstant,
         within budget: ConnectionBudget
@@ -87,7 +87,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return dropped + removeExpired(now: now, within: budget)
     }
 
-    /// Takes out the idle connections that are too old.
+    /// Removes the idle connections that are too old.
     mutating func removeExpired(now: LoopInstant, within budget: ConnectionBudget) -> [Connection] {
         let expired = idle.removeExpired(now: now)
         budget.removeIdle(expired.count)
@@ -116,7 +116,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return waiting.remove(at: waiting.firstIndex { $0.waiterID == top?.waiterID } ?? 0)
     }
 
-    /// The first of the highest rank.
+    /// The first waiter of the highest rank.
     func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
         waiting.map { RankedWaiter(rank: rank($0.waiter), waiterID: $0.waiterID) }.min()
     }

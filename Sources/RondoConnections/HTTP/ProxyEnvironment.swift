@@ -19,7 +19,7 @@ struct ProxyEnvironment: Sendable {
     /// The port of a proxy whose URL names none; that of an https proxy is 443.
     static let defaultPort = 1080
 
-    /// Why a proxy that is named cannot be used.
+    /// The reason why a named proxy cannot be used.
     enum Failure: Error, Equatable {
         case unsupported(String)
     }
@@ -44,7 +44,7 @@ struct ProxyEnvironment: Sendable {
         exceptions = NoProxyList(value("no_proxy") ?? value("NO_PROXY") ?? "")
     }
 
-    /// The proxy for a host; nil: none.
+    /// The proxy for a host; nil if there is none.
     func proxy(scheme: String, host: String, port: Int) throws(Failure) -> StreamProxy? {
         if variables.isEmpty || exceptions.contains(host: host, port: port) { return nil }
         let names = scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]

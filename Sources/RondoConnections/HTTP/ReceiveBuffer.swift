@@ -1,10 +1,10 @@
 internal import RondoCore
 
-/// Memory that a channel reads into and that `Data` may keep a part of without a copy.
+/// A buffer that a channel reads into, and of which a `Data` may share a part without a copy.
 ///
-/// A large piece of a body is handed to the delegate where it was received: the `Data` keeps this object, and
-/// the next read takes new memory. A small one is copied, so that it does not hold on to much more than
-/// itself.
+/// A large piece of a body is delivered where it was received: the `Data` retains this object, and the next
+/// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
+/// needs.
 final class ReceiveBuffer: @unchecked Sendable {
     // `@unchecked`: written only before a part of it is handed out as `Data`, which cannot be written to.
 

@@ -40,7 +40,7 @@ final class Route: Sendable {
         }
     }
 
-    /// The direct way.
+    /// The direct route.
     convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ way: Way = Way()) {
         var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
         way.apply(to: &channel)
@@ -94,9 +94,10 @@ final class Route: Sendable {
     }
 }
 
-/// The direct ways that a loop's requests went last. Loop's thread only.
+/// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
-/// A request whose way is known here looks neither into the table of all origins, which has a lock, nor compares settings.
+/// A request whose route is known here neither looks into the table of all origins, which has a lock, nor
+/// compares settings.
 final class KnownRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16

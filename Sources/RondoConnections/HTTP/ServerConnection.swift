@@ -39,7 +39,7 @@ final class ServerConnection: DeferredWork {
         if let heads = ServerMemory.current?.heads(of: origin) { codec.lastHeads = heads }
     }
 
-    /// A parked connection, made ready for use again.
+    /// Makes a parked connection ready for use again.
     convenience init(resuming socket: ParkedSocket, for key: ConnectionKey, of origin: Origin) {
         self.init(
             SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key, of: origin)
@@ -69,7 +69,7 @@ final class ServerConnection: DeferredWork {
         return memory.share(head, of: &codec, to: origin)
     }
 
-    /// The response to a request for `url`; nil where Foundation makes none of `head`.
+    /// The response to a request for `url`; nil if Foundation cannot make one from `head`.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         guard let memory = ServerMemory.current else {
             return lastResponse.response(to: url, head, bodyLength: bodyLength)
@@ -88,12 +88,12 @@ final class ServerConnection: DeferredWork {
     /// Ends the lease of a connection that has left its place.
     func endUpgradedLease() { origin.endUpgradedLease() }
 
-    /// Ends the lease by which the connection was in use, and keeps it, which is ready for its next exchange.
+    /// Ends the lease of this connection, which is ready for its next exchange and is kept.
     ///
     /// - Parameters:
-    ///   - loop: Among whose idle connections it is.
-    ///   - queue: Where it is registered and remains so for now; the caller sees to it that `leave()` is called soon. Nil:
-    ///     it leaves all loops now.
+    ///   - loop: The loop whose idle connections it joins.
+    ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called soon. If
+    ///     nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
         // The read interest can stay: the connection is in no loop, or its gate lets no event in.
         channel.wantsWrite = false

@@ -51,7 +51,7 @@ struct ContentReader {
         try download.open(for: response, expecting: changesLength ? -1 : response.expectedContentLength)
     }
 
-    /// The content of `response`, of which nothing was read, goes to a file.
+    /// Makes the content of `response`, of which nothing was read, go to a file.
     mutating func becomeDownload(of response: URLResponse) throws(LoadFailure) {
         let target = DownloadTarget()
         try target.open(

@@ -27,9 +27,9 @@ package enum DelegateCall {
     /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
-    /// A delegate's reply to a call; on its way from the delegate queue to the loop.
+    /// A delegate's reply to a call, passed from the delegate queue to the loop.
     ///
-    /// `@unchecked Sendable`: handed over once. A stream is not used by the delegate any more.
+    /// `@unchecked Sendable`: a reply is handed over once. The delegate must not use a stream afterwards.
     package enum Reply: @unchecked Sendable {
         case none
         /// `Load.reply(_:)` will give the reply.

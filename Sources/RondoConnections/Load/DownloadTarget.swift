@@ -142,7 +142,7 @@ final class DownloadTarget {
     /// The original failure, if a request for the rest has failed; nil if no rest was requested.
     func takeFirstFailure() -> LoadFailure? { resuming.take()?.failure }
 
-    /// Looks at the head of a response, which may be that of the rest.
+    /// Checks the head of a response, which may be that of the rest.
     func receive(_ head: ResponseHead, from url: URL?) -> Rest {
         if earlier != nil { return isUsable(head, from: url) ? .notAwaited : .wholeIsNeeded }
         guard let resuming = resuming.take() else { return .notAwaited }

@@ -75,10 +75,11 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         enter { tearDown() }
     }
 
-    /// The thread of a loop has ended: with the last of them the load cannot go on, and is released.
+    /// Call it when the thread of a loop has ended: without any loop the load cannot continue, and is
+    /// released.
     package func loopHasEnded() { enter { if registration.isLost { tearDown() } } }
 
-    /// Releases everything, without a word to the delegate.
+    /// Releases everything, without a call to the delegate.
     private func tearDown() {
         driver?.cancel()
         leave()
@@ -93,7 +94,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     // MARK: - The gate
 
-    /// Runs `body`, unless a call is inside: that one catches up before it leaves.
+    /// Runs `body`, unless another call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
@@ -164,10 +165,10 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     var client: (any LoadClient)? { delivery.client }
 
-    /// Calls the delegate, at once on this loop's thread, by its queue, or when the load is resumed. What was decided
-    /// before may be otherwise afterwards: the delegate can cancel.
+    /// Makes a call to the client: at once on this loop's thread, through its queue, or when the load is
+    /// resumed. Check earlier decisions again afterwards: the delegate can cancel.
     ///
-    /// - Returns: Whether the call is still to be made, and the load goes on when it was.
+    /// - Returns: Whether the call has still to be made, so that the load continues after it.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         switch delivery.way(of: call, inbox) {
@@ -193,7 +194,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         return false
     }
 
-    /// On the delegate queue, and not inside the gate.
+    /// Makes a call on the delegate queue, outside the gate.
     private func make(_ call: DelegateCall, for client: any LoadClient) {
         guard !client.isCancelled else { return }
         let reply = client.make(call)
@@ -208,14 +209,14 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         }
     }
 
-    /// Makes the calls that came up while the load was suspended.
+    /// Makes the calls that waited while the load was suspended.
     private func makeWaitingCalls() {
         // If one of them suspends the load again, the others wait again.
         guard let calls = delivery.takeWaiting() else { return }
         for call in calls where !deliver(call) && call.isTerminal { leave() }
     }
 
-    /// The program was called, or may have been.
+    /// Notes that the program was called, or may have been.
     func noteCall() { delivery.noteCall() }
 
     /// The program takes content, and it has not come faster than the settings want.
@@ -227,7 +228,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         ScheduleTimer(registration.modes, after: seconds, repeats: true) { [self] _ in shortDelayHasPassed() }
     }
 
-    /// The load may have been idle for too long.
+    /// Checks whether the load has been idle for too long.
     package func shortDelayHasPassed() {
         // If the gate is taken, the next pass makes the check.
         inbox.putTimeCheck()
@@ -247,16 +248,17 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     /// When the load made its first step.
     var startedAt: LoopInstant { times.startedAt }
 
-    /// There was a sign of life.
+    /// Notes a sign of life.
     func noteProgress() { times.noteProgress() }
 
-    /// Another protocol has the connection: silence is no failure any more.
+    /// Stops the timeout, because another protocol has the connection: silence is not a failure any more.
     func stopTimeout() { times.stopTimeout() }
 
     /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
-    /// Bytes of the body were taken; whether no more are for now, since they have come faster than the settings want.
+    /// Notes that bytes of the body were taken. Returns whether no more are to be taken for now, because they
+    /// have come faster than the settings allow.
     func mustPause(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
             inbox.putGoOn()
@@ -284,7 +286,8 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         driver?.abort()
     }
 
-    /// Nothing is sent, read or told any more, and no time passes for the timeout, until `resume()`.
+    /// Suspends the load: nothing is sent, read or reported, and no time counts towards the timeout, until
+    /// `resume()`.
     package func suspend() {
         inbox.suspend(true)
         enter { standStill() }

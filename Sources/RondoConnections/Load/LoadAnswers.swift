@@ -43,8 +43,8 @@ final class LoadAnswers {
 
     // MARK: - Choosing
 
-    /// The one place where it is decided what answers a request: the cache, a protocol of the program, the URL itself, or
-    /// a server.
+    /// Chooses what answers a request, in this one place: the cache, a protocol of the program, the URL
+    /// itself, or a server.
     func answer(_ request: LoadRequest) {
         self.request = request
         let type = settings.values.protocols.accepting(request.value)
@@ -174,15 +174,15 @@ final class LoadAnswers {
     /// Ends the answer under way, without a further event.
     func cancel() { current.take()?.cancel() }
 
-    /// All has come: nothing more is sent.
+    /// Call it when everything has come: nothing more is sent.
     func end() {
         cancel()
         server?.closeBody()
     }
 
-    /// The load is over.
+    /// Call it when the load is over.
     ///
-    /// - Returns: The connection of the last exchange, if it is idle and registered with the loop still.
+    /// - Returns: The connection of the last exchange, if it is idle and still registered with the loop.
     func close() -> ServerConnection? {
         cancel()
         cache.forget()
@@ -198,16 +198,16 @@ final class LoadAnswers {
     /// A request is under way on a connection.
     var isExchanging: Bool { server?.isExchanging ?? false }
 
-    /// The next request goes to another origin: credentials stay behind (rule UC-33).
+    /// Drops the credentials, because the next request goes to another origin (rule UC-33).
     func leaveOrigin() { server?.leaveOrigin() }
 
-    /// The connection under way carries another protocol from here on.
+    /// Makes the current connection carry another protocol from here on.
     func upgrade(to upgrade: any Upgrade) { server?.upgrade(to: upgrade) }
 
     /// Handles the challenge in the response `head`.
     func challenged(by head: ResponseHead) { server?.challenged(by: head) }
 
-    /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
+    /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
     func replied(bodyStream reply: Foundation.InputStream??) { server?.replied(bodyStream: reply) }
 
     /// Turns the channel's events on again, which a call refused at the load's gate had turned off.
@@ -237,7 +237,7 @@ final class LoadAnswers {
 
     // MARK: - Fields of requests
 
-    /// Adds the fields that are not the request's own: cookies, and what the cache asks.
+    /// Adds the fields that are not the request's own: cookies, and the cache's conditions.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
         setCookies(of: request, in: &fields)
         cache.addFields(of: request, to: &fields)

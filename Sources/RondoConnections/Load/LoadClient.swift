@@ -34,7 +34,7 @@ package protocol LoadClient: AnyObject, Sendable {
     /// UC-14).
     func setCurrentRequest(_ request: URLRequest)
 
-    /// The load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
+    /// Called when the load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
     func loadDidEnd()
 }
 

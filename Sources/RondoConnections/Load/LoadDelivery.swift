@@ -1,8 +1,9 @@
 internal import RondoCore
 
-/// The way of a load's calls to its client: at once, by the client's queue, or, while the load is suspended, later.
+/// Decides when a load's calls to its client are made: at once, through the client's queue, or, while the
+/// load is suspended, later.
 ///
-/// A value, inside the gate of its load. It says which way a call goes; the load makes it.
+/// A value, inside the gate of its load. It only decides; the load makes the calls.
 struct LoadDelivery {
     /// How a call is made.
     enum Way {

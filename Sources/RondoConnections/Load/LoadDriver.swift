@@ -43,7 +43,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Releases everything.
     ///
-    /// - Returns: A connection that is registered with the loop still.
+    /// - Returns: A connection that is still registered with the loop.
     func close() -> ServerConnection? {
         content.discardAll()
         return answers.take()?.close()
@@ -67,7 +67,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - A pass
 
-    /// Whatever waited and can go on, goes on.
+    /// Continues everything that waited and can go on.
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
@@ -333,7 +333,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Content
 
-    /// Tells the client of a response, and makes its content ready to be read.
+    /// Tells the client of a response, and prepares its content for reading.
     private func deliver(_ incoming: IncomingResponse) {
         guard let response = response(incoming) else {
             return perform(state.failed(.unusableResponse(status: incoming.status)))
@@ -370,13 +370,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.response(incoming, to: state.request)
     }
 
-    /// The sender is held back.
+    /// Holds the sender back.
     func pause() { answers?.current?.pause() }
 
     /// Undoes what `ChannelInterest.suspend()` has done.
     func resumeInterest() { answers?.resumeInterest() }
 
-    /// Hands on what has come, as far as the delegate takes it.
+    /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {
         while state.deliversBody, load.wantsMore {
             do throws(LoadFailure) {
@@ -457,7 +457,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The client's replies
 
-    /// Goes on with the delegate's reply to a question.
+    /// Continues with the delegate's reply to a question.
     func take(_ reply: DelegateCall.Reply) {
         switch reply {
         case .none, .later: break

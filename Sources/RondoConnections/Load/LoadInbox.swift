@@ -99,7 +99,7 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Drops the calls that wait.
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 
-    /// The queue has made the last call.
+    /// Notes that the queue has made the last call.
     func noteOver() { state.withLock { $0.isOver = true } }
     var isOver: Bool { state.withLock { $0.isOver } }
 
@@ -124,7 +124,7 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Commands of the client
 
-    /// Ends the load with `failure`, unless it was ended so before. The calls that wait are dropped.
+    /// Ends the load with `failure`, unless the client has ended it before. Calls that wait are dropped.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
         let calls = state.withLock { state in
             if state.abortion == nil { state.abortion = failure }

@@ -1,9 +1,10 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// A request as a load holds it, with copies of what the load asks again and again: to ask the request itself takes longer.
+/// A request as a load holds it, with copies of the values that the load reads often: reading them from the
+/// request takes longer.
 ///
-/// A reference that never changes, so that it costs little to hand on.
+/// An immutable reference, so that it costs little to pass on.
 package final class LoadRequest: Sendable, Equatable {
     package let value: URLRequest
     package let url: URL?

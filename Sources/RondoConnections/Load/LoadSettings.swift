@@ -89,7 +89,7 @@ package final class LoadSettings: Sendable {
         }
     }
 
-    /// The proxy for `address`; nil: none.
+    /// The proxy for `address`; nil if there is none.
     func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
         switch values.proxy {
         case .direct: return nil
@@ -120,7 +120,7 @@ package final class LoadSettings: Sendable {
 
     private static let lastNumber = Atomic(0)
 
-    /// The direct way to `address`.
+    /// The direct route to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
         KnownRoutes.route(
             to: address, of: values.pool,

@@ -142,7 +142,7 @@ struct LoadState {
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
-    /// The response was an answer to an upgrade.
+    /// Notes that the response was the answer to an upgrade.
     mutating func upgraded() { if case .receiving = phase { phase = .upgraded } }
 
     /// Begins the load, in its first pass.
@@ -154,7 +154,7 @@ struct LoadState {
         return asksAboutStorage ? .askAboutStorage : repliedAboutStorage()
     }
 
-    /// The delegate's reply to `.askAboutStorage`.
+    /// Takes the delegate's reply to `.askAboutStorage`.
     mutating func repliedAboutStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
         usesCredentialStorage = uses
@@ -213,7 +213,7 @@ struct LoadState {
         return true
     }
 
-    /// The delegate's reply to `.ask`: the request to be sent; nil: none.
+    /// Takes the delegate's reply to `.ask`: the request to send; nil for none.
     mutating func replied(_ reply: URLRequest?) -> Action {
         switch phase {
         case .askingAboutCanonical(let canonical):
@@ -235,7 +235,7 @@ struct LoadState {
         }
     }
 
-    /// The client is asked what becomes of the response that it is shown.
+    /// Notes that the client is asked about the response that it is shown.
     mutating func askAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
 
     /// Notes the client's reply: the body is delivered.
@@ -346,7 +346,7 @@ struct LoadState {
         return redirect(to: next, by: .other(response))
     }
 
-    /// A response that is not HTTP's, or that a protocol of the program has made; there may be several.
+    /// Takes a response that is not HTTP, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
         switch phase {
         case .answering, .receiving:
@@ -369,7 +369,7 @@ struct LoadState {
         }
     }
 
-    /// The response's body, or the protocol after it, is complete.
+    /// Notes that the response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
         switch phase {
         case .receiving, .upgraded: break
@@ -382,7 +382,7 @@ struct LoadState {
         return .finish
     }
 
-    /// The delegate is shown the response that is to be stored.
+    /// Notes that the delegate is shown the response that is to be stored.
     mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
 
     /// Notes the delegate's reply.

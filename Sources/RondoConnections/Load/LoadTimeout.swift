@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// How long a load may hear nothing, and the timer that looks whether it has (rule UC-58).
+/// The maximum time for which a load may receive nothing, and the timer that checks it (rule UC-58).
 struct LoadTimeout {
     let seconds: TimeInterval
     private var idle: IdleTime

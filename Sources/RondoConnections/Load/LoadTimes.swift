@@ -21,7 +21,7 @@ struct LoadTimes {
         rate = settings.values.maximumRate.map { RateLimiter(bytesPerSecond: $0, in: schedule) }
     }
 
-    /// The load enters its loops.
+    /// Call it when the load enters its loops.
     mutating func start(
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
@@ -45,10 +45,10 @@ struct LoadTimes {
 
     // MARK: - How long it takes
 
-    /// There was a sign of life.
+    /// Notes a sign of life.
     mutating func noteProgress() { timeout.noteProgress() }
 
-    /// The work of a pass is done: from here on the time is the sender's again.
+    /// Call it when the work of a pass is done: from here on time counts for the sender again.
     mutating func restartAfterProgress() { timeout.restartAfterProgress() }
 
     /// Call it when events of a connection were served: from here on time counts for the sender again.

@@ -16,10 +16,10 @@ final class RateLimiter {
     /// No more bytes are taken at present.
     var isPausing: Bool { pause != nil }
 
-    /// Bytes were taken.
+    /// Notes that bytes were taken.
     ///
-    /// - Parameter goOn: Called in a mode of the load's when more may be taken, unless that is at once.
-    /// - Returns: Whether the load has to wait for that.
+    /// - Parameter goOn: Called in a mode of the load when more may be taken, unless that is at once.
+    /// - Returns: Whether the load has to wait for that call.
     func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
         guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()
@@ -33,7 +33,7 @@ final class RateLimiter {
     func stop() { endPause() }
 }
 
-/// When the next bytes may be taken, so that a rate is kept on the average; a value.
+/// The pace of receiving: when the next bytes may be taken, so that an average rate is kept. A value.
 struct ReceivePace {
     /// Shorter pauses are added to the next one, in seconds: a timer has its price.
     static let shortestPause = 0.005

@@ -1,6 +1,6 @@
 package import RondoCore
 
-/// A timer in all the loops of a load: one timer for each loop, since a timer belongs to one.
+/// A timer in all the loops of a load: one for each loop, since a timer belongs to one.
 package struct ScheduleTimer: Sendable {
     private let first: Timer
     /// The timers of the other loops: nearly always there are none.

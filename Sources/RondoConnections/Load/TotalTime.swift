@@ -1,8 +1,9 @@
 internal import RondoCore
 
-/// How long a load may take in all, and the timer that looks whether it has (rule US-69). Most loads have no such limit.
+/// The maximum time of a load in total, and the timer that checks it (rule US-69). Most loads have no such
+/// limit.
 ///
-/// Time counts from the start, whether the load's modes run or not, but for the time that it was suspended.
+/// Time counts from the start, whether the load's modes run or not, except while the load is suspended.
 final class TotalTime {
     /// Limits longer than this, in seconds, are treated as none: 31 years.
     private static let longest: TimeInterval = 1e9

@@ -14,9 +14,9 @@ package protocol Upgrade: AnyObject, Sendable {
     /// load, also for one that is sent again after a redirect or a challenge.
     func addFields(to fields: inout HeaderFields)
 
-    /// Why the final response is not what was asked for, as a sentence; nil: the connection is handed over.
+    /// The sentence that says why the final response is not acceptable; nil if the connection is handed over.
     ///
-    /// - Parameter owner: To be released when the load ends.
+    /// - Parameter owner: The owner, to be released when the load ends.
     func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String?
 
     /// The connection is the protocol's until the load ends, which closes it.
@@ -53,7 +53,7 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     ///   - size: The number of bytes that the call retains.
     func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void)
 
-    /// The load is over: nil for success. Inside the gate.
+    /// Ends the load; nil for success. Call it inside the gate.
     func endUpgrade(_ failure: LoadFailure?)
 
     /// A timer whose time passes while the modes of the load run.
