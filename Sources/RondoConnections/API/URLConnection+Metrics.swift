@@ -2,7 +2,7 @@ internal import FoundationNetworking
 public import RondoCore
 
 extension URLConnection {
-    /// Where the time of a load went; the delegate gets it once, immediately before the last call.
+    /// The times of a load; the delegate gets them once, immediately before the last call.
     ///
     /// Times are seconds since the start of the load, on the monotonic clock; nil if the step did not take
     /// place, such as the look-up of a name for a connection that was kept open.

@@ -242,7 +242,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         state.withLock { $0.defaultCalled = method }
     }
 
-    /// The same for a method whose default changes nothing.
+    /// Notes that the default of a method was called which changes nothing.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         delegate?.noteDefault(of: method, by: object)
     }

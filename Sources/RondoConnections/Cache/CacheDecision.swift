@@ -1,4 +1,4 @@
-/// What is to be done with a response that may be stored.
+/// The decision about a response that may be stored.
 enum CacheDecision {
     /// The response may not be stored, or is stored already.
     case nothing

@@ -143,7 +143,7 @@ final class CollectedResponse {
     private let head: ResponseHead?
     private let bodyLength: Int64?
     private let maximumSize: Int
-    /// What the protocol of the program allows.
+    /// The storage policy that the protocol of the program allows.
     private let storagePolicy: URLCache.StoragePolicy
     private let receivedAt = Date()
     private var content = Data()

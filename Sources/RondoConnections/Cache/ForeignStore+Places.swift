@@ -3,7 +3,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-// Where a URLCache holds which response.
+// The places of responses in a URLCache.
 //
 // Foundation's URLCache on Linux tells requests apart by host, port and path only. Requests that share these
 // three would overwrite each other's responses: other queries, http and https, and the variants of one URL
@@ -147,7 +147,7 @@ extension ForeignStore {
 
     // MARK: - Putting
 
-    /// Puts a response at a place, in place of what stands there.
+    /// Stores a response at a place, instead of the response that is there.
     ///
     /// The old response is removed first: a URLCache on Linux that was given two responses for one place
     /// crashes the process when it makes room. Call it with `places` locked.

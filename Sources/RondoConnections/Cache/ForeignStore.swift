@@ -134,7 +134,7 @@ final class ForeignStore: ResponseStore {
         return CacheEntry(storedByProgram: cached).map { Record(entry: $0, variants: nil) }
     }
 
-    /// What Rondo knows of a kept response.
+    /// Rondo's record of a kept response.
     struct Record {
         let entry: CacheEntry
         /// The name by which its variants are found; nil if there are none.

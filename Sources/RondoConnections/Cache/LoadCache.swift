@@ -10,14 +10,14 @@ internal import RondoHTTP
 struct LoadCache: ~Copyable {
     /// How a request is to be answered.
     enum Decision {
-        /// By a server, or by a protocol of the program.
+        /// A server, or a protocol of the program, answers it.
         case send
-        /// By a kept response.
+        /// A kept response answers it.
         case use(URLResponse, Data)
         case fail(LoadFailure)
     }
 
-    /// What the head of a response means for the kept one.
+    /// The consequence of a response's head for the kept response.
     enum HeadDecision {
         /// The response is delivered like any other.
         case deliver

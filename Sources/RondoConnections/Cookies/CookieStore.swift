@@ -19,10 +19,11 @@ internal import struct Synchronization.Atomic
 /// All state is behind one lock. It is never held while Foundation's storage is being changed, and the thread
 /// holds it for at most `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
-    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
-    /// One response may set `CookieRules.maximumPerDomain`, which the program expects there at the end of the load, as on
-    /// Apple's systems; Foundation takes 0.05 to 0.2 ms for each, and some more to write its file, during which no loop
-    /// is held. Beside 3,000 cookies that it has read from its file itself it takes 50 ms for each.
+    /// The end of a load waits until its cookies are in Foundation's storage, as long as no more than this
+    /// many cookies wait. One response may set `CookieRules.maximumPerDomain` cookies, which the program
+    /// expects in the storage at the end of the load, as on Apple's systems. Foundation takes 0.05 to 0.2 ms
+    /// for each, and some more to write its file; no loop is blocked meanwhile. Beside 3,000 cookies that
+    /// Foundation has read from its own file it takes 50 ms for each.
     static let maximumAwaited = 400
 
     let state: UnfairMutex<CookieStoreState>
@@ -104,7 +105,8 @@ final class CookieStore: Sendable {
 
     /// How many cookies of a response a run loop processes itself; larger responses are left to the thread.
     static let maximumOnLoop = 8
-    /// For so many microseconds the thread waits for the cookies of other loads, while several end at a time.
+    /// The microseconds for which the thread gathers the cookies of further loads, while several end at a
+    /// time.
     private static let gatheringTime: UInt32 = 300
     /// The number of cookies for which the thread holds the lock: run loops need it in between.
     static let maximumAtOnce = 32
@@ -198,7 +200,7 @@ final class CookieStore: Sendable {
         try? thread.call(keeping: self)
     }
 
-    /// - Returns: The seconds after which there is more to do; nil: there is nothing.
+    /// - Returns: The seconds until there is more to do; nil if there is nothing.
     @discardableResult
     private func workIfAsked() -> Double? {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
@@ -299,7 +301,7 @@ final class CookieStore: Sendable {
 
     private enum Step {
         case set(StoredCookie)
-        /// - Parameter other: Another one of ours that is in the storage.
+        /// - Parameter other: Another of the store's cookies that is in the storage.
         case delete(HTTPCookie, other: StoredCookie?)
         /// All is there, and Foundation's file is to be written.
         case file
@@ -449,7 +451,7 @@ final class CookieStore: Sendable {
                 return nil
             } catch {
                 guard error.saysThatFileIsBroken else { return error }
-                // A broken file counts as none; the cookies in memory are written anew.
+                // A broken file is replaced; the cookies in memory are written to the new one.
                 do throws(DatabaseError) {
                     try file.makeAnew()
                     try file.write(

@@ -7,7 +7,7 @@ struct CookieStoreState {
     var isOpen: Bool
     /// The thread works, or is called to do so, or a run loop works where no thread could be made.
     var isWorking = false
-    /// Several loads were told of their end at once the last time.
+    /// Whether several loads were told of their end at once the last time.
     var isCrowded = false
     /// Whether the requested work has not begun yet.
     var isAsked = false
@@ -69,7 +69,7 @@ struct CookieStoreState {
         ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.machineNow)
     }
 
-    /// Seconds until Foundation's file is to be written; nil: it need not be.
+    /// Seconds until Foundation's file is to be written; nil if that is not necessary.
     var secondsUntilFiling: Double? {
         guard ledger.isUnfiled, !isRefused else { return nil }
         return mustFile ? 0 : max(0, filesAt.seconds(since: LoopClock.machineNow))

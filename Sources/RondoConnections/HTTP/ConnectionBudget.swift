@@ -13,7 +13,8 @@ protocol BudgetCandidate: AnyObject, Sendable {
     /// The group whose waiters are ranked among each other: those of one pool.
     var group: ObjectIdentifier { get }
 
-    /// The waiter that goes first, by its rank; nil: all of the group have the same. Under the queue's lock.
+    /// The waiter that goes first, by its rank; nil if all waiters of the group have the same rank. Called
+    /// under the queue's lock.
     var topWaiter: RankedWaiter? { get }
 }
 

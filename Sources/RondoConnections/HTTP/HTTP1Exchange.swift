@@ -39,7 +39,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private var sendFailure: ChannelError?
 
     // Received bytes that have not been parsed yet.
-    /// Held only while there is something unread.
+    /// Held only while there are such bytes.
     @exclusivity(unchecked) private var buffer: ReceiveBuffer?
     private var filled = 0
     @exclusivity(unchecked) private var consumed = 0

@@ -53,7 +53,7 @@ final class HeapTrimmer: Sendable {
         }
     }
 
-    /// malloc's function of this name, which Swift's module of glibc lacks; nil: the C library has none.
+    /// malloc's function of this name, which Swift's Glibc module lacks; nil if the C library has none.
     ///
     /// Safe: wherever there is one its type is that of `malloc.h`, `int malloc_trim(size_t)`.
     private static let trim = dlsym(nil, "malloc_trim").map {

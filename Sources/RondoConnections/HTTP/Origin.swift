@@ -2,11 +2,12 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that wait for one.
+/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that
+/// wait for one.
 ///
-/// There is one for each host and port, not one for each way there (TLS, proxy), since limits count all of those
-/// together; each idle connection carries its way. An origin has one lock, under which at most a channel is taken out of
-/// its loops: it comes before the locks of channels, queues, sources and loops.
+/// There is one origin for each host and port, not for each route to it (TLS, proxy), since the limits count
+/// all of these together; each idle connection has its own key. An origin has one lock, under which at most a
+/// channel is removed from its loops: it is taken before the locks of channels, queues, sources and loops.
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
@@ -37,9 +38,9 @@ final class Origin: BudgetCandidate {
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections are taken first.
-    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are several.
-    ///     A connection that is registered with it stays registered (see `ServerConnection.takeRegistration()`); any
-    ///     other is in no run loop.
+    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
+    ///     several. A connection that is registered with it stays registered (see
+    ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
         _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,

@@ -37,7 +37,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Leases
 
-    /// - Parameter mayReuse: False: the connection has to be a new one.
+    /// - Parameter mayReuse: False if the connection has to be a new one.
     mutating func lease(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: Waiter, within budget: ConnectionBudget,
         mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
@@ -121,7 +121,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         waiting.map { RankedWaiter(rank: rank($0.waiter), waiterID: $0.waiterID) }.min()
     }
 
-    /// - Returns: False: the waiter with that number was admitted already.
+    /// - Returns: False if the waiter with that ID was admitted already.
     mutating func withdraw(_ waiterID: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.waiterID == waiterID }) else { return false }
         waiting.remove(at: index)

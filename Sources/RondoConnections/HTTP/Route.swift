@@ -55,8 +55,8 @@ final class Route: Sendable {
     ///
     /// - Parameters:
     ///   - tunnels: Whether an http proxy makes a tunnel for http too.
-    ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values by which
-    ///     the proxy's response is checked.
+    ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values
+    ///     by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         _ settings: Way = Way(), tunnels: Bool = false,
@@ -115,8 +115,8 @@ final class KnownRoutes {
     /// The direct route to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool without
-    ///     either.
+    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool
+    ///     without either.
     static func route(
         to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
         way: @autoclosure () -> Route.Way = Route.Way()

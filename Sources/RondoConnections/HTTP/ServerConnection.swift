@@ -50,7 +50,7 @@ final class ServerConnection: DeferredWork {
 
     /// Makes the connection ready for another request.
     ///
-    /// - Returns: False: the codec cannot go on.
+    /// - Returns: False if the codec cannot continue.
     func startNextCycle() -> Bool {
         guard codec.startNextCycle() else { return false }
         isReused = true
@@ -92,8 +92,8 @@ final class ServerConnection: DeferredWork {
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections it joins.
-    ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called soon. If
-    ///     nil, it leaves all loops now.
+    ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called
+    ///     soon. If nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
         // The read interest can stay: the connection is in no loop, or its gate lets no event in.
         channel.wantsWrite = false

@@ -20,7 +20,8 @@ package struct CollectedBody {
         announced = response.expectedContentLength
     }
 
-    /// - Returns: Why the piece is refused: the body is longer than the limit, or was announced to become so; nil: it is not.
+    /// - Returns: The failure if the piece is refused, because the body is longer than the limit, or was
+    ///   announced to be; nil otherwise.
     package mutating func add(_ piece: Data) -> LoadFailure? {
         guard data.count + piece.count <= limit, announced <= Int64(limit) else {
             data = Data()

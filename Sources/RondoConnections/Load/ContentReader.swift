@@ -30,9 +30,11 @@ struct ContentReader {
         download = isDownload ? DownloadTarget(earlier) : nil
     }
 
-    /// Gets ready for the content of `incoming`, of which `response` was made. A part of a multipart is such a response, too.
+    /// Prepares for the content of `incoming`, from which `response` was made. A part of a multipart is such
+    /// a response, too.
     ///
-    /// - Parameter limits: Of what is decoded; nil: the body is the content, whatever its head says.
+    /// - Parameter limits: The limits for decoding; nil if the body is to be treated as the content, whatever
+    ///   its head says.
     mutating func begin(
         _ incoming: IncomingResponse, _ response: URLResponse, method: String,
         limits: RondoHTTP.ContentLimits?

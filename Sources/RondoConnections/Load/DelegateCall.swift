@@ -16,7 +16,7 @@ package enum DelegateCall {
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
-    /// One other than 100 and 101.
+    /// An informational response other than 100 and 101.
     case informational(HTTPURLResponse)
     case waitingForConnectivity
     case metrics(LoadMetrics)
@@ -42,7 +42,7 @@ package enum DelegateCall {
         case bodyStream(Foundation.InputStream?)
         /// The delegate does not implement the method.
         case noBodyStreamMethod
-        /// The response that may be stored; nil: none.
+        /// The response that may be stored; nil to store none.
         case cached(CachedURLResponse?)
     }
 
@@ -60,7 +60,7 @@ package enum DelegateCall {
     package enum ChallengeHandling {
         /// The delegate tells the challenge's sender what to do, or has done so already.
         case taken
-        /// The same, by the older method; the delegate is told if the challenge is cancelled.
+        /// As `taken`, but through the older method; the delegate is told if the challenge is cancelled.
         case takenByOlderMethod
         /// A known credential is used; the delegate was not asked.
         case useSilently

@@ -2,8 +2,7 @@ internal import RondoCore
 
 /// How long a load has heard nothing (rule UC-58).
 ///
-/// Time outside the scheduled modes is not held against the load, and time that several loops ran at once counts
-/// once.
+/// Time outside the scheduled modes does not count, and time in which several loops ran at once counts once.
 struct IdleTime {
     /// The values of both clocks at one moment.
     private struct Reading {

@@ -13,7 +13,7 @@ final class LoadAnswers {
     private let startedAt: LoopInstant?
     /// Whether the delegate lets credentials of the storage be used (rule UC-43).
     private let usesCredentialStorage: Bool
-    /// The load, which lets go of this at its end.
+    /// The load, which releases this object at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
     /// The server's answer, which serves all requests of the load.

@@ -11,7 +11,7 @@ package protocol LoadClient: AnyObject, Sendable {
     /// The name of the load's registrations in run loops, for traces; nil for the default.
     var nameInRunLoops: String? { get }
 
-    /// The queue that calls are made on; nil: the thread of the loop that serves the load.
+    /// The queue on which calls are made; nil for the thread of the loop that serves the load.
     var delegateQueue: DelegateQueue? { get }
 
     /// A load waits after each response until the client has said how it goes on.
@@ -20,7 +20,7 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Whether the partial file of a failed download is handed over.
     var keepsPartialDownloads: Bool { get }
 
-    /// Informational responses other than 100 and 101 are told of.
+    /// Whether informational responses other than 100 and 101 are reported.
     var hearsOfInformational: Bool { get }
 
     /// Whether the delegate's decision about a server also applies to later loads with the same pool, which

@@ -18,7 +18,7 @@ struct LoadDelivery {
 
     /// Kept alive by the load from start to end (rule UC-15).
     private(set) var client: (any LoadClient)?
-    /// Calls that wait until the load is resumed; nil: there never was one.
+    /// Calls that wait until the load is resumed; nil if there never was one.
     private var waiting: [DelegateCall]?
     /// The program was called since the last pass began.
     private(set) var hasCalled = false

@@ -3,9 +3,10 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Carries out what the state of a load decides, by an answer on one side and the client's delegate on the other.
+/// Carries out the actions of a load's state, through an answer on one side and the client's delegate on the
+/// other.
 ///
-/// `@unchecked Sendable`: all of it is used inside the gate of its load, but for what says "any thread".
+/// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
     private let settings: LoadSettings
@@ -136,8 +137,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
-    /// the disk first, or a thread is bringing others to where the program sees them.
+    /// Whether the request has to wait until its cookies can be read, which is nearly never: either they have to be
+    /// read from the disk first, or a thread is bringing others to Foundation's storage.
     private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
             return false

@@ -24,7 +24,7 @@ struct LoadInbox: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out an inbox in another file then.
     struct State: ~Copyable {
         var messages = Messages()
-        /// Calls that wait for the delegate queue; nil: there never was one.
+        /// Calls that wait for the delegate queue; nil if there never was one.
         var calls: QueuedCalls?
         /// Whether the delegate queue has made the last call: the load only has to leave its loops.
         var isOver = false
@@ -157,7 +157,7 @@ struct LoadInbox: ~Copyable, Sendable {
 
     func beginStoring() { storing.add(1, ordering: .acquiringAndReleasing) }
 
-    /// - Returns: Whether all is stored by that.
+    /// - Returns: Whether everything is stored now.
     func endStoring() -> Bool { storing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 
     // MARK: - The channel

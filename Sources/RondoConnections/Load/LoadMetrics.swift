@@ -3,7 +3,7 @@ package import RondoCore
 internal import RondoHTTP
 package import RondoStreams
 
-/// Where the time of a load went; the values behind `URLConnection.Metrics`.
+/// The times of a load: the values behind `URLConnection.Metrics`.
 package struct LoadMetrics: Sendable {
     package let startDate: Date
     /// Seconds from there to the last call.

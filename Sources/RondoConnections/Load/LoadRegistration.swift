@@ -40,7 +40,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
     /// The threads of all loops have ended. Any thread.
     var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
-    /// The queue of the only loop and mode; nil: there are several, or the client has left.
+    /// The queue of the only loop and mode; nil if there are several, or the client has left.
     var onlyQueue: SharedQueue? { modes.count == 1 ? state.withLock { $0.first?.queue } : nil }
 
     var isJoined: Bool { state.withLock { $0.first != nil } }

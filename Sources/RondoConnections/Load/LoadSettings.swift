@@ -32,7 +32,7 @@ package final class LoadSettings: Sendable {
         var contentLimits = RondoHTTP.ContentLimits()
         /// In seconds.
         var goAheadTimeout: TimeInterval = 1
-        /// Where connections lead; nil if nothing is set.
+        /// The destinations and local addresses of connections; nil if nothing is set.
         var connect: ConnectSettings?
         /// In seconds.
         var connectTimeout: TimeInterval?
@@ -82,7 +82,7 @@ package final class LoadSettings: Sendable {
     /// Loads a request separately to renew a cached response (RFC 5861 §3).
     func refresh(_ request: URLRequest) { values.refresh(request, values) }
 
-    /// The way to the cookies; nil: none are sent or kept.
+    /// The load's access to the cookies; nil if none are sent or kept.
     var jar: CookieJar? {
         values.cookieStore.map {
             CookieJar(store: $0, sends: values.sendsCookies, policy: values.cookiePolicy)

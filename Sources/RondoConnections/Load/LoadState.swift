@@ -75,7 +75,7 @@ struct LoadState {
     private(set) var request: LoadRequest
     /// The request that the exchange under way, or the last one, is for.
     private(set) var lastSent: LoadRequest
-    /// The first that was sent.
+    /// The first request that was sent.
     private var origin: LoadRequest?
 
     /// The protocols of the program that may load its requests.

@@ -44,7 +44,7 @@ struct ReceivePace {
 
     init(bytesPerSecond: Int) { self.bytesPerSecond = Double(max(bytesPerSecond, 1)) }
 
-    /// - Returns: The seconds until more may be taken; nil: at once.
+    /// - Returns: The seconds until more may be taken; nil if that is at once.
     mutating func received(_ count: Int, at now: LoopInstant) -> Double? {
         let late = max(0, due?.seconds(since: now) ?? 0)
         let wait = late + Double(count) / bytesPerSecond

@@ -3,7 +3,8 @@ package import RondoStreams
 
 /// Another protocol that a load asks its server for (RFC 9110 §7.8), and that goes on over the connection after a 101.
 ///
-/// All of it is used inside the gate of the load, in the modes of the load; calls to the program go by `UpgradeOwner`.
+/// Used inside the gate of the load, in the modes of the load; calls to the program are made through
+/// `UpgradeOwner`.
 package protocol Upgrade: AnyObject, Sendable {
     /// Whether only a response that switches to the protocol is accepted: any other fails the load, and only
     /// the server can answer. If false, the client decides about a 101, and other responses are delivered as
