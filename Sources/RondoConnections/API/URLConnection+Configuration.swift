@@ -62,14 +62,13 @@ extension URLConnection {
         /// cookies, a storage 3,300; beyond that expired cookies are removed first, then the oldest.
         ///
         /// Cookies that loads receive for the shared storage are also written to `cookies.sqlite`, beside
-        /// Foundation's own file, below `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for
-        /// the program's executable; files are created with mode 0600, folders with 0700. A cookie that has
-        /// an expiry is in that database when the load has finished. Foundation's file is written once a
-        /// second at most, and when the program ends in an orderly way. After a process was killed, the next
-        /// process adds the cookies that Foundation's file lacks to the storage at its first request. A
-        /// broken database is discarded. If it cannot be written, cookies are remembered until the program
-        /// ends, and one warning in the log, `rondo.connections`, says so. Other storages are kept by
-        /// Foundation only.
+        /// Foundation's own file, below `$XDG_DATA_HOME` or `~/.local/share` in a folder named after the
+        /// program's own folder; files are created with mode 0600, folders with 0700. A cookie that has an
+        /// expiry is in that database when the load has finished. Foundation's file is written once a second
+        /// at most, and when the program ends in an orderly way. After a process was killed, the next process
+        /// adds the cookies that Foundation's file lacks to the storage at its first request. A broken
+        /// database is discarded. If it cannot be written, cookies are remembered until the program ends, and
+        /// one warning in the log, `rondo.connections`, says so. Other storages are kept by Foundation only.
         public var cookieStorage: HTTPCookieStorage? {
             get { usesCookies ? ownCookieStorage ?? FoundationCookies.sharedStorage : nil }
             set {
