@@ -43,8 +43,8 @@ struct LoadCache: ~Copyable {
     private let waiter: any StoreWaiter
     /// The request under way.
     private var current = CacheLoad()
-    /// Whether the last response came from a server whose identity was verified, so that it may be used for
-    /// other loads.
+    /// Whether the last response may be used for other loads: its server was not accepted in spite of its
+    /// certificate.
     private var isVerified = false
 
     init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
