@@ -1,4 +1,5 @@
-/// A value that is seldom there, behind one word: its owner stays small, and quick to make and to release.
+/// A value that is rarely present, stored behind one word, so that its owner stays small, and quick to make
+/// and to release.
 @propertyWrapper struct Boxed<Value> {
     private indirect enum Box {
         case empty

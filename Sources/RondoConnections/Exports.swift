@@ -1,2 +1,2 @@
-// `URLRequest`, `URLResponse`, `URLCache` and their kin are Foundation's own.
+// `URLRequest`, `URLResponse`, `URLCache` and related types are Foundation's own.
 @_exported public import FoundationNetworking

@@ -1,9 +1,10 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// A connection from its making to its end: its schedule, its settings, its delegate and queue.
+/// The state of a connection from its creation to its end: its schedule, settings, delegate and queue.
 ///
-/// A value behind the connection's lock. A complaint about wrong use comes back as a sentence, once a connection.
+/// A value behind the connection's lock. On misuse a method returns a warning, at most one for each
+/// connection.
 struct ConnectionState: ~Copyable {
     private enum Phase {
         case created, started, ended
@@ -12,7 +13,7 @@ struct ConnectionState: ~Copyable {
     private var phase = Phase.created
     private(set) var places: [LoopMode] = []
     private(set) var queue: DelegateQueue?
-    /// Nil once it is let go.
+    /// Nil once the delegate has been released.
     private(set) var delegate: DelegateObject?
     var currentRequest: URLRequest
     var settings = URLConnection.Settings.standard
@@ -48,7 +49,7 @@ struct ConnectionState: ~Copyable {
             places.removeAll { $0 == place }
             return nil
         case .started: return complain("unschedule(from:forMode:) after start() has no effect.")
-        // It is not needed, and harmless (rule UC-6).
+        // Unscheduling after the end is unnecessary but harmless (rule UC-6).
         case .ended: return nil
         }
     }
@@ -62,7 +63,7 @@ struct ConnectionState: ~Copyable {
         return nil
     }
 
-    /// One warning for each connection.
+    /// Returns `sentence` as the warning, unless the connection has given one before.
     private mutating func complain(_ sentence: String) -> String? {
         defer { hasWarned = true }
         return hasWarned ? nil : sentence
@@ -70,11 +71,12 @@ struct ConnectionState: ~Copyable {
 
     // MARK: - Start and end
 
-    /// Started now, it would need the loader's loop: it has been told so, or has a queue and no schedule.
+    /// Whether the loader's loop would drive the load if it started now: it was asked for, or the connection
+    /// has a queue and no schedule.
     var needsLoaderNow: Bool { phase == .created && (needsLoader || places.isEmpty && queue != nil) }
 
-    /// - Parameter places: Where it is scheduled, if it is nowhere yet.
-    /// - Returns: False: it was started before.
+    /// - Parameter places: The loops and modes to use if the connection has no schedule yet.
+    /// - Returns: False if it was started before.
     mutating func start(in places: [LoopMode]) -> Bool {
         guard phase == .created else { return false }
         if self.places.isEmpty { self.places = places }
@@ -82,13 +84,13 @@ struct ConnectionState: ~Copyable {
         return true
     }
 
-    /// - Returns: What must not be released under the lock.
+    /// - Returns: The delegate, which must not be released under the lock.
     mutating func end() -> DelegateObject? {
         phase = .ended
         return letGo()
     }
 
-    /// No call comes any more.
+    /// Releases the load and the delegate: no further callback comes.
     mutating func letGo() -> DelegateObject? {
         load = nil
         return delegate.take()

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoStreams
 
-/// A method that a delegate may leave out, where it matters whether it has (rule UC-74).
+/// An optional method for which it matters whether the delegate implements it (rule UC-74).
 enum OptionalMethod {
     case willSendRequestForChallenge
     case canAuthenticate
@@ -10,20 +10,21 @@ enum OptionalMethod {
     case needNewBodyStream
 }
 
-/// A connection's delegate, with the protocols that it conforms to: found out once, and not in every call.
+/// A connection's delegate and the protocols that it conforms to, which are looked up once instead of in
+/// every call.
 ///
-/// The delegate need not be Sendable. `@unchecked Sendable`: it is handed over when the connection is made,
-/// and one callback at a time gets it.
+/// The delegate need not be Sendable. `@unchecked Sendable`: the delegate is handed over when the connection
+/// is made, and is used by one callback at a time.
 final class DelegateObject: @unchecked Sendable {
     let data: (any URLConnectionDataDelegate)?
     let kind: DelegateClass?
-    /// Of a delegate that is more or less than a data delegate, which nearly all are.
+    /// Set only if the delegate is not simply a data delegate; nearly all are.
     private let other: Other?
 
     private final class Other {
         let base: (any URLConnectionDelegate)?
         let download: (any URLConnectionDownloadDelegate)?
-        /// Kept alive, whatever it is.
+        /// Retains the object, whatever its type.
         private let object: Any
 
         init(_ object: Any, isForDownloads: Bool) {
@@ -38,7 +39,7 @@ final class DelegateObject: @unchecked Sendable {
     var defaults: DelegateDefaults? { data != nil || other?.base != nil ? kind?.defaults : nil }
     var download: (any URLConnectionDownloadDelegate)? { other?.download }
 
-    /// - Parameter given: Anything, since it may be an Optional that was handed on as `Any`.
+    /// - Parameter given: An `Any?`, since the delegate may itself be an Optional that was passed as `Any`.
     static func of(_ given: consuming Any?) -> DelegateObject {
         guard let object = given else { return DelegateObject() }
         let kind = DelegateClass.of(type(of: object))
@@ -57,16 +58,17 @@ final class DelegateObject: @unchecked Sendable {
         other = isDataDelegateAlone ? nil : Other(object, isForDownloads: kind.isForDownloads)
     }
 
-    /// The default of `method` was called for `object`: this delegate itself, or an object that it has forwarded to.
+    /// Notes that the default of `method` was called for `object`, unless `object` is another one, to which
+    /// the delegate has forwarded the call.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         if base === object { kind?.defaults.insert(method) }
     }
 }
 
-// How a call of a load becomes a call of a method of the delegate.
+// The translation of a load's calls into calls of the delegate's methods.
 
 extension DelegateCall {
-    /// Makes the call, on the thread on which the delegate wants it, and has traces tell of it.
+    /// Makes the call, on the thread that the delegate is called on, and records it in traces.
     func make(to delegate: DelegateObject, of connection: URLConnection) -> Reply {
         RunLoop.tracingDelegateCall(
             names.connection, of: connection, label: connection.nameInRunLoops, on: connection.firstLoop
@@ -103,7 +105,7 @@ extension DelegateCall {
             delegate.download?.connectionDidResumeDownloading(
                 connection, totalBytesWritten: total, expectedTotalBytes: expected)
         case .upgraded(_, _, let call): call()
-        // Of sessions' tasks only.
+        // Only the tasks of sessions report these.
         case .informational, .waitingForConnectivity: break
         case .metrics(let metrics):
             delegate.base?.connection(connection, didCollect: URLConnection.Metrics(metrics))
@@ -116,7 +118,7 @@ extension DelegateCall {
         return .none
     }
 
-    /// Rules UC-44 to UC-46.
+    /// Delivers a challenge as rules UC-44 to UC-46 say.
     private static func show(
         _ challenge: URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool,
         to delegate: (any URLConnectionDelegate)?, of connection: URLConnection

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-// The methods of the delegates' protocols, by name and types: what a class has by the same name is meant for one of
-// them. A test compares these lists with the protocols.
+// The methods of the delegates' protocols, by name and types: a method of a class that has such a name is
+// probably meant to implement it. A test compares these lists with the protocols.
 
 extension DelegateMethodCheck {
     static let connections = DelegateMethodCheck(protocols: [.data, .download, .base]) {
@@ -12,7 +12,7 @@ extension DelegateMethodCheck {
         Log.connections.warning("\($0)")
     }
 
-    /// `delegate` was handed to a `URLDownload`.
+    /// Checks the class of `delegate`, which was passed to a `URLDownload`.
     func lookOnce(at delegate: Any?) {
         guard let delegate, let type = type(of: delegate) as? AnyClass else { return }
         lookOnce(at: type, conforms: delegate is any URLDownloadDelegate)

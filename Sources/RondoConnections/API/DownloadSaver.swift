@@ -15,11 +15,11 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var response: HTTPURLResponse?
         /// Bytes in the file.
         var bytes: Int64 = 0
-        /// The server did not continue: the response that comes is the whole.
+        /// The server did not continue the old download: the coming response has the whole body.
         var isAnew = false
-        /// What the delegate has said of the credential storage.
+        /// The delegate's answer about the credential storage; nil until it was asked.
         var usesCredentialStorage: Bool?
-        /// Of the whole, where the response is the rest of it and the server has said.
+        /// The size of the whole file; nil unless the response is the rest of it and names the size.
         var total: Int64?
 
         var resumption: DownloadResumption? {
@@ -30,7 +30,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     private let continuing: DownloadResumption?
     private let delegate: (any URLDownloadDelegate)?
-    /// Empty once the download is over, in whatever way.
+    /// Empty once the download has ended, for whatever reason.
     private let work = Mutex(Work())
 
     init(delegate: (any URLDownloadDelegate)?, continuing: DownloadResumption?) {
@@ -49,7 +49,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             let error = URLErrors.error(.unsupportedURL, url: download.request.url)
             return loop.perform(inModes: modes) { [self] in
                 fail(error)
-                // A run that had nothing but this block to do ends (rule UC-16): it would sleep first (RL-32).
+                // If the run had only this block to do, it ends now (rule UC-16); without the wake-up it
+                // would sleep first (RL-32).
                 loop.wakeUp()
             }
         }
@@ -61,7 +62,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         connection.start()
     }
 
-    /// The server does not continue: the whole once more.
+    /// Loads the whole file again, because the server does not continue the old download.
     private func startAnew(_ connection: URLConnection, _ resumption: DownloadResumption) {
         connection.cancel()
         let request = URLRequest(url: resumption.url)
@@ -86,7 +87,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         work.file?.discard(deleting: download.deletesFileUponFailure)
     }
 
-    /// Ends the download: a later call finds nothing. The caller releases the work that it gets.
+    /// Takes the work and thereby ends the download: a later call finds nothing. The caller releases the
+    /// result outside of the lock.
     private func takeWork() -> Work {
         work.withLock { work in
             defer { work = Work() }
@@ -135,14 +137,14 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         guard let continuing else { return receive(connection, response, from: nil) }
         if work.withLock({ $0.isAnew }) { return receive(connection, response, from: 0) }
-        // A part that is not the one asked for is of no use, nor is a 416: from the start, then.
+        // A part that is not the requested one, or a 416, is of no use: start from the beginning.
         guard let offset = continuing.bytes > 0 ? continuing.offset(of: response) : 0 else {
             return startAnew(connection, continuing)
         }
         receive(connection, response, from: offset)
     }
 
-    /// - Parameter resumedFrom: Nil for a download that was not begun before.
+    /// - Parameter resumedFrom: Nil for a download that does not continue an earlier one.
     private func receive(_ connection: URLConnection, _ response: URLResponse, from resumedFrom: Int64?) {
         guard let download else { return }
         let offset = resumedFrom ?? 0
@@ -159,7 +161,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         }
         if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
         askAboutCodings(of: connection, download)
-        // It may be the response of a protocol of the program, of which Foundation takes the name as it is.
+        // The response may come from a protocol of the program, and Foundation takes the name from it
+        // unchecked.
         let name = response.suggestedFilename.flatMap(SuggestedFilename.harmless) ?? "unknown"
         if download.destination == nil, self.download != nil {
             delegate?.download(download, decideDestinationWithSuggestedFilename: name)
@@ -183,7 +186,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 work.total = offset > 0 ? continuing?.total : nil
                 return true
             }
-            // Cancelled from another thread while the file was made.
+            // The download may have been cancelled from another thread while the file was created.
             guard isWanted else { return file.discard(deleting: download.deletesFileUponFailure) }
             delegate?.download(download, didCreateDestination: file.path)
         } catch {
@@ -191,7 +194,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         }
     }
 
-    /// A part of a body that replaces the one before it (rule UC-22): in its place in the file, too.
+    /// Receives a part of a body that replaces the part before it (rule UC-22), in the file too.
     private func saveAnew(_ response: URLResponse, in file: DownloadFile) {
         do throws(SystemError) {
             let anew = try DownloadFile(continuing: file.path, at: 0)
@@ -264,7 +267,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 }
 
 extension ContentCoding {
-    /// That of a file in this coding. (For Brotli none is registered.)
+    /// The media type of a file in this coding. (None is registered for Brotli.)
     fileprivate var mediaType: String {
         switch self {
         case .gzip: "application/gzip"

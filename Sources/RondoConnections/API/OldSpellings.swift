@@ -3,8 +3,8 @@ internal import RondoCore
 
 /// Calls of the delegate methods in their spellings of 2015.
 ///
-/// They are deprecated for programs, and still have to be called. By way of a protocol that
-/// is not deprecated itself, these calls cause no warning.
+/// They are deprecated for programs, but still have to be called. Through a protocol that is not itself
+/// deprecated these calls cause no warning.
 enum OldSpellings {
     static var calls: any OldCalls.Type { DeprecatedCalls.self }
     static var dataCalls: any OldDataCalls.Type { DeprecatedCalls.self }

@@ -3,67 +3,72 @@ public import RondoCore
 public import RondoStreams
 
 extension URLConnection {
-    /// Settings that Apple's `URLRequest` has no place for.
+    /// The settings of a connection that Apple's `URLRequest` has no place for.
     public struct Configuration: Sendable {
-        /// How servers are verified, and which TLS versions are spoken.
+        /// How servers are verified, and which TLS versions are allowed.
         ///
-        /// The identity and the server name are for the origin of the first request (scheme, host and port): a
-        /// redirect to another one leaves them behind, as it does Authorization (rule UC-33). All else holds
-        /// wherever redirects lead; pinned keys, too, have to be found there.
+        /// The client identity and the server name apply only to the origin of the first request (scheme,
+        /// host and port): after a redirect to another origin they are not used, like Authorization (rule
+        /// UC-33). All other settings apply wherever redirects lead; pinned keys have to match there, too.
         public var tls = TLSSettings()
 
-        /// The proxy that the connection goes by.
+        /// The proxy that the connection uses.
         public var proxy = ProxyChoice.environment
 
-        /// Where connections lead, from where, and how long they may take to come about. A connection is shared with loads
-        /// only that have it lead to the same place from the same one.
+        /// Where connections lead, from which local address, and how long establishing one may take. Loads
+        /// share a connection only if they agree on both ends of it.
         public var connect = ConnectSettings()
 
-        /// How long the load may take in all, in seconds of the clock, whether its modes run or not; then it fails with
-        /// `timedOut`, in a pass of one of them. Nil: as long as it takes (rule UC-58 limits idle time). The corresponding
-        /// property of URLSession is `timeoutIntervalForResource`.
+        /// The maximum time of the whole load in seconds of the monotonic clock, whether the load's modes run
+        /// or not. After it the load fails with `timedOut`, in a pass in one of its modes. Nil for no limit
+        /// (rule UC-58 limits idle time). The corresponding property of URLSession is
+        /// `timeoutIntervalForResource`.
         public var totalTimeout: TimeInterval?
 
         /// Which redirects are followed.
         public var redirects = RedirectPolicy()
 
-        /// Fields that are sent with each request to a server, behind the request's own, as often as they are here. Away
-        /// from the origin that the load began at, `Authorization`, `Cookie` and `Proxy-Authorization` are left out
-        /// (rule UC-33). `Content-Length`, `Transfer-Encoding` and `Host` are Rondo's to send.
+        /// Fields that are sent with each request to a server, after the request's own, each as often as it
+        /// occurs here. Requests to another origin than the first one do not send `Authorization`, `Cookie`
+        /// and `Proxy-Authorization` (rule UC-33). `Content-Length`, `Transfer-Encoding` and `Host` are set
+        /// by Rondo only.
         public var additionalFields: [HeaderField] = []
 
-        /// What the request line says in place of the URL's path and query, `*` for one, wherever redirects lead; nil: these.
+        /// The request target that is sent in place of the URL's path and query, for example `*`, wherever
+        /// redirects lead; nil for the URL's.
         public var requestTarget: String?
 
-        /// Whether content codings are undone, and the parts of a `multipart/x-mixed-replace` told apart. False: the
-        /// delegate gets the body as it was transferred.
+        /// Whether content codings are decoded, and the parts of a `multipart/x-mixed-replace` separated. If
+        /// false, the delegate gets the body as it was transferred.
         public var decodesContent = true
 
-        /// How many bytes of bodies are taken a second, on the average of some seconds; nil: as many as come. The
-        /// others wait in the kernel, and TCP holds the server back.
+        /// The maximum of body bytes read each second, averaged over some seconds; nil for no limit. Further
+        /// bytes wait in the kernel, and TCP holds the server back.
         public var maximumBytesPerSecond: Int?
 
         /// Names of header fields that are not sent unless the request has them: of `Accept`,
-        /// `Accept-Encoding` and `User-Agent`, which are added otherwise, and of the `Content-Length` of a POST, PUT or
-        /// PATCH without a body.
+        /// `Accept-Encoding` and `User-Agent`, which are added otherwise, and of the `Content-Length` of a
+        /// POST, PUT or PATCH without a body.
         public var omittedFields: [String] = []
 
-        /// Where cookies are kept (rule UC-57), `HTTPCookieStorage.shared` unless set; nil: none are sent or kept,
-        /// whatever the request says.
+        /// The storage for cookies (rule UC-57), `HTTPCookieStorage.shared` unless set. If nil, no cookies
+        /// are sent or kept, whatever the request says.
         ///
-        /// What the program has set or deleted in the storage counts for the next request. What a response sets counts
-        /// for the next request too, and is in the storage when the load has finished: a thread brings it there, since
-        /// Foundation writes its file with each cookie, and the end of the load waits for that, unless more than 400
-        /// cookies wait. Of a cookie that comes again only with an expiry that is less than a minute later the storage
-        /// shows the one before. A domain keeps 180 cookies, a storage 3,300; beyond, the expired go and then the oldest.
+        /// Cookies that the program has set or deleted in the storage take effect with the next request. So
+        /// do cookies that a response sets; they are in the storage when the load has finished. A thread puts
+        /// them there, because Foundation writes its file for each cookie, and the end of the load waits for
+        /// that thread, unless more than 400 cookies wait. If a cookie comes again with nothing new but an
+        /// expiry that is less than a minute later, the storage keeps the earlier expiry. A domain keeps 180
+        /// cookies, a storage 3,300; beyond that expired cookies are removed first, then the oldest.
         ///
-        /// What loads receive for the shared storage is also kept in `cookies.sqlite`, beside Foundation's own file, below
-        /// `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for the program's; files are made with mode
-        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished; Foundation's file is
-        /// written once a second at most, and when the program ends in an orderly way. After a process that was killed the
-        /// storage shows what that file lacks from the next process's first request on. A broken
-        /// file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
-        /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
+        /// Cookies that loads receive for the shared storage are also written to `cookies.sqlite`, beside
+        /// Foundation's own file, below `$XDG_DATA_HOME` or `~/.local/share` in a folder named after the
+        /// program's own folder; files are created with mode 0600, folders with 0700. A cookie that has an
+        /// expiry is in that database when the load has finished. Foundation's file is written once a second
+        /// at most, and when the program ends in an orderly way. After a process was killed, the next process
+        /// adds the cookies that Foundation's file lacks to the storage at its first request. A broken
+        /// database is discarded. If it cannot be written, cookies are remembered until the program ends, and
+        /// one warning in the log, `rondo.connections`, says so. Other storages are kept by Foundation only.
         public var cookieStorage: HTTPCookieStorage? {
             get { usesCookies ? ownCookieStorage ?? FoundationCookies.sharedStorage : nil }
             set {
@@ -71,12 +76,12 @@ extension URLConnection {
                 usesCookies = newValue != nil
             }
         }
-        /// Nil for the shared one, which is made when a load first needs it.
+        /// Nil for the shared storage, which is made when a load first needs it.
         fileprivate var ownCookieStorage: HTTPCookieStorage?
         fileprivate var usesCookies = true
 
-        /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set, which is a `Cache` from the
-        /// start; nil: none are kept or used.
+        /// The cache for responses (rules UC-53 to UC-56), `URLCache.shared` unless set, which is a `Cache`
+        /// from the start. If nil, no responses are kept or used.
         public var cache: URLCache? {
             get { usesCache ? ownCache ?? .shared : nil }
             set {
@@ -84,25 +89,25 @@ extension URLConnection {
                 usesCache = newValue != nil
             }
         }
-        /// Nil for the shared one, which is not made before a load needs it.
+        /// Nil for the shared cache, which is not made before a load needs it.
         fileprivate var ownCache: URLCache?
         fileprivate var usesCache = true
 
-        /// How much may come out of encoded content.
+        /// Limits for decoded content.
         public var contentLimits = ContentLimits()
 
-        /// How long a body waits for the server's go-ahead where the request says `Expect: 100-continue`, in
-        /// seconds; then it is sent without (rule UC-42). curl waits for as long.
+        /// How many seconds a body waits for the server's go-ahead if the request has `Expect: 100-continue`.
+        /// After that it is sent without one (rule UC-42). curl waits as long.
         public var goAheadTimeout: TimeInterval = 1
 
-        /// Told what happens below the delegate's methods, as it happens, on the thread that serves the
-        /// connection; for logs and for `rondo fetch -v`.
+        /// Called for each step of a load that the delegate's methods do not report, as it happens, on the
+        /// thread that serves the connection; for logs and for `rondo fetch -v`.
         public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?
 
         public init() {}
     }
 
-    /// A configuration behind a reference, with the settings that loads make of it.
+    /// A configuration behind a reference, and the load settings made from it.
     final class Settings: Sendable {
         static let standard = Settings(Configuration())
 
@@ -114,7 +119,7 @@ extension URLConnection {
             load = LoadSettings(configuration.loadValues)
         }
 
-        /// - Parameter load: Settings that no configuration stands for.
+        /// - Parameter load: Settings that were not made from a configuration.
         init(_ load: LoadSettings) {
             configuration = Configuration()
             self.load = load
@@ -152,19 +157,19 @@ extension URLConnection.Configuration {
 }
 
 extension URLConnection {
-    /// By which proxy a connection goes.
+    /// The choice of a connection's proxy.
     public struct ProxyChoice: Sendable, Hashable {
         let selection: ProxySelection
 
         private init(_ selection: ProxySelection) { self.selection = selection }
 
-        /// As the environment says: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by the rules that
-        /// curl documents. It is read once, at the first load of the process.
+        /// The proxy that the environment names: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by
+        /// the rules that curl documents. The environment is read once, at the first load of the process.
         public static let environment = ProxyChoice(.environment)
-        /// None.
+        /// No proxy.
         public static let direct = ProxyChoice(.direct)
-        /// This one, whatever the host. `httpConnect` makes a tunnel for https, and is handed http requests
-        /// whole; with `StreamProxy.tls` both are said to it by TLS.
+        /// This proxy, for every host. `httpConnect` tunnels https, and forwards http requests; with
+        /// `StreamProxy.tls` both go to the proxy over TLS.
         public static func by(_ proxy: StreamProxy) -> ProxyChoice { ProxyChoice(.by(proxy)) }
     }
 }

@@ -1,19 +1,20 @@
 internal import RondoHTTP
 
 extension URLConnection {
-    /// How much may come out of a response with a Content-Encoding before it is taken for an attack; the load
-    /// then fails with `dataLengthExceedsMaximum`.
+    /// How much a response with a Content-Encoding may expand before it is taken for an attack. The load then
+    /// fails with `dataLengthExceedsMaximum`.
     ///
-    /// Content is decoded as it comes and nothing of it is kept by the connection; these protect delegates that
+    /// The connection decodes content as it comes and keeps none of it; the limits protect delegates that
     /// keep it.
     public struct ContentLimits: Sendable, Equatable {
-        /// Bytes that come out for each that goes in; 200 unless set. Looked at from `ratioThreshold` on.
+        /// The maximum of decoded bytes for each encoded byte; 200 unless set. Checked above
+        /// `ratioThreshold`.
         public var maximumRatio: Int64
-        /// Bytes that may come out whatever the ratio; 64 MiB unless set.
+        /// The number of decoded bytes that are allowed whatever the ratio; 64 MiB unless set.
         public var ratioThreshold: Int64
-        /// Bytes that may come out in all; no limit unless set.
+        /// The maximum of decoded bytes in total; no limit unless set.
         public var maximumSize: Int64
-        /// Codings on top of each other; 5 unless set.
+        /// The maximum of codings applied on top of each other; 5 unless set.
         public var maximumCodings: Int
 
         public init() {

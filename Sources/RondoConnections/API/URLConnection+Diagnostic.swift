@@ -1,31 +1,31 @@
 extension URLConnection {
     /// A step of a load that the delegate is not told about.
     ///
-    /// Which of its values are not nil depends on its kind; the kinds say so.
+    /// Which of its values are not nil depends on its kind: each kind names them.
     public struct Diagnostic: Sendable, Equatable {
-        /// What kind of step it is. Later versions may know more kinds: a `switch` needs a `default`.
+        /// The kind of a step. Later versions may add kinds: a `switch` needs a `default`.
         public struct Kind: Sendable, Hashable, CustomStringConvertible {
             public let description: String
 
             private init(_ name: String) { description = name }
 
-            /// A name is looked up: `host`.
+            /// A name is looked up; see `host`.
             public static let resolving = Kind("resolving")
-            /// A connection is begun: `address`.
+            /// A connection attempt begins; see `address`.
             public static let connecting = Kind("connecting")
-            /// It stands: `address`.
+            /// The connection is established; see `address`.
             public static let connected = Kind("connected")
-            /// It is secured by TLS: `version`, `cipher` and `subject`.
+            /// The connection is secured by TLS; see `version`, `cipher` and `subject`.
             public static let secured = Kind("secured")
-            /// The request goes over a connection that was kept: `address`.
+            /// The request goes over a connection that was kept open; see `address`.
             public static let reusing = Kind("reusing")
-            /// A request is sent: `head`.
+            /// A request is sent; see `head`.
             public static let requestHead = Kind("requestHead")
-            /// A response has come, an interim one too: `head`.
+            /// A response has come, which may be an interim one; see `head`.
             public static let responseHead = Kind("responseHead")
-            /// The connection is closed: `reason`.
+            /// The connection is closed; see `reason`.
             public static let closed = Kind("closed")
-            /// A credential that was to answer a challenge cannot be sent, and the load goes on without one: `reason`.
+            /// A credential for a challenge cannot be sent, and the load continues without one; see `reason`.
             public static let unusableCredential = Kind("unusableCredential")
         }
 
@@ -33,7 +33,7 @@ extension URLConnection {
 
         init(_ step: ExchangeStep) { self.step = step }
 
-        // To make one, as tests of a program want to.
+        // Factories for the tests of programs.
 
         public static func resolving(host: String) -> Self { Self(.resolving(host: host)) }
         public static func connecting(address: String) -> Self { Self(.connecting(address: address)) }
@@ -66,7 +66,7 @@ extension URLConnection {
         /// The name that is looked up.
         public var host: String? { if case .resolving(let host) = step { host } else { nil } }
 
-        /// Address and port of the connection's other end.
+        /// Address and port of the server, or of the proxy, at the other end of the connection.
         public var address: String? {
             switch step {
             case .connecting(let address), .connected(let address), .reusing(let address): address
@@ -74,16 +74,16 @@ extension URLConnection {
             }
         }
 
-        /// The version of TLS, "TLSv1.3" for instance.
+        /// The version of TLS, for instance "TLSv1.3".
         public var version: String? { if case .secured(let version, _, _) = step { version } else { nil } }
 
         /// The name of the cipher.
         public var cipher: String? { if case .secured(_, let cipher, _) = step { cipher } else { nil } }
 
-        /// Whom the certificate names.
+        /// The subject of the server's certificate.
         public var subject: String? { if case .secured(_, _, let subject) = step { subject } else { nil } }
 
-        /// Request or status line and header fields, each line ended by CR LF.
+        /// The request or status line and the header fields; each line ends with CR LF.
         public var head: String? {
             switch step {
             case .requestHead(let head), .responseHead(let head): head
@@ -91,7 +91,7 @@ extension URLConnection {
             }
         }
 
-        /// In a sentence.
+        /// The reason in a sentence.
         public var reason: String? {
             switch step {
             case .closed(let reason), .unusableCredential(let reason): reason

@@ -5,8 +5,9 @@ package import RondoHTTP
 extension URLConnection {
     /// A form with files for the body of a request: `multipart/form-data` (RFC 7578).
     ///
-    /// Files are named and not read until the request is sent, a piece at a time, whatever their size; the length
-    /// of the whole is known before. A value: changes after `setForm(_:)` have no effect on the request.
+    /// Files are only named at first: they are read piece by piece when the request is sent, whatever their
+    /// size, and the length of the whole is known before. A value: changes after `setForm(_:)` have no effect
+    /// on the request.
     ///
     /// ```swift
     /// var form = URLConnection.FormData()
@@ -22,10 +23,10 @@ extension URLConnection {
         /// The value of Content-Type, with a boundary that cannot be guessed.
         public var contentType: String { form.contentType }
 
-        /// Bytes of the body.
+        /// The length of the body in bytes.
         public var length: Int64 { form.length }
 
-        /// Appends a text, in UTF-8 and as it is.
+        /// Appends a text, unchanged, in UTF-8.
         public mutating func append(_ value: String, name: String) {
             form.append(name: name, value: value)
         }
@@ -33,19 +34,19 @@ extension URLConnection {
         /// Appends bytes.
         ///
         /// - Parameters:
-        ///   - fileName: Without it servers take the field for no file.
-        ///   - contentType: `application/octet-stream` where it is nil and there is a file name.
+        ///   - fileName: If nil, servers do not treat the field as a file.
+        ///   - contentType: If nil, `application/octet-stream` for a field with a file name.
         public mutating func append(
             _ data: Data, name: String, fileName: String? = nil, contentType: String? = nil
         ) {
             form.append(name: name, fileName: fileName, contentType: contentType, .bytes(data))
         }
 
-        /// Appends a file, which has to stay as it is until the request was sent: a load whose file has become
-        /// shorter fails, what it has become longer by is not sent.
+        /// Appends a file, which must not change until the request has been sent: if it has become shorter,
+        /// the load fails; if it has become longer, only its length at this call is sent.
         ///
-        /// - Parameter fileName: That of the file where it is nil.
-        /// - Throws: What Foundation says if there is no such file; a `CocoaError` if it is none that has a length.
+        /// - Parameter fileName: If nil, the file's own name.
+        /// - Throws: Foundation's error if there is no such file; a `CocoaError` if it is not a regular file.
         public mutating func append(
             file url: URL, name: String, fileName: String? = nil, contentType: String? = nil
         ) throws {
@@ -59,15 +60,15 @@ extension URLConnection {
                 .file(path: url.path, length: size.int64Value))
         }
 
-        /// A new stream of the body, unopened; for `connection(_:needNewBodyStream:)` too.
+        /// A new stream of the body, unopened; also for `connection(_:needNewBodyStream:)`.
         public func makeStream() -> Foundation.InputStream { FormStream(form.segments) }
 
-        /// A stream of bytes and files, one after the other, unopened.
+        /// An unopened stream of bytes and files, one after the other.
         package static func stream(of segments: [MultipartForm.Segment]) -> Foundation.InputStream {
             FormStream(segments)
         }
 
-        /// The whole body, if no file is part of it.
+        /// The whole body, if it contains no file.
         fileprivate var data: Data? {
             var whole = Data()
             for segment in form.segments {
@@ -82,7 +83,7 @@ extension URLConnection {
 extension URLRequest {
     /// Makes this a POST of `form`: method, Content-Type, Content-Length and body.
     ///
-    /// With files in it the body is a stream; else it is data, which can be sent again at no cost.
+    /// If the form has files, the body is a stream; otherwise it is data, which can be sent again at no cost.
     public mutating func setForm(_ form: URLConnection.FormData) {
         httpMethod = "POST"
         setValue(form.contentType, forHTTPHeaderField: "Content-Type")
@@ -90,8 +91,8 @@ extension URLRequest {
         if let data = form.data { httpBody = data } else { httpBodyStream = form.makeStream() }
     }
 
-    /// Makes this a POST of `fields` as `application/x-www-form-urlencoded`: in UTF-8, in this order, spaces
-    /// as `+` (WHATWG URL §5.2).
+    /// Makes this a POST of `fields` as `application/x-www-form-urlencoded`: in UTF-8, in their order, with
+    /// spaces as `+` (WHATWG URL §5.2).
     public mutating func setForm(_ fields: KeyValuePairs<String, String>) {
         httpMethod = "POST"
         setValue(URLEncodedForm.contentType, forHTTPHeaderField: "Content-Type")
@@ -99,10 +100,10 @@ extension URLRequest {
     }
 }
 
-/// The segments of a form, one after the other. It always has bytes until its end.
+/// A stream of the segments of a form, one after the other. It has bytes available until its end.
 private final class FormStream: Foundation.InputStream {
     private var segments: [MultipartForm.Segment]
-    /// Bytes of the first segment that were read.
+    /// The number of bytes of the first segment that were read.
     private var position: Int64 = 0
     private var file: FileHandle?
     private var status = Status.notOpen
@@ -161,7 +162,7 @@ private final class FormStream: Foundation.InputStream {
         let handle = try file ?? FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         file = handle
         guard let piece = try handle.read(upToCount: count), !piece.isEmpty else {
-            // It has become shorter, and its length was announced.
+            // The file has become shorter, after its length was announced.
             throw CocoaError(.fileReadCorruptFile, userInfo: [NSFilePathErrorKey: path])
         }
         return piece

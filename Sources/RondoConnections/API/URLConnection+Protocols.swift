@@ -1,10 +1,10 @@
 public import FoundationNetworking
 
 extension URLConnection {
-    /// Has `type` asked for every request, before those that were registered earlier (rule UC-65). Any
-    /// thread.
+    /// Registers `type`, which is then asked about every request, before the classes that were registered
+    /// earlier (rule UC-65). Any thread may call it.
     public static func registerProtocol(_ type: URLProtocol.Type) { ProtocolRegistry.register(type) }
 
-    /// Has it asked no longer. Any thread.
+    /// Unregisters `type`, which is then no longer asked. Any thread may call it.
     public static func unregisterProtocol(_ type: URLProtocol.Type) { ProtocolRegistry.unregister(type) }
 }

@@ -2,17 +2,18 @@ public import FoundationNetworking
 public import RondoCore
 
 extension URLConnection {
-    /// How many bytes of a body the class methods collect in memory; a longer one fails with
-    /// `dataLengthExceedsMaximum`. Take it as it comes, with a delegate.
+    /// The maximum size of a body that the class methods collect in memory; a longer body fails with
+    /// `dataLengthExceedsMaximum`. Load such bodies with a delegate, piece by piece.
     public static let maximumCollectedBytes = CollectedBody.maximumBytes
 
     /// Loads `request` while the calling thread waits (rules UC-60 to UC-62).
     ///
-    /// The thread's own run loop runs meanwhile in a private mode: none of its sources, timers and blocks is
-    /// served, and it works on a thread whose loop never ran. Redirects are followed.
+    /// Meanwhile the thread's run loop runs in a private mode: none of its other sources, timers and blocks
+    /// is served. It also works on a thread whose loop never ran. Redirects are followed.
     /// - Parameters:
     ///   - response: Set to the last response, if there was one.
-    ///   - configuration: Authorities, pins, proxy, cookies, cache and the rest; nil: as every connection has them.
+    ///   - configuration: Certificate authorities, pins, proxy, cookies, cache and the rest; nil for the
+    ///     defaults.
     /// - Throws: A `URLError`.
     @available(*, noasync, message: "It blocks the thread.")
     public class func sendSynchronousRequest(
@@ -30,13 +31,13 @@ extension URLConnection {
         connection.start()
         var wasStopped = false
         while collector.result == nil {
-            // Until the connection has left. (After a handled source it could not be told that it was
-            // stopped.)
+            // The run ends when the connection has been unregistered. (If it returned after each handled
+            // source, a stop could not be told from that.)
             let ended = loop.run(in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
             if ended == .finished { break }
             if ended == .stopped { wasStopped = true }
         }
-        // No other code knows of this run: a stop that ended it was meant for the one further out.
+        // No other code knows of this run: a stop that ended it was meant for an outer run.
         if wasStopped { loop.stop() }
         guard let result = collector.result else {
             connection.cancel()
@@ -46,11 +47,11 @@ extension URLConnection {
         return try result.get()
     }
 
-    /// Loads `request` in the background and hands the end to `handler`, once, as an operation of `queue`
+    /// Loads `request` in the background and calls `handler` once with the result, as an operation of `queue`
     /// (rule UC-63). The caller needs no run loop; for `OperationQueue.main` the main loop has to run.
     ///
-    /// - Parameter configuration: Authorities, pins, proxy, cookies, cache and the rest; nil: as every connection has
-    ///   them.
+    /// - Parameter configuration: Certificate authorities, pins, proxy, cookies, cache and the rest; nil for
+    ///   the defaults.
     public class func sendAsynchronousRequest(
         _ request: URLRequest, queue: OperationQueue, configuration: Configuration? = nil,
         completionHandler handler: @escaping @Sendable (URLResponse?, Data?, (any Error)?) -> Void
@@ -77,7 +78,8 @@ extension URLConnection {
 }
 
 extension RunLoop.Mode {
-    /// The one private mode of synchronous requests; a mode lives as long as its loop, so there is one name.
+    /// The private mode of all synchronous requests: a mode lives as long as its loop, so a name for each
+    /// request would leak.
     static let synchronousRequest = RunLoop.Mode("RondoSynchronousRequest")
 }
 

@@ -1,10 +1,10 @@
 extension URLConnection {
     /// Which redirects a load follows.
     public struct RedirectPolicy: Sendable, Hashable {
-        /// False: a redirect is a response like any other, and the delegate is not asked.
+        /// If false, a redirect is delivered like any other response, and the delegate is not asked.
         public var follows = true
-        /// After as many the next one fails the load with `httpTooManyRedirects` (rule UC-32, which has the number of
-        /// Apple's documentation of that error).
+        /// The maximum of redirects that are followed; the next one fails the load with
+        /// `httpTooManyRedirects` (rule UC-32; the number is from Apple's documentation of that error).
         public var maximum = 16
 
         public init() {}

@@ -1,32 +1,34 @@
 public import RondoCore
 
 extension URLConnection {
-    /// The hosts that have asked to be spoken to by TLS only (HSTS, RFC 6797), as the connections of this process
-    /// remember them.
+    /// The hosts that have asked to be contacted over TLS only (HSTS, RFC 6797), as the connections of this
+    /// process remember them.
     ///
-    /// A response by https says so in Strict-Transport-Security; a request by http to such a host then becomes one
-    /// by https before anything is sent, which the delegate is shown as a canonical request (rule UC-29). Any
-    /// thread may call everything here.
+    /// A host asks for this in the Strict-Transport-Security field of a response over https. An http request
+    /// to such a host becomes an https request before anything is sent, and the delegate sees that as a
+    /// canonical request (rule UC-29). Any thread may call the methods.
     public enum TransportSecurity {
-        /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program
-        /// ends, as at first.
+        /// Remembers hosts in `file` from now on, and those that are already in it. With nil, hosts are
+        /// remembered only until the program ends, which is also the initial state.
         ///
-        /// What servers say is written within half a second, by a thread of Rondo's own, and when the program ends in an
-        /// orderly way. Of 10,000 hosts those that expire first are forgotten for further ones.
+        /// A thread of Rondo's own writes the servers' wishes within half a second, and the file is written
+        /// when the program ends in an orderly way. Beyond 10,000 hosts those that expire first are
+        /// forgotten.
         ///
-        /// - Parameter onFailure: Told when `file` could not be written, as for
-        ///   `PermanentCredentials.keep(in:onFailure:)`; what was to be written is remembered until the program ends.
-        /// - Throws: What Foundation says if the file is there and cannot be read.
+        /// - Parameter onFailure: Called when `file` could not be written, as for
+        ///   `PermanentCredentials.keep(in:onFailure:)`; the hosts are then remembered until the program
+        ///   ends.
+        /// - Throws: Foundation's error if the file exists and cannot be read.
         public static func keep(
             in file: URL?, onFailure: (@Sendable (any Error) -> Void)? = nil
         ) throws {
             try KnownHSTSHosts.keep(in: file, onFailure: onFailure)
         }
 
-        /// Forgets all hosts, also in the file, which is written when this returns.
+        /// Forgets all hosts; the file, too, has been written when this returns.
         public static func forgetAll() { KnownHSTSHosts.forgetAll() }
 
-        /// Whether `host` may be spoken to by TLS only.
+        /// Whether `host` may be contacted over TLS only.
         public static func covers(_ host: String) -> Bool { KnownHSTSHosts.covers(host) }
     }
 }

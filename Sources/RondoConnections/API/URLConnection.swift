@@ -9,34 +9,36 @@ internal import struct Synchronization.Atomic
 ///
 /// A connection that starts at once is scheduled in the default mode of the loop of the thread that made it
 /// (rule UC-3). To choose loop and mode, create it with `startImmediately: false`, `schedule(in:forMode:)` it
-/// and `start()` it: after the start the schedule is fixed. While its loop runs in other modes only, or not
-/// at all, the load stands still: no callback comes, the kernel's buffer fills, and the server has to wait.
+/// and `start()` it: after the start the schedule is fixed. While its loop runs only in other modes, or not
+/// at all, the load makes no progress: no callback comes, the kernel's buffer fills, and the server has to
+/// wait.
 ///
-/// The delegate is retained from the start to the last callback, and so is the connection (rule UC-15). Any
-/// thread may schedule, start and cancel. The counterpart of Apple's `NSURLConnection`.
+/// The delegate and the connection are retained from the start to the last callback (rule UC-15). Any thread
+/// may schedule, start and cancel. The counterpart is Apple's `NSURLConnection`.
 open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
+    // `@unchecked Sendable` because the class is open: all of its state is immutable, atomic or behind the
+    // lock.
 
     /// The request as it was when the connection was made.
     public var originalRequest: URLRequest { request.value }
     private let request: LoadRequest
     private let state: Mutex<ConnectionState>
-    /// Changes with the lock held, and is asked without it: a load asks at every step.
+    /// Changes with the lock held, and is read without it: a load reads it at every step.
     private let cancelled = Atomic(false)
-    /// The same, of the label, and of the delegate queue.
+    /// These two as well, for the label and the delegate queue.
     private let isLabelled = Atomic(false)
     private let isQueued = Atomic(false)
     private let live = LiveObject(.urlConnection)
 
     // MARK: - Making
 
-    /// Whether a connection can be made for `request` now: an http or https URL with a host, a file or data
-    /// URL, or what a registered `URLProtocol` accepts (rule UC-64).
+    /// Whether a connection can be made for `request` now: its URL is an http or https URL with a host, a
+    /// file or data URL, or one that a registered `URLProtocol` accepts (rule UC-64).
     open class func canHandle(_ request: URLRequest) -> Bool {
         CanonicalRequest.of(request) != nil
     }
 
-    /// A connection that starts at once, in the default mode of the calling thread's loop.
+    /// Makes a connection that starts at once, in the default mode of the calling thread's loop.
     ///
     /// - Parameter delegate: An object that conforms to `URLConnectionDataDelegate`; retained until the end.
     /// - Returns: Nil if no connection can be made for the request (rule UC-1).
@@ -44,11 +46,11 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         self.init(request: request, delegate: consume delegate, startImmediately: true)
     }
 
-    /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection
-    ///   can be scheduled and configured.
+    /// - Parameter startImmediately: If false, nothing happens before `start()`, and until then the
+    ///   connection can be scheduled and configured.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
         let loadRequest = LoadRequest(request)
-        // Only a subclass can decide otherwise; ours need not parse the request once more.
+        // Only a subclass can decide differently; the base class need not parse the request once more.
         let canHandle =
             Self.self == URLConnection.self
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
@@ -61,24 +63,25 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: - Before the start
 
-    /// Loop and mode for the whole load. Several may be given; `.common` stands for every common mode.
+    /// Adds a loop and mode for the whole load. Several may be added; `.common` stands for every common mode.
     ///
-    /// After the start it has no effect, and is warned about in the log once (rule UC-7).
+    /// After the start it has no effect, and logs one warning (rule UC-7).
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = LoopMode(loop: runLoop, mode: mode)
         warn(state.withLock { $0.schedule(place, isCancelled: isCancelled) })
     }
 
-    /// Takes one loop and mode back, before the start.
+    /// Removes a loop and mode. After the start it has no effect.
     open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = LoopMode(loop: runLoop, mode: mode)
         warn(state.withLock { $0.unschedule(place) })
     }
 
-    /// Has callbacks made as operations of `queue`, in order and one at a time (rules UC-9 to UC-11).
+    /// Makes callbacks operations of `queue`, in order and one at a time (rules UC-9 to UC-11).
     ///
-    /// Set before `start()` and without a schedule, no run loop of the program is needed. Set on a connection
-    /// that started at once, the load still needs the loop and mode that it started in.
+    /// If it is set before `start()` and there is no schedule, the load needs no run loop of the program. If
+    /// it is set on a connection that started at once, the load still needs the loop and mode that it started
+    /// in.
     open func setDelegateQueue(_ queue: OperationQueue?) {
         let complaint = state.withLock { state in
             let complaint = state.setQueue(queue)
@@ -88,7 +91,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         warn(complaint)
     }
 
-    /// Settings beyond the request. Set after the start they have no effect.
+    /// Settings beyond the request. Setting it after the start has no effect.
     open var configuration: Configuration {
         get { state.withLock { $0.settings }.configuration }
         set {
@@ -103,8 +106,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         state.withLock { $0.settings = settings }
     }
 
-    /// A name for logs, traces and `whyNotDelivering`; nil at first. Set before the start, it names what the
-    /// connection puts into its run loops as well. Any thread.
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. If it is set before the start, the
+    /// connection's sources in its run loops have it too. Any thread may use it.
     open var label: String? {
         get { state.withLock { $0.label } }
         set {
@@ -117,13 +120,13 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: - Running
 
-    /// Starts the load. Without schedule and queue it runs in the default mode of the calling thread's loop.
-    /// A second call changes nothing.
+    /// Starts the load. Without a schedule and a queue it runs in the default mode of the calling thread's
+    /// loop. A second call has no effect.
     open func start() {
         begin(on: RunLoop.currentLoop(), ignoringQueue: false)
     }
 
-    /// - Parameter current: The loop of the calling thread, which is made by asking for it.
+    /// - Parameter current: The loop of the calling thread, which is created when it is first used.
     private func begin(on current: @autoclosure () -> RunLoop, ignoringQueue: Bool) {
         let (scheduled, needsLoader) = state.withLock { state in
             (state.places, !ignoringQueue && !isCancelled && state.needsLoaderNow)
@@ -150,11 +153,12 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         load?.start()
     }
 
-    /// Has the loader's loop drive the load, whose thread is made on first use. Before the start.
+    /// Makes the loader's loop drive the load; the loader's thread is created on first use. Call it before
+    /// the start.
     func driveOnLoader() { state.withLock { $0.needsLoader = true } }
 
-    /// The system has no thread for the loader: the delegate is told by its queue, or at once where it has none, as only
-    /// the package's own have that ask for the loader.
+    /// Handles that the system has no thread for the loader: the delegate is told through its queue or, if it
+    /// has none, at once. Only the package's own connections use the loader without a queue.
     private func failToStart(_ error: SystemError) {
         let (delegate, queue) = state.withLock { state in (state.end(), state.queue) }
         guard let delegate else { return }
@@ -170,8 +174,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     /// Ends the load: no callback follows, not even a failure (rule UC-17).
     ///
-    /// Allowed inside a callback. From another thread than the loop's a callback already begun may still
-    /// finish.
+    /// Allowed inside a callback. If another thread than the loop's calls it, a callback that has already
+    /// begun may still finish.
     open func cancel() {
         let (load, released) = state.withLock { state -> (Load?, DelegateObject?) in
             guard !isCancelled, !state.isOver else { return (nil, nil) }
@@ -183,26 +187,26 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         withExtendedLifetime(released) {}
     }
 
-    /// The request as it stands: after canonicalisation and redirects (rule UC-14).
+    /// The current form of the request, after canonicalisation and redirects (rule UC-14).
     public var currentRequest: URLRequest { state.withLock { $0.currentRequest } }
 
     // MARK: - For the load
 
     var standing: ConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
 
-    /// What its sources and traces bear: its label, or while a trace is recorded host and path; no more of the
-    /// URL, which may hold secrets.
+    /// The name of its sources, and in traces: the label, or, while a trace is recorded, host and path. The
+    /// rest of the URL may hold secrets.
     package var nameInRunLoops: String? {
         if isLabelled.load(ordering: .acquiring) { return label }
         return RunLoop.isTraced ? originalRequest.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
-    /// The loop that traces show the delegate's calls with.
+    /// The loop to which traces attribute the delegate's calls.
     var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
 
     package var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
-    /// By which queue the delegate is told; nil: by none.
+    /// The queue through which the delegate is called; nil if there is none.
     package var delegateQueue: DelegateQueue? {
         isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
@@ -219,31 +223,31 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// The delegate; nil once the connection is cancelled or over.
     var delegate: DelegateObject? { state.withLock { isCancelled ? nil : $0.delegate } }
 
-    /// While true nothing more is read from the server. Any thread.
+    /// Stops reading from the server, or continues to read. Any thread may call it.
     func holdBack(_ holds: Bool) {
         state.withLock { $0.load }?.holdBack(holds)
     }
 
-    /// The codings of the content whose response the delegate is being told of, in the order in which they were
-    /// applied. Within that call only.
+    /// The codings of the content, in the order in which they were applied. Valid only while the delegate is
+    /// being told of the response.
     var contentCodings: [ContentCoding] { state.withLock { $0.load }?.contentCodings ?? [] }
 
-    /// Has only so many of them undone, those that were applied last. Within that call only.
+    /// Decodes only that many codings, the ones applied last. Valid only within the same call.
     func undoCodings(_ count: Int) { state.withLock { $0.load }?.undoCodings(count) }
 
     // MARK: Which methods the delegate has
 
-    /// A method's default was called: the delegate has none of its own.
+    /// Notes that a method's default was called: the delegate does not implement the method.
     func noteDefault(of method: OptionalMethod) {
         state.withLock { $0.defaultCalled = method }
     }
 
-    /// The same of a method whose default changes nothing.
+    /// Notes that the default of a method was called which changes nothing.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         delegate?.noteDefault(of: method, by: object)
     }
 
-    /// Makes a call of `method`, and returns whether the delegate has implemented it.
+    /// Makes a call of `method`, and returns whether the delegate implements it.
     func implements(_ method: OptionalMethod, call: () -> Void) -> Bool {
         state.withLock { $0.defaultCalled = nil }
         call()
@@ -254,7 +258,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         state.withLock { $0.currentRequest = request }
     }
 
-    /// The load is over: the delegate is let go (rule UC-15).
+    /// Releases the delegate, because the load is over (rule UC-15).
     package func loadDidEnd() {
         // The delegate must not be released under the lock.
         let released = state.withLock { $0.end() }

@@ -2,36 +2,37 @@ public import FoundationNetworking
 public import RondoCore
 public import RondoStreams
 
-/// What a delegate is told that takes the data as it comes.
+/// The delegate of a connection that receives the body as data, piece by piece.
 public protocol URLConnectionDataDelegate: URLConnectionDelegate {
-    /// A request is about to be sent that the program did not write so: a redirect's, or (with a nil
-    /// response) the canonical form of the original (rules UC-28 and UC-29).
+    /// A request is about to be sent that the program did not make: that of a redirect, or (with a nil
+    /// response) the canonical form of the original request (rules UC-28 and UC-29).
     ///
-    /// - Returns: `request` to go on; another one to go there; nil to refuse the redirect, whose own response
-    ///   is then delivered (rule UC-30). By default, `request`.
+    /// - Returns: `request` to continue; another request to send that instead; nil to refuse the redirect,
+    ///   whose own response is then delivered (rule UC-30). By default, `request`.
     func connection(
         _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
     ) -> URLRequest?
 
-    /// The response is here: its status and header fields, no data yet. It never changes (rule UC-19).
+    /// The head of the response has come: status and header fields, no data yet. It never changes (rule
+    /// UC-19).
     ///
-    /// It comes again for each part of multipart/x-mixed-replace (rule UC-22).
+    /// This is called again for each part of multipart/x-mixed-replace (rule UC-22).
     func connection(_ connection: URLConnection, didReceive response: URLResponse)
 
     /// The next piece of the body. All pieces together are the body exactly (rule UC-20).
     func connection(_ connection: URLConnection, didReceive data: Data)
 
-    /// The body's stream was read, in whole or in part, and the request has to be sent again: after a
+    /// The request has to be sent again, and its body stream was already read, in whole or in part: after a
     /// redirect that keeps the method, an authentication challenge, or a lost connection (rule UC-39).
     ///
     /// - Returns: A new, unopened stream with the body from its start; nil fails the load with
-    ///   `requestBodyStreamExhausted`. Where this method is missing the connection keeps what it sends and
-    ///   repeats it itself (rule UC-40).
+    ///   `requestBodyStreamExhausted`. If this method is not implemented, the connection keeps what it sends
+    ///   and repeats it itself (rule UC-40).
     func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest)
         -> RondoStreams.InputStream?
 
-    /// A piece of the request's body has been handed to the network. Counts are in bytes and an estimate; the
-    /// total falls back when the body is sent again (rule UC-41).
+    /// A piece of the request's body has been handed to the network. Counts are in bytes and are estimates;
+    /// the total decreases when the body is sent again (rule UC-41).
     ///
     /// - Parameter totalBytesExpectedToWrite: -1 if the length of the body is not known.
     func connection(
@@ -40,7 +41,7 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
 
     /// The response is about to be stored in the cache (rules UC-53 and UC-54).
     ///
-    /// - Returns: The response to be stored in its place; nil for nothing. By default, `cachedResponse`.
+    /// - Returns: The response to be stored instead; nil to store nothing. By default, `cachedResponse`.
     func connection(_ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse)
         -> CachedURLResponse?
 

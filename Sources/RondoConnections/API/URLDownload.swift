@@ -3,31 +3,31 @@ public import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-/// What a `URLDownload` tells its delegate; all methods are optional.
+/// The delegate of a `URLDownload`; all methods are optional.
 ///
-/// Called on the thread of the loop that the download is scheduled in, while that runs in one of its modes, in the order
-/// of rule UC-68.
+/// They are called on the thread of the loop that the download is scheduled in, while that loop runs in one
+/// of the download's modes, in the order of rule UC-68.
 public protocol URLDownloadDelegate: NSObjectProtocol {
     func downloadDidBegin(_ download: URLDownload)
 
-    /// As `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved.
+    /// Like `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved.
     func download(
         _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
     ) -> URLRequest?
 
-    /// Whether stored credentials may answer challenges, and given ones be stored. Asked at most once, before
-    /// anything is sent. By default, true.
+    /// Whether stored credentials may answer challenges, and credentials that the delegate gives be stored.
+    /// Called at most once, before anything is sent. By default, true.
     func downloadShouldUseCredentialStorage(_ download: URLDownload) -> Bool
 
-    /// Whether the delegate wants challenges of this protection space; those of others get the default handling.
-    /// By default, false: a download asks no delegate that has not said so (rule UC-45, D22).
+    /// Whether the delegate wants challenges of this protection space; other challenges get the default
+    /// handling. By default, false: a delegate without this method gets no challenges (rule UC-45, D22).
     func download(
         _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool
 
-    /// The server, or a proxy, wants a credential, and neither the URL nor the credential storage holds what
-    /// works. The download waits until the challenge's sender gets an answer, from any thread. By default it gets
-    /// the default handling.
+    /// The server, or a proxy, wants a credential, and neither the URL nor the credential storage has one
+    /// that works. The download waits until the challenge's sender gets an answer, from any thread. By
+    /// default the challenge gets the default handling.
     func download(_ download: URLDownload, didReceive challenge: URLAuthenticationChallenge)
 
     /// A challenge that `download(_:didReceive:)` got was cancelled; the failure follows.
@@ -35,22 +35,24 @@ public protocol URLDownloadDelegate: NSObjectProtocol {
 
     func download(_ download: URLDownload, didReceive response: URLResponse)
 
-    /// The content comes in a coding (Content-Encoding); once for each, the one that was applied last first.
+    /// The content has a coding (Content-Encoding). Called once for each coding, the one that was applied
+    /// last first.
     ///
     /// - Parameter encodingType: `application/gzip`, `application/zlib`, `application/x-brotli` or
     ///   `application/zstd`.
-    /// - Returns: False: the file is to hold it in this coding, and in those below, which are not asked about. By
-    ///   default, true.
+    /// - Returns: False to save the content in this coding and the remaining ones, which are then not asked
+    ///   about. By default, true.
     func download(_ download: URLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool
 
-    /// A download that was made from resume data goes on; in place of `didReceive` (rule UC-71).
+    /// A download that was made from resume data continues; called in place of `didReceive` (rule UC-71).
     ///
-    /// - Parameter startingByte: 0 if it has to start anew: the file has changed, or the server cannot continue.
+    /// - Parameter startingByte: 0 if the download starts from the beginning: the file has changed, or the
+    ///   server cannot continue.
     func download(
         _ download: URLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)
 
-    /// The place to call `setDestination(_:allowOverwrite:)`, if it was not called earlier. Without it the
-    /// file goes into the temporary directory, by its suggested name.
+    /// The place to call `setDestination(_:allowOverwrite:)`, unless it was called earlier. If it is never
+    /// called, the file goes into the temporary directory under its suggested name.
     func download(_ download: URLDownload, decideDestinationWithSuggestedFilename filename: String)
 
     /// The file has been created; its path may differ from the one that was asked for.
@@ -113,13 +115,14 @@ extension URLDownloadDelegate {
 
 /// Loads a URL into a file.
 ///
-/// One that starts at once is scheduled in the default mode of the loop of the thread that made it. To choose loop and
-/// modes, label and settings, create it with `startImmediately: false`, set them, and `start()` it: after the start they
-/// are fixed. While its loop does not run in one of these modes the download stands still.
+/// A download that starts at once is scheduled in the default mode of the loop of the thread that made it. To
+/// choose loop, modes, label and settings, create it with `startImmediately: false`, set them, and `start()`
+/// it: after the start they are fixed. While its loop runs in none of these modes, the download makes no
+/// progress.
 ///
-/// The bytes are written as they come, so a file of any size takes little memory. An error status is a response like any
-/// other, and what comes with it is saved, as Apple's `NSURLDownload` has it, of which this is the counterpart: set
-/// `failsOnErrorStatus` where a page that says 404 is not what the file is for.
+/// The bytes are written as they come, so a file of any size takes little memory. An error status is a
+/// response like any other, and its body is saved, as in Apple's `NSURLDownload`, the counterpart of this
+/// class: set `failsOnErrorStatus` if the file is not meant to hold the text of a 404.
 public final class URLDownload: NSObject, Sendable {
     private struct State {
         var destination: (path: String, allowOverwrite: Bool)?
@@ -139,8 +142,8 @@ public final class URLDownload: NSObject, Sendable {
 
     /// - Parameters:
     ///   - delegate: An object that conforms to `URLDownloadDelegate`; retained until the end.
-    ///   - startImmediately: False: nothing happens before `start()`, and until then the download can be scheduled and
-    ///     configured.
+    ///   - startImmediately: If false, nothing happens before `start()`, and until then the download can be
+    ///     scheduled and configured.
     public init(request: URLRequest, delegate: Any?, startImmediately: Bool = true) {
         self.request = request
         saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: nil)
@@ -149,15 +152,15 @@ public final class URLDownload: NSObject, Sendable {
         if startImmediately { start() }
     }
 
-    /// Goes on with a download that was cancelled or failed, in the file that it has left at `path`.
+    /// Continues a download that was cancelled or failed, in the partial file that it has left at `path`.
     ///
     /// - Parameters:
-    ///   - resumeData: What `resumeData` of that download has said.
-    ///   - startImmediately: As of `init(request:delegate:startImmediately:)`.
-    /// - Returns: Nil if these are no such data.
+    ///   - resumeData: The value of that download's `resumeData`.
+    ///   - startImmediately: See `init(request:delegate:startImmediately:)`.
+    /// - Returns: Nil if `resumeData` is not such a value.
     public init?(resumeData: Data, delegate: Any?, path: String, startImmediately: Bool = true) {
         guard var resumption = DownloadResumption(data: resumeData) else { return nil }
-        // What the file has lost since cannot be continued.
+        // A file that has become shorter since cannot be continued.
         var status = stat()
         let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
         if size < resumption.bytes { resumption.bytes = 0 }
@@ -171,8 +174,9 @@ public final class URLDownload: NSObject, Sendable {
 
     // MARK: - Before the start
 
-    /// Loop and mode for the whole download. Several modes of one loop may be given; `.common` stands for every common
-    /// mode. After the start, and for another loop than the first, it has no effect and is warned about in the log.
+    /// Adds a loop and mode for the whole download. Several modes of one loop may be added; `.common` stands
+    /// for every common mode. After the start, or for another loop than the first, it has no effect and logs
+    /// a warning.
     public func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let complaint = state.withLock { state -> String? in
             if state.hasStarted { return "schedule(in:forMode:) after the start has no effect" }
@@ -184,7 +188,7 @@ public final class URLDownload: NSObject, Sendable {
         warn(complaint)
     }
 
-    /// Takes one mode back, before the start.
+    /// Removes a mode. After the start it has no effect.
     public func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let complaint = state.withLock { state -> String? in
             if state.hasStarted { return "unschedule(from:forMode:) after the start has no effect" }
@@ -196,29 +200,30 @@ public final class URLDownload: NSObject, Sendable {
         warn(complaint)
     }
 
-    /// A name for logs, traces and `whyNotDelivering`; nil at first. Set after the start it has no effect on those.
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Setting it after the start has no effect
+    /// on those.
     public var label: String? {
         get { state.withLock { $0.label } }
         set { state.withLock { $0.label = newValue } }
     }
 
-    /// Settings beyond the request. Set after the start they have no effect.
+    /// Settings beyond the request. Setting it after the start has no effect.
     public var configuration: URLConnection.Configuration {
         get { state.withLock { $0.configuration } ?? URLConnection.Configuration() }
         set { state.withLock { $0.configuration = newValue } }
     }
 
-    /// Whether a status of 400 or more ends the download with an error (`.badServerResponse`), after `didReceive` and
-    /// before a file is made. False at first.
+    /// Whether a status of 400 or more fails the download (`.badServerResponse`), after `didReceive` and
+    /// before a file is created. False at first.
     public var failsOnErrorStatus: Bool {
         get { state.withLock { $0.failsOnErrorStatus } }
         set { state.withLock { $0.failsOnErrorStatus = newValue } }
     }
 
-    /// Starts the download. Without a schedule it runs in the default mode of the calling thread's loop. A second call
-    /// changes nothing.
+    /// Starts the download. Without a schedule it runs in the default mode of the calling thread's loop. A
+    /// second call has no effect.
     public func start() {
-        // Asking for the thread's loop makes it.
+        // The thread's loop is created when it is first used.
         let place = schedule ?? (RunLoop.currentLoop(), [.default])
         let isFirst = state.withLock { state in
             defer { state.hasStarted = true }
@@ -229,12 +234,12 @@ public final class URLDownload: NSObject, Sendable {
         if isFirst { saver.begin(self) }
     }
 
-    /// The loop and its modes, once it has started.
+    /// The loop and modes, once the download has started or was scheduled.
     var schedule: (loop: RunLoop, modes: [RunLoop.Mode])? {
         state.withLock { state in state.loop.map { ($0, state.modes) } }
     }
 
-    /// Hands a connection what this download was given. Before its start.
+    /// Applies the download's settings to its connection. Call it before the connection starts.
     func prepare(_ connection: URLConnection) {
         let state = state.withLock { $0 }
         if let configuration = state.configuration { connection.configuration = configuration }
@@ -250,33 +255,33 @@ public final class URLDownload: NSObject, Sendable {
 
     // MARK: - Running
 
-    /// What a new download needs to go on where this one stopped (rule UC-71).
+    /// The data with which a new download can continue where this one stopped (rule UC-71).
     ///
-    /// Nil while it runs, when it is complete, and after a failure or a cancel where the server cannot continue,
-    /// or the partial file is gone: `deletesFileUponFailure` has to be false. Any thread.
+    /// Nil while the download runs, when it is complete, and after a failure or a cancel if the server cannot
+    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false. Any thread may use it.
     public var resumeData: Data? { state.withLock { $0.resumption }?.data }
 
     func setResumption(_ resumption: DownloadResumption?) {
         state.withLock { $0.resumption = $0.deletesFileUponFailure ? nil : resumption }
     }
 
-    /// Where to save. The first call counts; one that comes before the file was created is in time (rule
-    /// UC-69).
+    /// Sets the path of the file. Only the first call counts, and only if it comes before the file is created
+    /// (rule UC-69).
     ///
-    /// - Parameter allowOverwrite: False: if there is such a file, a number is appended to the name.
+    /// - Parameter allowOverwrite: If false and there is such a file, a number is appended to the name.
     public func setDestination(_ path: String, allowOverwrite: Bool) {
         state.withLock { state in
             if state.destination == nil { state.destination = (path, allowOverwrite) }
         }
     }
 
-    /// Whether a file that is not complete is removed when the download fails or is cancelled. True at first.
+    /// Whether an incomplete file is removed when the download fails or is cancelled. True at first.
     public var deletesFileUponFailure: Bool {
         get { state.withLock { $0.deletesFileUponFailure } }
         set { state.withLock { $0.deletesFileUponFailure = newValue } }
     }
 
-    /// Ends the download without a further callback (rule UC-70). Any thread.
+    /// Ends the download without a further callback (rule UC-70). Any thread may call it.
     public func cancel() { saver.cancel(self) }
 
     var destination: (path: String, allowOverwrite: Bool)? { state.withLock { $0.destination } }

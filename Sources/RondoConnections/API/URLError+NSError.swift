@@ -1,15 +1,16 @@
 internal import FoundationNetworking
 public import RondoCore
 
-// On Linux a thrown `URLError` is not caught by `catch let error as NSError`, by which code for Apple's
-// systems catches it, nor the reverse. The runtime asks this conformance, and then both are.
+// On Linux `catch let error as NSError`, which code for Apple's systems uses, does not catch a thrown
+// `URLError`, and `as URLError` does not catch an `NSError`. The runtime uses this conformance to make both
+// work.
 extension URLError: @retroactive _ObjectiveCBridgeable {}
 
-// The protocol's requirements are met by an extension of a protocol that is not public, so that clients see none of them as
-// a method of `URLError`.
+// An extension of an internal protocol meets the requirements, so that clients do not see them as methods of
+// `URLError`.
 extension URLError: NSErrorBacked {}
 
-/// An error that stands for an `NSError` and has one.
+/// An error that wraps an `NSError`.
 protocol NSErrorBacked {
     var _nsError: NSError { get }
     init(_nsError: NSError)

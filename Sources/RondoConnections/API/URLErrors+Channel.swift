@@ -21,12 +21,12 @@ extension URLErrors {
         }
     }
 
-    /// The last attempt counts: it was the last hope.
+    /// The code of the last attempt, after which there was none left to make.
     private static func code(ofConnect errors: [SocketError]) -> URLError.Code {
         switch errors.last?.code {
         case ENETUNREACH, ENETDOWN: .notConnectedToInternet
         case ETIMEDOUT: .timedOut
-        // It was there, and broke the connection before that was seen to stand.
+        // The server accepted the connection and reset it before the client saw it established.
         case ECONNRESET: .networkConnectionLost
         default: .cannotConnectToHost
         }

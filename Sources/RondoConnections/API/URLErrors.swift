@@ -3,19 +3,19 @@ package import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The one place where failures become `URLError`s (rule UC-59).
+/// Translates failures into `URLError`s, in this one place (rule UC-59).
 package enum URLErrors {
     /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59
-    /// wants.
+    /// requires.
     private static let failingURLStringKey = "NSErrorFailingURLStringKey"
 
-    /// What the delegate gets: a `URLError`, unless a protocol of the program has an error of its own.
+    /// The error for the delegate: a `URLError`, unless a protocol of the program has an error of its own.
     package static func anyError(_ failure: LoadFailure, url: URL?) -> any Error {
         guard case .program(let cause) = failure else { return error(failure, url: url) }
         return (cause as any Error) as? URLError ?? cause
     }
 
-    /// A load that needs a thread of the package's, where the system has none.
+    /// The error of a load that needs a thread of the package when the system has none.
     package static func noThread(_ error: SystemError, url: URL?) -> URLError {
         self.error(
             .resourceUnavailable,
@@ -41,7 +41,8 @@ package enum URLErrors {
         return URLError(_nsError: NSError(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo))
     }
 
-    /// The same error of `url`: a scheme that the engine knows by another name fails by the name that the program gave.
+    /// The same error with another URL: a scheme that the engine knows by another name fails with the
+    /// program's URL.
     package static func error(_ error: URLError, at url: URL) -> URLError {
         var userInfo = error.userInfo
         userInfo[NSURLErrorFailingURLErrorKey] = url
@@ -144,7 +145,7 @@ package enum URLErrors {
             )
         case .bodyStreamFailed(let error):
             return (
-                // A file that it is read from has an error of its own, which is more exact.
+                // If the body is read from a file, that file's error is more exact.
                 (error as any Error as? URLError)?.code ?? .requestBodyStreamExhausted,
                 "The body stream of the request to \(host) failed: \(error.localizedDescription).", error
             )
@@ -200,8 +201,8 @@ package enum URLErrors {
         }
     }
 
-    /// What cannot be read is one thing, what can and makes no sense another: two lengths that differ, or a switch to a
-    /// protocol that was not asked for.
+    /// The codes distinguish a response that cannot be parsed from one that is parsed and contradicts itself,
+    /// such as two different lengths, or a switch to a protocol that was not requested.
     private static func code(of error: HTTP1Error) -> URLError.Code {
         switch error {
         case .local: return .badURL

@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What lies between a body as it is transferred and what the delegate gets: content codings, and the parts
-/// of a `multipart/x-mixed-replace`. Also the way of content that was not transferred at all.
+/// The stage between a body as it is transferred and as the delegate gets it: it decodes content codings, and
+/// separates the parts of a `multipart/x-mixed-replace`. Content that was not transferred at all passes
+/// through it too.
 ///
-/// It gives a piece at a time, so that a delegate that wants no more stops the decoding too. Touched inside
-/// the load's gate only.
+/// It gives a piece at a time, so that a delegate that takes no more also stops the decoding. Used inside the
+/// load's gate only.
 final class ContentPipe {
     enum Output {
         case part(HeaderFields)
@@ -15,16 +16,16 @@ final class ContentPipe {
         case end
     }
 
-    /// In the order in which they were applied.
+    /// The codings, in the order in which they were applied.
     let codings: [ContentCoding]
     private let limits: ContentLimits
     private var decoder: ContentDecoder?
     private var parts: MultipartReader?
-    /// What came out of the decoder, or was never encoded.
+    /// Bytes that the decoder has given, or that were never encoded.
     private var decoded: [Data] = []
     private var sawEnd = false
 
-    /// Nil where the body is the content: nothing is encoded, and there are no parts.
+    /// Nil if the body is the content: nothing is encoded, and there are no parts.
     static func of(
         _ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits
     ) throws(ContentDecodingError) -> ContentPipe? {
@@ -48,7 +49,7 @@ final class ContentPipe {
         parts = boundary.map { MultipartReader(boundary: $0) }
     }
 
-    /// Content that is here already, whole.
+    /// Makes a pipe for content that is already here as a whole.
     init(whole content: Data) {
         codings = []
         limits = ContentLimits()
@@ -57,15 +58,15 @@ final class ContentPipe {
         sawEnd = true
     }
 
-    /// Undoes only so many codings, those that were applied last. Before anything has come.
+    /// Decodes only that many codings, the ones applied last. Call it before any bytes have come.
     func undo(_ count: Int) throws(ContentDecodingError) {
         guard count < codings.count else { return }
         decoder = count == 0 ? nil : try ContentDecoder(codings.suffix(count), limits: limits)
-        // Parts are those of the content, which stays as it is.
+        // Parts can be separated only in decoded content.
         parts = nil
     }
 
-    /// The length that was announced is not that of the content.
+    /// Whether the content may differ in length from the transferred body.
     var changesLength: Bool { decoder != nil }
     var hasParts: Bool { parts != nil }
 

@@ -2,7 +2,7 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// The wait for a server's 100 (Continue), which has an end (rule UC-72).
+/// A wait for a server's 100 (Continue), limited in time (rule UC-72).
 struct GoAheadWait: Sendable {
     private final class Mark: Sendable {
         let isSet = Atomic(false)
@@ -11,8 +11,8 @@ struct GoAheadWait: Sendable {
     private let mark = Mark()
     private let timer: ScheduleTimer
 
-    /// - Parameter wakeUp: Called on a thread of the loops when the time is over. What comes of that is a delivery: it waits
-    ///   for a pass of the load's queue.
+    /// - Parameter wakeUp: Called on a thread of the schedule's loops when the time is over. It should only
+    ///   wake the load: the body is sent in a pass of the load's queue.
     init(in schedule: [LoopMode], for seconds: TimeInterval, wakeUp: @escaping @Sendable () -> Void) {
         timer = ScheduleTimer(schedule, after: seconds, repeats: false) { [mark] _ in
             mark.isSet.store(true, ordering: .releasing)
@@ -20,7 +20,7 @@ struct GoAheadWait: Sendable {
         }
     }
 
-    /// Whether the time is over; true once.
+    /// Whether the time is over; returns true once.
     func takeEnd() -> Bool { mark.isSet.exchange(false, ordering: .acquiring) }
 
     func stop() { timer.invalidate() }

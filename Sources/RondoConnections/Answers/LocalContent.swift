@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What `file:` and `data:` URLs hold: a response, and the bytes after it a piece at a time.
+/// The content of a `file:` or `data:` URL: a response, and its bytes piece by piece.
 ///
 /// Used inside the gate of its load.
 final class LocalContent {
@@ -10,7 +10,7 @@ final class LocalContent {
     private var descriptor: Int32 = -1
     private var rest = Data()
 
-    /// Bytes that are read of a file at once.
+    /// The number of bytes that are read from a file at once.
     private static let pieceSize = 128 * 1024
 
     static func canLoad(_ url: URL) -> Bool {
@@ -51,7 +51,7 @@ final class LocalContent {
                 memory.deallocate()
                 return nil
             }
-            // Owned by the data from here on, which frees it.
+            // The data owns the memory from here on, and frees it.
             return Data(
                 bytesNoCopy: base, count: count, deallocator: .custom { base, _ in base.deallocate() })
         } catch {
@@ -67,22 +67,22 @@ final class LocalContent {
     }
 }
 
-/// Foundation's response with the file name mended, as `LoadedResponse` is.
+/// Foundation's response with a corrected file name, as in `LoadedResponse`.
 final class LocalResponse: URLResponse, @unchecked Sendable {
-    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    // `@unchecked` as the superclass is: nothing in it changes after initialisation.
     override var suggestedFilename: String? {
         SuggestedFilename.from(
             contentDisposition: nil, url: url?.isFileURL ?? false ? url : nil, mimeType: mimeType)
     }
 }
 
-/// A `data:` URL taken apart (RFC 2397).
+/// The parts of a `data:` URL (RFC 2397).
 struct DataURL: Equatable {
     let mimeType: String
     let charset: String?
     let data: Data
 
-    /// Nil where there is no comma, or the base64 is none.
+    /// Nil if there is no comma, or the base64 is invalid.
     init?(_ text: String) {
         let body = text.dropFirst("data:".count)
         guard text.lowercased().hasPrefix("data:"), let comma = body.firstIndex(of: ",") else { return nil }
@@ -103,7 +103,8 @@ struct DataURL: Equatable {
         charset = given ?? (name.isEmpty ? "US-ASCII" : nil)
     }
 
-    /// Takes `;base64` off the end, with spaces before the word and behind it ("data: URL processor" of the Fetch standard).
+    /// Removes `;base64` from the end of `type`, with spaces before and after the word ("data: URL processor"
+    /// of the Fetch standard).
     ///
     /// - Returns: Whether it was there.
     private static func takeBase64(from type: inout String) -> Bool {
@@ -117,8 +118,8 @@ struct DataURL: Equatable {
         return true
     }
 
-    /// "Forgiving-base64 decode" of the Infra standard: whitespace does not count, and the padding may be left out, but
-    /// not a part of it. Nil for all else that is no base64; Foundation makes bytes of some of it.
+    /// "Forgiving-base64 decode" of the Infra standard: whitespace is ignored, and the padding may be left
+    /// out, but only as a whole. Nil for anything else that is not base64; Foundation decodes some of that.
     private static func base64Decoded(_ bytes: [UInt8]) -> Data? {
         var digits = bytes.filter { ![0x09, 0x0A, 0x0C, 0x0D, 0x20].contains($0) }
         if digits.count % 4 == 0 {

@@ -9,7 +9,7 @@ enum LocalFile {
         let fail = { (code: URLError.Code, sentence: String, cause: SystemError) -> LoadFailure in
             .file(code, sentence: "The file \(path) \(sentence)", cause)
         }
-        // A pipe would be waited for.
+        // `O_NONBLOCK`: opening a FIFO would otherwise wait for its writer.
         let descriptor: Int32
         do throws(SystemError) {
             descriptor = try systemCall("open") { Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }

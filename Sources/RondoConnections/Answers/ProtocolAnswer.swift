@@ -3,17 +3,17 @@ internal import RondoCore
 
 /// The answer of a `URLProtocol` of the program (rule UC-66).
 ///
-/// What the protocol says is delivered in passes of the load's modes, as what comes from a socket is.
+/// The protocol's messages are delivered in passes of the load's modes, like bytes from a socket.
 final class ProtocolAnswer: Answer {
     /// Released by `cancel()`, or when the protocol has ended.
     private var bridge: ProtocolBridge?
-    /// A challenge of the protocol, whose sender is the protocol's own.
+    /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
     private unowned let owner: any AnswerOwner
 
     /// - Parameters:
-    ///   - cached: An earlier response that is kept; the protocol says whether it is valid.
-    ///   - loop: Where the protocol is to run; nil: where the load is served.
+    ///   - cached: A kept response; the protocol decides whether it is valid.
+    ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
     init(
         of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,
         for owner: any AnswerOwner
@@ -29,7 +29,7 @@ final class ProtocolAnswer: Answer {
         bridge?.start()
     }
 
-    /// Hands on what the protocol has said, as far as the load takes it.
+    /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
         while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
             owner.noteProgress()
@@ -54,7 +54,7 @@ final class ProtocolAnswer: Answer {
         }
     }
 
-    /// Where the delegate does not handle it, the protocol goes on without a credential.
+    /// If the delegate does not handle the challenge, the protocol continues without a credential.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {
         guard let challenge = challenge.take() else { return }
         switch handling {

@@ -2,12 +2,13 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// One request that a `URLProtocol` of the program loads; its messages wait for the loop (rule UC-66).
+/// A request that a `URLProtocol` of the program loads; the protocol's messages wait here for the loop (rule
+/// UC-66).
 ///
-/// `@unchecked Sendable`: `instance` is made once, and started and stopped by one thread at a time; the
+/// `@unchecked Sendable`: `instance` is created once, and started and stopped by one thread at a time; the
 /// messages are behind the lock.
 final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
-    /// `@unchecked Sendable`: handed over once, by the lock.
+    /// `@unchecked Sendable`: a message is handed over once, through the lock.
     enum Message: @unchecked Sendable {
         case redirect(URLRequest, URLResponse)
         case response(URLResponse, URLCache.StoragePolicy)
@@ -18,13 +19,14 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         case cancelledChallenge(URLAuthenticationChallenge)
     }
 
-    /// Bytes that a protocol may hand over before they are taken; nothing can hold it back.
+    /// The maximum of bytes that a protocol may deliver before they are taken: a protocol cannot be held
+    /// back.
     static let maximumWaitingBytes = 1 << 30
 
     private struct State {
         var messages: [Message] = []
         var bytes = 0
-        /// No message is taken any more.
+        /// Messages are ignored from here on.
         var isOver = false
         var isStopped = false
     }
@@ -32,12 +34,12 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private let state = Mutex(State())
     private let onMessage: @Sendable () -> Void
     private var instance: URLProtocol?
-    /// Where it runs; nil: on the schedule's loop, on the calling thread.
+    /// The loop on which the protocol runs; nil for the calling thread, which is that of a scheduled loop.
     private let loop: RunLoop?
 
     /// - Parameters:
-    ///   - cached: What the cache holds; the protocol says whether it is valid, or loads.
-    ///   - loop: Where it is to run, if that is not where the load is served.
+    ///   - cached: The kept response; the protocol decides whether it is valid, or loads.
+    ///   - loop: The loop on which the protocol is to run, if that is not the one that serves the load.
     init(
         _ type: URLProtocol.Type, request: URLRequest, cached: CachedURLResponse? = nil, on loop: RunLoop?,
         onMessage: @escaping @Sendable () -> Void
@@ -56,7 +58,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         loop.perform { [self] in if !isOver { instance?.startLoading() } }
     }
 
-    /// Stops it; its messages are ignored from here on.
+    /// Stops the protocol; its messages are ignored from here on.
     func stop() {
         let wasStopped = state.withLock { state in
             defer {
@@ -109,7 +111,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         if isTaken { onMessage() }
     }
 
-    // MARK: - URLProtocolClient, from any thread
+    // MARK: - URLProtocolClient (any thread)
 
     func urlProtocol(
         _ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse

@@ -8,32 +8,33 @@ internal import struct Synchronization.Atomic
 
 /// A server's answers to the requests of one load, one after the other.
 ///
-/// A request goes through steps, each of which may have to wait: its body is there, its connection is to be had, and
-/// the exchange is under way. A connection that breaks before the server can have acted on the request is replaced
-/// once, unnoticed.
+/// A request goes through steps, each of which may have to wait: preparing the body, leasing a connection,
+/// and the exchange. If a connection breaks before the server can have acted on the request, it is replaced
+/// once, unnoticed by the delegate.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, but for `admittedWaiterID`, which has a lock, and `rank`.
+/// `@unchecked Sendable`: used inside the gate of its load, except for `admittedWaiterID`, which has a lock,
+/// and `rank`, which is atomic.
 final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
-    /// Times that a request is sent again because the connection that it went over broke before anything was
-    /// heard of the server.
+    /// How often a request is sent again because its connection broke before the server had answered
+    /// anything.
     static let maximumRetries = 1
 
     /// A request on its way to a connection.
     private struct Attempt {
         let request: LoadRequest
         var body: BodyStream?
-        /// It may go over a connection that was kept.
+        /// Whether the request may use a connection that was kept open.
         let mayReuse: Bool
     }
 
     private enum Phase {
         /// No request is under way.
         case idle
-        /// The delegate was asked for a new stream.
+        /// The delegate was asked for a new body stream.
         indirect case waitingForBodyStream(Attempt)
-        /// The whole body is read and hashed before its head is sent.
+        /// The whole body is being read and hashed, because its hash goes into the head.
         indirect case hashingBody(Attempt)
-        /// As many connections as may be are in use; `waiterID` is that of this request.
+        /// The maximum of connections is in use; `waiterID` identifies this request in the queue.
         indirect case waitingForConnection(Attempt, waiterID: Int, Route)
         case exchanging(any Exchange)
     }
@@ -48,24 +49,24 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // Inside the gate of the load:
     private var phase = Phase.idle
-    /// The one that was started last, which the phase is about.
+    /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
-    /// Times that the request under way was sent again.
+    /// How often the current request was sent again.
     private var retries = 0
-    /// The request goes to a proxy, which sends the response, and not through it.
+    /// Whether the request is addressed to a proxy that answers it, not sent through a tunnel.
     private var isAskingProxy = false
     private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
     private var goAheadWait: GoAheadWait?
-    /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
+    /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
-    /// What the delegate has said (rule UC-43).
+    /// The delegate's answer about the credential storage (rule UC-43).
     private let usesCredentialStorage: Bool
-    /// For the metrics; nil: they are not wanted.
+    /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
     private let rank = Atomic(LoadRank.normal.bits)
-    /// The last exchange, which is over; see `takeIdleConnection()`.
+    /// The last exchange, which has ended; see `takeIdleConnection()`.
     private var finished: (any Exchange)?
 
     init(
@@ -91,14 +92,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
 
-    /// The kept connection turned out dead: the same request goes over a new one.
+    /// Sends the same request over a new connection, because the kept one was dead.
     private func sendAgain(_ request: LoadRequest) {
         retries += 1
         transfers?.begin()
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
     }
 
-    /// First step: the body that goes with the request, if it is a stream.
+    /// First step: prepares the request's body, if it is a stream.
     private func prepareBody(of attempt: Attempt) {
         guard let stream = attempt.request.value.httpBodyStream else {
             closeBody()
@@ -114,7 +115,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         authorize(attempt)
     }
 
-    /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
+    /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
     func replied(bodyStream reply: Foundation.InputStream??) {
         guard case .waitingForBodyStream(var attempt) = phase,
             let origin = attempt.request.value.httpBodyStream
@@ -132,7 +133,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         return body
     }
 
-    /// Second step: what the head has to say of the body, where the credentials for a challenge protect that as well.
+    /// Second step: hashes the body, if the credentials for a challenge protect it as well and the head needs
+    /// its hash.
     private func authorize(_ attempt: Attempt) {
         guard let address = attempt.request.address else {
             let isPort = attempt.request.url.map { URIPort(of: $0) == .impossible } ?? false
@@ -154,7 +156,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// A piece of the body is hashed in a pass.
+    /// Hashes a piece of the body in a pass.
     private func hashBody(_ attempt: Attempt) {
         guard let body else { return authorize(attempt) }
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
@@ -167,7 +169,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// Third step: a connection, kept or new, as soon as one more may be in use.
+    /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func connect(_ attempt: Attempt, by route: Route) {
         noteRank()
         let outcome = route.origin.lease(
@@ -180,21 +182,21 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// The load's priority may have changed.
+    /// Notes the load's priority, which may have changed.
     private func noteRank() {
         rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed)
     }
 
-    /// Any thread.
+    /// Any thread may read it.
     var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
 
-    /// A connection may be in use for the request that waits as `waiterID`. Any thread.
+    /// Notes that the request waiting as `waiterID` may lease a connection. Any thread may call it.
     func isAdmitted(with waiterID: Int) {
         admittedWaiterID.withLock { $0 = waiterID }
         wakeUp()
     }
 
-    /// Goes on with the request that was admitted.
+    /// Continues the request that was admitted.
     private func connectAdmitted(_ attempt: Attempt, by route: Route) {
         owner.noteProgress()
         owner.noteObstacle(nil)
@@ -215,14 +217,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
         owner.noteSent(outgoing.head.fields)
         if let body = attempt.body {
-            // It may be a class of the program's.
+            // The stream may be of a class of the program's own.
             owner.noteCall()
             body.open(in: schedule)
         }
         let exchange = ExchangeChoice.exchange(
             by: lease, opening: route.channel, for: self,
             telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
-        // The delegate is asked about servers; the proxy's own settings decide about a proxy.
+        // The delegate is asked about servers only; a proxy has settings of its own.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
         owner.setChannel(exchange.channel)
@@ -260,7 +262,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// The way to `address`: directly, or by a proxy.
+    /// The route to `address`: direct, or through a proxy.
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
         let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
@@ -295,7 +297,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .exchanging(let exchange):
             if goAheadWait?.takeEnd() ?? false { exchange.goAhead() }
             exchange.serveUpgrade()
-            // That may have ended the load.
+            // Serving the upgrade may have ended the load.
             guard current != nil, isWaitingForBody else { break }
             isWaitingForBody = false
             owner.noteCall()
@@ -318,41 +320,41 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// The connection under way carries another protocol from here on.
+    /// Makes the current connection carry another protocol from here on.
     func upgrade(to upgrade: any Upgrade) { current?.upgrade(to: upgrade) }
 
-    /// The load is over.
+    /// Ends the answer, because the load is over.
     func close() {
         cancel()
         challenges?.close()
         closeBody()
     }
 
-    /// The response that `head` makes; nil where Foundation makes none.
+    /// The response made from `head`; nil if Foundation cannot make one.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         guard let current else { return LoadedResponse(url: url, head: head, bodyLength: bodyLength) }
         return current.response(to: url, head, bodyLength: bodyLength)
     }
 
-    /// The exchange that is under way.
+    /// The exchange under way; nil if there is none.
     private var current: (any Exchange)? {
         if case .exchanging(let exchange) = phase { exchange } else { nil }
     }
 
-    /// A request is under way on a connection.
+    /// Whether a request is under way on a connection.
     var isExchanging: Bool { current != nil }
 
     /// The failure, if the sender of `head` says that it knows the password, and does not.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
 
-    /// The connection of the last exchange, if it is idle and registered with the loop still.
+    /// The connection of the last exchange, if it is idle and still registered with the loop.
     func takeIdleConnection() -> ServerConnection? { finished.take()?.idleConnection }
 
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent) {
         switch event {
-        // That this side waits is no sign of the server's life.
+        // Waiting on this side is no sign of life of the server.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner.noteProgress()
@@ -397,7 +399,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         } else {
             owner.received(.end)
         }
-        // The load is not over yet: its connection need not stay in its loop for what follows.
+        // The load is not over yet: its connection is not needed in the loop for what follows.
         finished?.idleConnection?.leave()
     }
 
@@ -416,9 +418,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
 
-    /// Ends the request under way. Its connection is kept if it can serve another request, or else closed.
+    /// Ends the request under way. Its connection is kept if it can serve another request, and closed
+    /// otherwise.
     ///
-    /// - Parameter mayStay: The connection may stay in its loop for the next request.
+    /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.
     private func releaseExchange(mayStay: Bool) {
         isWaitingForBody = false
         endGoAheadWait()
@@ -449,16 +452,16 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         return challenges
     }
 
-    /// The response `head` is a challenge.
+    /// Handles the challenge in the response `head`.
     func challenged(by head: ResponseHead) { madeChallenges.challenged(by: head) }
 
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) { challenges?.handled(handling) }
 
-    /// The next request goes to another origin: credentials stay behind (rule UC-33).
+    /// Drops the credentials, because the next request goes to another origin (rule UC-33).
     func leaveOrigin() { authenticator?.leaveOrigin() }
 
-    /// Has the delegate asked about the server of `exchange`, unless the settings name handlers, or the delegate has no method
-    /// to answer: a connection that asks takes no earlier session up.
+    /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
+    /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
     private func askAboutTLS(of exchange: any Exchange) {
         guard let tls = exchange.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
@@ -483,7 +486,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private func endGoAheadWait() { goAheadWait.take()?.stop() }
 
-    /// The body of the request is needed no more.
+    /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
     // MARK: - ExchangeOwner

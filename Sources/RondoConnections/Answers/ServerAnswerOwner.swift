@@ -2,12 +2,12 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// What a load tells the server's answer beyond the request.
+/// The owner of a server's answer: what it knows of the load beyond the request.
 protocol ServerAnswerOwner: AnswerOwner {
-    /// What the connection is called in run loops while it serves the load; nil: nothing of its own.
+    /// The name of the connection's sources in run loops while it serves the load; nil for the default.
     var nameInRunLoops: String? { get }
 
-    /// The shared queue of the only loop and mode that serve the load; nil: there are several.
+    /// The shared queue of the only loop and mode that serve the load; nil if there are several.
     var onlyQueue: SharedQueue? { get }
 
     func forEachQueue(_ body: (SharedQueue) -> Void)
@@ -18,16 +18,16 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// Adds the fields of cookies and cache.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields)
 
-    /// Where it stands among those that wait for a connection.
+    /// The load's priority in the queue for a connection.
     var priority: Float { get }
 
-    /// - Parameter obstacle: Nil: there is none any more.
+    /// - Parameter obstacle: Nil if there is none any more.
     func noteObstacle(_ obstacle: LoadObstacle?)
 
-    /// The request is on its way with these fields.
+    /// Notes that the request has been sent with these fields.
     func noteSent(_ fields: HeaderFields)
 
-    /// A proxy makes a tunnel for http too.
+    /// Whether a proxy is to make a tunnel for http too.
     var wantsTunnel: Bool { get }
 
     /// The channel of the exchange under way: what loops bring to it is let in from here on. Nil: there is none.

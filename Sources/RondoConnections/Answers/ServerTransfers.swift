@@ -1,31 +1,32 @@
 internal import RondoCore
 internal import RondoHTTP
 
-/// What the exchanges of a load with servers took, for its metrics. A load whose metrics are not wanted has none of it, and
-/// reads no clock for it.
+/// The measurements of a load's exchanges with servers, for its metrics. A load whose metrics are not wanted
+/// does not have this object, and does not read the clock for it.
 ///
 /// Used inside the gate of its load.
 final class ServerTransfers {
-    /// Exchanges that are remembered; a load has no more, unless its delegate answers challenges for ever.
+    /// The maximum of exchanges that are remembered; a load has more only if its delegate answers challenges
+    /// for ever.
     static let maximum = 100
 
-    /// Those that are over, in order.
+    /// The exchanges that have ended, in order.
     private(set) var all: [TransferMetrics] = []
     /// When the load began.
     private let startedAt: LoopInstant
-    /// When the request under way was begun with.
+    /// The time when the current request was begun.
     private var fetchStart: LoopInstant?
-    /// The head of its response.
+    /// The head of the response to the current request.
     private var head: (ResponseHead, bodyLength: Int64?)?
 
     init(since startedAt: LoopInstant) { self.startedAt = startedAt }
 
-    /// A request is begun with, or sent again.
+    /// Notes that a request begins, or is sent again.
     func begin() { fetchStart = LoopClock.now }
 
     func received(_ head: ResponseHead, bodyLength: Int64?) { self.head = (head, bodyLength: bodyLength) }
 
-    /// `exchange`, in which `request` was sent, is over.
+    /// Notes that `exchange`, in which `request` was sent, has ended.
     func ended(_ exchange: any Exchange, of request: LoadRequest?) {
         let head = head.take()
         guard all.count < Self.maximum, let request, let url = request.url else { return }

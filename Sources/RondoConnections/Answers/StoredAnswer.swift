@@ -1,20 +1,20 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// An answer that is here already: of the cache, of a file, or of a URL that is its own content.
+/// An answer from content that is already here: of the cache, of a file, or of a `data:` URL.
 ///
-/// It gives a piece in each step, and stops where the load takes no more.
+/// It delivers piece by piece, and stops while the load takes no more.
 final class StoredAnswer: Answer {
     private let response: URLResponse
-    /// The next piece of the content; nil: there is no more.
+    /// Returns the next piece of the content; nil at the end.
     private let next: () throws(LoadFailure) -> Data?
     private let release: () -> Void
-    /// Pieces for each pass: other sources of the loop want theirs.
+    /// Whether it delivers one piece in each pass, so that the loop can serve other sources in between.
     private let isInPasses: Bool
     private var isOver = false
     private unowned let owner: any AnswerOwner
 
-    /// What a cache has kept.
+    /// Answers with a response of a cache.
     init(_ response: URLResponse, _ content: Data, for owner: any AnswerOwner) {
         var content = content.isEmpty ? nil : content
         self.response = response
@@ -24,7 +24,7 @@ final class StoredAnswer: Answer {
         isInPasses = false
     }
 
-    /// A file, or a URL that is its own content.
+    /// Answers with a file, or the content of a `data:` URL.
     init(_ content: LocalContent, for owner: any AnswerOwner) {
         response = content.response
         self.owner = owner
@@ -56,7 +56,7 @@ final class StoredAnswer: Answer {
         }
     }
 
-    // The content waits where it is.
+    // Nothing has to be held back: the content waits where it is.
     func pause() {}
     func resume() {}
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}

@@ -1,7 +1,7 @@
 internal import RondoCore
 
 extension TransferMetrics {
-    /// What `exchange` took, which is over.
+    /// The metrics of `exchange`, which has ended.
     init(of exchange: any Exchange, _ url: URL, _ method: String, since start: LoopInstant) {
         let record = exchange.record
         let times = record.times

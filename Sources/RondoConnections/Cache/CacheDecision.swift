@@ -1,21 +1,21 @@
-/// How a response is handled that may be stored.
+/// The decision about a response that may be stored.
 enum CacheDecision {
-    /// It is not to be kept, or is kept already.
+    /// The response may not be stored, or is stored already.
     case nothing
-    /// The same was written less than a second ago, or is about to be.
+    /// The same response was written less than a second ago, or is about to be written.
     case isWritten
     case write(any ResponseWrite)
 }
 
-/// A response that is to be written to a store, which may take its time.
+/// A response that is to be written to a store, which may take some time.
 protocol ResponseWrite: Sendable {
-    /// Whether it should be written off the run loops.
+    /// Whether the write takes so long that it should be done off the run loops.
     var takesTime: Bool { get }
 
     /// Writes the response.
     func perform()
 
-    /// To be called once it is written, or is certain to be written before anything that comes later: loads of the same
-    /// response then do not write it again.
+    /// Call it once the response is written, or is certain to be written before all later work: loads of the
+    /// same response then do not write it again.
     func noteAsWritten()
 }

@@ -3,8 +3,9 @@ internal import RondoCore
 internal import RondoHTTP
 
 extension CacheEntry {
-    /// What the rules look at of a response that a program has stored by itself: it came when it says that it was made, and
-    /// answers any request. Nil for a response that is not HTTP.
+    /// The entry by which the cache rules judge a response that a program has stored by itself. Its time of
+    /// arrival is taken from its `Date` field, and it answers any request. Nil for a response that is not
+    /// HTTP.
     init?(storedByProgram cached: CachedURLResponse) {
         guard let response = cached.response as? HTTPURLResponse else { return nil }
         var fields = HeaderFields()

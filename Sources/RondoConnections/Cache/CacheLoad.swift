@@ -2,31 +2,32 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What a load knows of the cache while one request is under way.
+/// A load's state in the cache while one request is under way.
 ///
-/// Used where it stands: an optional of it would be copied at each look. Inside the gate.
+/// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
+/// load's gate only.
 struct CacheLoad {
-    /// Nil: the cache has nothing to do with the request, or no more.
+    /// Nil if the cache has nothing to do with the request, or is finished with it.
     private var store: (any ResponseStore)?
     private(set) var policy = RondoHTTP.CachePolicy.protocolRules
     /// The canonical request, whose URL is the key (rule UC-73).
     private var request: LoadRequest?
-    /// A protocol of the program loads it, and has said so of what may be kept.
+    /// Whether a protocol of the program loads the request, and decides which responses are kept.
     private(set) var isOfProtocol = false
-    /// The server is asked whether this is still right, or it may stand in for a server that fails.
+    /// The kept response about which the server is asked, or which may stand in for a server that fails.
     @Boxed var found: FoundResponse?
     /// The kept response that a protocol of the program may use.
     var kept: CachedURLResponse?
     var isRevalidating = false
-    /// As they were sent; nil before.
+    /// The fields as they were sent; nil before.
     var fields: HeaderFields?
     var sentAt = Date.distantPast
-    /// The response could be used for other requests.
+    /// Whether the response could be used for other requests.
     private(set) var isOfUse = true
-    /// The response to be stored; nil: none so far.
+    /// The response to be stored, as far as it has come; nil if there is none.
     private(set) var collected: CollectedResponse?
 
-    /// The cache has something to do with the request under way.
+    /// Whether the cache has something to do with the request under way.
     var isUnderWay: Bool { request != nil }
 
     /// - Returns: False where the cache has nothing to do with the request.
@@ -43,7 +44,7 @@ struct CacheLoad {
         return true
     }
 
-    /// The protocol decides which responses are kept and used.
+    /// Begins a request for which a protocol of the program decides which responses are kept and used.
     mutating func begin(
         ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) {
@@ -61,7 +62,7 @@ struct CacheLoad {
         self.isOfProtocol = isOfProtocol
     }
 
-    /// There is nothing more to do.
+    /// Forgets the request: the cache has nothing more to do with it.
     mutating func end() {
         guard request != nil else { return }
         (store, request, kept, fields, collected) = (nil, nil, nil, nil, nil)
@@ -79,15 +80,15 @@ struct CacheLoad {
         return store?.hasJustStored(head, size: size, for: request) ?? false
     }
 
-    /// Notes whether a response with this head could.
+    /// Notes whether a response with this head could be used for other requests.
     mutating func isOfUse(_ head: ResponseHead) -> Bool {
         isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
     }
 
-    /// Stores `response` from here on, unless it is known to be too large (rule UC-53).
+    /// Collects `response` to store it, unless it is known to be too large (rule UC-53).
     ///
-    /// - Parameter head: Nil where a protocol of the program loads it.
+    /// - Parameter head: Nil if a protocol of the program loads the request.
     /// - Returns: False if it is too large.
     mutating func begin(
         storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?,
@@ -103,7 +104,7 @@ struct CacheLoad {
         return true
     }
 
-    /// What to do where the delegate takes whatever it would be asked about.
+    /// The decision for a delegate that accepts every proposal unchanged, and therefore need not be asked.
     func storeAsReceived() -> CacheDecision {
         guard let store, let request, let collected else { return .nothing }
         guard let received = collected.received(fields, sentAt: sentAt) else {
@@ -112,7 +113,7 @@ struct CacheLoad {
         return store.store(received, for: request)
     }
 
-    /// What to do with the response that the delegate wants stored in place of the proposal (rule UC-54).
+    /// The decision for the response that the delegate wants stored in place of the proposal (rule UC-54).
     func store(_ approved: CachedURLResponse) -> CacheDecision {
         guard let store, let request else { return .nothing }
         guard let collected, var received = collected.received(fields, sentAt: sentAt) else {
@@ -126,7 +127,7 @@ struct CacheLoad {
 }
 
 extension CacheLoad {
-    /// What to do with what the server has confirmed.
+    /// The decision for a kept response that the server has confirmed.
     func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {
@@ -135,18 +136,18 @@ extension CacheLoad {
     }
 }
 
-/// A response that is to be stored, as far as it has come.
+/// A response that is to be stored, as far as it has been received.
 final class CollectedResponse {
     private let response: URLResponse
-    /// Nil where a protocol of the program loads it.
+    /// Nil if a protocol of the program loads the request.
     private let head: ResponseHead?
     private let bodyLength: Int64?
     private let maximumSize: Int
-    /// What the protocol allows.
+    /// The storage policy that the protocol of the program allows.
     private let storagePolicy: URLCache.StoragePolicy
     private let receivedAt = Date()
     private var content = Data()
-    /// What the delegate was asked about.
+    /// The response that the delegate was asked about.
     private(set) var proposal: CachedURLResponse?
 
     fileprivate init(
@@ -163,12 +164,13 @@ final class CollectedResponse {
     /// - Returns: False if the content has become too large.
     func add(_ data: Data) -> Bool {
         guard content.count + data.count <= maximumSize else { return false }
-        // Most contents come in one piece.
+        // Most bodies come in one piece.
         if content.isEmpty { content = data } else { content.append(data) }
         return true
     }
 
-    /// All is here: what the delegate is asked about; once.
+    /// The response about which the delegate is asked, once the whole body is here. Nil from the second call
+    /// on.
     func propose() -> CachedURLResponse? {
         guard proposal == nil else { return nil }
         proposal = cached()
@@ -182,7 +184,7 @@ final class CollectedResponse {
             : CachedURLResponse(response: response, data: content)
     }
 
-    /// Nil where a protocol of the program has loaded it.
+    /// Nil if a protocol of the program has loaded the response.
     fileprivate func received(_ fields: HeaderFields?, sentAt: Date) -> ReceivedResponse? {
         guard let head else { return nil }
         content = ReceiveBuffer.compact(content)

@@ -1,8 +1,8 @@
 public import FoundationNetworking
 
-// Foundation on Linux numbers the cache policies by its own order. Code that comes from Apple, and the
-// numbers in Apple's documentation (rule UC-56's table), mean Apple's: these two stand in for Foundation's
-// where Rondo is imported.
+// Foundation on Linux numbers the cache policies in an order of its own. Code that comes from Apple's
+// platforms, and the numbers in Apple's documentation (the table of rule UC-56), use Apple's numbers: these
+// two members stand in for Foundation's wherever Rondo is imported.
 extension NSURLRequest.CachePolicy {
     /// The policy that has this number in Apple's documentation; nil if none has.
     @_disfavoredOverload  // where FoundationNetworking is imported as well, Foundation's numbers hold

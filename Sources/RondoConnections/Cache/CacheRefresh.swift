@@ -2,10 +2,10 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// Brings a response of the cache up to date that was used although it was stale (RFC 5861 §3): a load of its own, on the
-/// loader's loop, that tells no delegate of the program.
+/// A load that renews a stale response which the cache has just delivered (RFC 5861 §3). It runs on the
+/// loader's loop, and calls no delegate of the program.
 final class CacheRefresh: NSObject, URLConnectionDataDelegate {
-    /// One at a time for each URL.
+    /// The URLs that are being renewed: one load at a time for each.
     private static let running = Mutex<Set<String>>([])
 
     private let url: String

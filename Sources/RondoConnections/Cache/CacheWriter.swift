@@ -1,12 +1,11 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// A queue of changes to caches, which one thread makes in their order, so that no run loop waits for them.
+/// A queue of changes to caches, which one thread makes in order, so that no run loop waits for them.
 ///
-/// Look-ups are still made on the loop that asks. A load whose response is being stored has nothing else left to do but to
-/// say that it has finished, which it does when the response is there: a program that has heard of the end of a load finds
-/// what it has stored. Of many responses that come at once the first `maximumWaiting` are stored and the others are not, so
-/// that no load waits long.
+/// Look-ups are still made on the loop that asks. A load reports its end only after its response has been
+/// stored, so that a program that has been told of the end finds what the load stored. If many responses come
+/// at once, only the first `maximumWaiting` of them are stored, so that no load waits long.
 final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
@@ -15,17 +14,17 @@ final class CacheWriter: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
         var isBusy = false
-        /// Those that wait and the one that is being called.
+        /// The closures that wait and the one that is being called.
         var count = 0
     }
 
     /// Responses that may wait while one is stored. Foundation's cache takes 5 to 100 ms for each.
     static let maximumWaiting = 8
 
-    /// True if another response would wait too long.
+    /// Whether another response would wait too long.
     var isFull: Bool { state.withLock { $0.count > Self.maximumWaiting } }
 
-    /// Has `body` called after what was added before.
+    /// Calls `body` on the writer's thread, after everything that was added before.
     func add(_ body: @escaping @Sendable () -> Void) {
         let begins = state.withLock { state in
             defer { state.isBusy = true }
@@ -37,7 +36,7 @@ final class CacheWriter: Sendable {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.cache") { [self] in work() }
         } catch {
-            // Without a thread the run loop waits: loads wait for this before they end.
+            // Without a thread the run loop does the work itself: loads wait for it before they end.
             work()
         }
     }
@@ -51,7 +50,8 @@ final class CacheWriter: Sendable {
             }
             if taken.isEmpty { return }
             taken.reverse()
-            // A closure may hold a load and objects of the program: each is released as soon as it was called.
+            // A closure may hold a load and objects of the program: each is released as soon as it has been
+            // called.
             while let body = taken.popLast() {
                 body()
                 state.withLock { $0.count -= 1 }
@@ -59,6 +59,6 @@ final class CacheWriter: Sendable {
         }
     }
 
-    /// True while a change is being made or waits.
+    /// Whether a change is being made or waits.
     var isBusy: Bool { state.withLock { $0.isBusy } }
 }

@@ -3,30 +3,33 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-// Where responses stand in a URLCache.
+// The places of responses in a URLCache.
 //
-// Foundation's URLCache on Linux tells requests apart by host, port and path. What has these three in common would
-// take each other's place: another query, http and https, and the variants of one URL that Vary tells apart (RFC
-// 9111 §4.1). So the first of them, the base of its URL, stands where the URLCache itself would put it, and where a
-// program finds it; what finds that place taken by another URL stands apart, at a path that is a hash of its URL.
+// Foundation's URLCache on Linux tells requests apart by host, port and path only. Requests that share these
+// three would overwrite each other's responses: other queries, http and https, and the variants of one URL
+// that Vary tells apart (RFC 9111 §4.1). Therefore the first response of a URL, its base, is stored where the
+// URLCache itself would store it, and where a program finds it. If that place holds a response of another
+// URL, the base is stored apart, at a path that is a hash of its URL.
 //
-// The variants of a URL stand apart too, each at a hash of what the request has said in the fields that Vary
-// names. They are found by the base alone: by its Vary, and by a name that it gives to all of them. A base that is
-// forgotten takes that name with it, and its variants are not found any more: so an unsafe request forgets them all
-// without knowing them (RFC 9111 §4.4), and the URLCache clears them away in its time.
+// Variants of a URL are stored apart too, each at a hash of what the request said in the fields that Vary
+// names. They are found only through the base: through its Vary, and through a name that the base gives to
+// all of them. If the base is removed, that name is lost, and its variants are not found any more. So an
+// unsafe request can forget all variants without knowing them (RFC 9111 §4.4); the URLCache evicts them in
+// time.
 //
-// A URLCache of a class of the program's own may tell more apart: then no place is ever taken by another.
+// A URLCache of a class of the program's own may tell more requests apart: then no place is ever taken by
+// another URL.
 extension ForeignStore {
-    /// A response and where it stands.
+    /// A response and the place where it is stored.
     struct Found {
         let record: Record
         let cached: CachedURLResponse
     }
 
-    /// Places are looked for and filled by one thread at a time.
+    /// Held while places are looked for and filled, so that only one thread does so at a time.
     static let places = Mutex(())
 
-    /// Where the URLCache itself would put it.
+    /// The place where the URLCache itself would store a response for `url`.
     static func own(_ url: URL) -> URLRequest { URLRequest(url: url) }
 
     /// A place apart for a URL, or for one of its variants.
@@ -39,9 +42,10 @@ extension ForeignStore {
 
     /// FNV-1a of 128 bits, in hexadecimal digits.
     ///
-    /// No hash of cryptography, and none is needed: what stands at a place is compared with what was looked
-    /// for before it is taken for that. A server whose URLs meet loses
-    /// responses of its own. SHA-256 would set up libcrypto, 2 MB of memory, where nothing else needs it.
+    /// Not a cryptographic hash, and none is needed: the URL of the response found at a place is compared
+    /// with the wanted URL before the response is used. A server whose URLs collide only loses responses of
+    /// its own. SHA-256 would initialise libcrypto, 2 MB of memory, in programs that need it for nothing
+    /// else.
     static func hash(of text: String) -> String {
         var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
         for byte in text.utf8 {
@@ -51,7 +55,7 @@ extension ForeignStore {
         return String(hash, radix: 16)
     }
 
-    /// What stands at `place`, if it is for `url`.
+    /// The response at `place`, if it is for `url`.
     func found(at place: URLRequest, _ url: URL) -> Found? {
         look(at: place, url).found
     }
@@ -68,12 +72,12 @@ extension ForeignStore {
     /// The base of `url`.
     func base(for url: URL) -> Found? {
         let (found, isTaken) = look(at: Self.own(url), url)
-        // Where its own place is free, it would stand there.
+        // If the URL's own place were free, the base would be stored there.
         guard found == nil, isTaken, let apart = apart(url) else { return found }
         return self.found(at: apart, url)
     }
 
-    /// The variant for a request with `fields`; nil if there is none but perhaps the base itself.
+    /// The variant for a request with `fields`; nil if there is none, though the base itself may match.
     func variant(of base: Found, _ url: URL, _ fields: HeaderFields) -> Found? {
         guard !base.record.entry.matches(fields), let variants = base.record.variants,
             let selecting = base.record.entry.selection(for: fields),
@@ -83,15 +87,15 @@ extension ForeignStore {
         return found
     }
 
-    /// What tells a variant from others, in one text.
+    /// The values that tell a variant from the others, as one text.
     static func variantName(_ selecting: [String: String?]) -> String {
         selecting.sorted { $0.key < $1.key }.map { name, value in "\(name)=\(value ?? "\0")" }
             .joined(separator: "\n")
     }
 
-    /// Where `entry` is to stand, and the name of its variants; nil: nowhere.
+    /// The place where `entry` is to be stored, and the name of its variants; nil if it cannot be stored.
     ///
-    /// With `places` locked.
+    /// Call it with `places` locked.
     func place(for entry: CacheEntry, _ url: URL) -> (URLRequest, variants: String?)? {
         let (own, isTaken) = look(at: Self.own(url), url)
         let apart = apart(url)
@@ -101,7 +105,7 @@ extension ForeignStore {
         } else if isTaken, let apart {
             base = found(at: apart, url).map { ($0, apart) }
         } else {
-            // What may stand apart is of a time when the place was taken.
+            // A response stored apart dates from a time when the URL's own place was taken.
             if let apart { cache.removeCachedResponse(for: apart) }
             base = nil
         }
@@ -114,7 +118,7 @@ extension ForeignStore {
         return self.apart(url, variants: variants, Self.variantName(entry.selecting)).map { ($0, variants) }
     }
 
-    // MARK: - Of protocols of the program
+    // MARK: - Protocols of the program
 
     /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
@@ -143,10 +147,10 @@ extension ForeignStore {
 
     // MARK: - Putting
 
-    /// Puts a response at a place, in place of what stands there.
+    /// Stores a response at a place, instead of the response that is there.
     ///
-    /// The response that stands there goes first: a URLCache of Linux that was given two responses for one place ends the
-    /// process when it makes room. With `places` locked.
+    /// The old response is removed first: a URLCache on Linux that was given two responses for one place
+    /// crashes the process when it makes room. Call it with `places` locked.
     func put(_ cached: CachedURLResponse, at place: URLRequest) {
         Self.puts.withLock { $0.begin(Underway(cache: cache, place: place, cached: cached)) }
         cache.removeCachedResponse(for: place)
@@ -154,20 +158,20 @@ extension ForeignStore {
         Self.puts.withLock { $0.end() }
     }
 
-    /// What stands at a place, or is just being put there: for a moment the URLCache has neither that nor what it
-    /// replaces.
+    /// The response at a place, or the one that is just being put there: for a moment the URLCache has
+    /// neither the new response nor the one it replaces.
     private func cached(at place: URLRequest) -> CachedURLResponse? {
         let before = Self.puts.withLock { $0.changes }
         if let cached = cache.cachedResponse(for: place) { return cached }
         let (underway, after) = Self.puts.withLock { ($0.underway, $0.changes) }
         if let underway, underway.cache === cache, underway.place.url == place.url { return underway.cached }
-        // It may have been put meanwhile.
+        // A response may have been put there meanwhile.
         return before == after ? nil : cache.cachedResponse(for: place)
     }
 
     private struct Puts: ~Copyable {
         private(set) var underway: Underway?
-        /// Of `underway`.
+        /// How often `underway` has changed.
         private(set) var changes = 0
 
         mutating func begin(_ underway: Underway) {

@@ -3,19 +3,19 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-/// A URLCache of the program's, Foundation's own or a class of its own, used as a store and no more: what may be kept and
-/// reused is decided by `CacheRules`.
+/// A URLCache of the program, of Foundation's class or a class of its own, which only stores: `CacheRules`
+/// decides what may be kept and reused.
 ///
-/// On Linux it tells URLs apart by host, port and path alone; so what comes back is looked at before it is
-/// used (rule UC-73), and what would take another's place gets one of its own
-/// (`ForeignStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
-/// the response, in the user info under `recordKey`.
+/// On Linux a URLCache tells URLs apart by host, port and path only. So a response that it returns is
+/// compared with the wanted URL before it is used (rule UC-73), and a response that would overwrite another
+/// URL's gets a place of its own (`ForeignStore+Places`). A URLCache does not record when a response came and
+/// which request it answered: Rondo adds that to the response's user info, under `recordKey`.
 final class ForeignStore: ResponseStore {
     let cache: URLCache
 
     init(cache: URLCache) { self.cache = cache }
 
-    /// The key in a cached response's user info of what Rondo has to know of it: a property list in JSON.
+    /// The key, in a cached response's user info, of Rondo's record of it: a property list in JSON.
     static let recordKey = "org.rondo.cache-record"
 
     // MARK: What loads remember of a store
@@ -23,29 +23,30 @@ final class ForeignStore: ResponseStore {
     struct Key: Hashable {
         let cache: ObjectIdentifier
         let url: String
-        /// What Vary tells apart.
+        /// The request's values of the fields that Vary names.
         var variant = ""
     }
 
-    /// A miss costs a look into a directory, as often as a program loads a response that is never stored: so it is
-    /// remembered for `missLifetime`. What a program stores by itself meanwhile is found after that.
+    /// A miss costs a look into a directory, each time a program loads a response that is never stored. So a
+    /// miss is remembered for `missLifetime` seconds; a response that a program stores by itself in that time
+    /// is found only afterwards.
     private static let missLifetime = 1.0
-    /// An entry that would only be renewed is not written again for so many seconds. (If the program takes it out
-    /// meanwhile, it is when a load has looked for it, or the time is over.)
+    /// An entry that would only be renewed is not written again within this many seconds. (If the program
+    /// removes it in that time, it is written again once a load has looked for it, or the time is over.)
     static let rewriteInterval = 1.0
     private static let maximumRemembered = 1024
 
     fileprivate struct Written {
         let at: LoopInstant
-        /// Of what tells one content from another.
+        /// The hash of what tells one response from another.
         let hash: Int
         let size: Int
-        /// The head that says by its ETag what the content is; nil where none does.
+        /// The head, if its ETag identifies the content; otherwise nil.
         var head: ResponseHead?
     }
 
     private struct Memory: ~Copyable {
-        /// The one that was met last, nearly always the same, and all whose notes are here.
+        /// The cache that was used last, nearly always the only one, and the owner of all notes here.
         private weak var last: URLCache?
         private var caches: [ObjectIdentifier: Met] = [:]
 
@@ -55,11 +56,11 @@ final class ForeignStore: ResponseStore {
 
         var misses: [Key: LoopInstant] = [:]
         var written: [Key: Written] = [:]
-        /// Records as they were read last: reading one takes longer than asking a server.
+        /// Records as they were read last: decoding one takes longer than asking a server.
         var records: [Key: (text: String, record: Record)] = [:]
 
-        /// To be called before notes are read: those of a cache that has gone are not of the one that has its address
-        /// now.
+        /// Call it before notes are read: it drops the notes of a cache that was released and whose address
+        /// `cache` has now.
         mutating func meet(_ cache: URLCache) {
             if last === cache { return }
             last = cache
@@ -71,7 +72,7 @@ final class ForeignStore: ResponseStore {
             caches[id] = Met(cache: cache)
         }
 
-        /// With its variants.
+        /// Forgets the notes of the variants too.
         mutating func forgetWritten(_ key: Key) {
             written = written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
         }
@@ -103,7 +104,8 @@ final class ForeignStore: ResponseStore {
                 memory.meet(cache)
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
                 memory.misses[key] = LoopClock.machineNow
-                // Whatever was written has been taken out since, or is not there yet and will be written twice.
+                // Either the program has removed the response since, or it is still being written and will be
+                // written twice.
                 if memory.written[key] != nil { memory.forgetWritten(key) }
             }
             return nil
@@ -114,8 +116,9 @@ final class ForeignStore: ResponseStore {
         return FoundResponse(chosen.record.entry, chosen.cached)
     }
 
-    /// What the rules look at; nil for a response that is not HTTP. One that a program has stored by itself has no
-    /// record: it came when it says that it was made, and answers any request.
+    /// The record by which the cache rules judge a response; nil for a response that is not HTTP. A response
+    /// that a program has stored by itself has no record: its time of arrival is taken from its `Date` field,
+    /// and it answers any request.
     static func record(of cached: CachedURLResponse, _ key: Key) -> Record? {
         if let text = cached.userInfo?[recordKey] as? String {
             if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.record }
@@ -131,14 +134,14 @@ final class ForeignStore: ResponseStore {
         return CacheEntry(storedByProgram: cached).map { Record(entry: $0, variants: nil) }
     }
 
-    /// A kept response as the rules see it.
+    /// Rondo's record of a kept response.
     struct Record {
         let entry: CacheEntry
-        /// What its variants are found by; nil: there are none.
+        /// The name by which its variants are found; nil if there are none.
         let variants: String?
     }
 
-    /// A record as it is written.
+    /// A record in the form in which it is stored.
     private struct WrittenRecord: Codable {
         let status: Int
         let fields: [[String]]
@@ -188,7 +191,7 @@ final class ForeignStore: ResponseStore {
                 note: response.isChanged ? nil : note))
     }
 
-    /// Whatever was written before.
+    /// The decision for a confirmed response, which does not depend on what was written before.
     func store(
         _ found: FoundResponse, confirmed: CacheEntry, _ cached: CachedURLResponse, for request: LoadRequest
     ) -> CacheDecision {
@@ -200,7 +203,7 @@ final class ForeignStore: ResponseStore {
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
         Self.places.withLock { _ in
             guard let (place, variants) = place(for: entry, url) else { return }
-            // What the delegate has put there stays (rule UC-54).
+            // Entries that the delegate has added to the user info stay (rule UC-54).
             let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
             put(
                 CachedURLResponse(
@@ -208,24 +211,24 @@ final class ForeignStore: ResponseStore {
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
         }
-        // A load that looked for it while it was being written has missed it.
+        // A load that looked for the response while it was being written has noted a miss.
         let key = key(url)
         Self.memory.withLock { memory in
             if !memory.misses.isEmpty { memory.misses[key] = nil }
         }
     }
 
-    /// Whether a response with this head, and content of `size` bytes, was written within `rewriteInterval`: then it is not again, and
-    /// its content need not be collected.
+    /// Whether a response with this head, and content of `size` bytes, was written within `rewriteInterval`.
+    /// Then it is not written again, and its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
         guard let url = request.url, let size = Int(exactly: size) else { return false }
         return isWritten(size, head, key(request, url))
     }
 
-    /// A note of a response that is written.
+    /// A note that a response is written.
     struct Note {
         fileprivate let key: Key
-        /// By that variants are found; nil: it is none.
+        /// The key under which the base of this variant is noted; nil if the response is not a variant.
         fileprivate let base: Key?
         fileprivate let written: Written
     }
@@ -241,7 +244,7 @@ final class ForeignStore: ResponseStore {
         fields.hashValues(of: "ETag", into: &hasher)
         fields.hashValues(of: "Last-Modified", into: &hasher)
         fields.hashValues(of: "Cache-Control", into: &hasher)
-        // Where no tag says whether it is another one.
+        // The content is hashed only if no ETag identifies it.
         let hasTag = fields.has("ETag")
         if !hasTag { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
         let isTold = hasTag && !varies && fields.size <= ResponseHead.maximumRemembered
@@ -252,7 +255,7 @@ final class ForeignStore: ResponseStore {
             ))
     }
 
-    /// Whether the same was written within `rewriteInterval`.
+    /// Whether the same response was written within `rewriteInterval`.
     private func isWritten(_ note: Note) -> Bool {
         Self.memory.withLock { memory -> Bool in
             memory.meet(cache)
@@ -266,8 +269,8 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// Call it once the response is written, or is certain to be written before anything that comes later: other loads do not
-    /// write the noted response again.
+    /// Call it once the response is written, or is certain to be written before all later work: other loads do
+    /// not write the noted response again.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)
@@ -277,7 +280,8 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// The delegate has changed the response: the one that is written is not recognised again.
+    /// Forgets the note of a response that the delegate has changed: the written one would not be recognised
+    /// again.
     private func forgetWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)
@@ -286,7 +290,8 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// Whether what was written has this very head, of which nothing has to be looked at again, and still counts.
+    /// Whether the response that was written has this very head object, so that nothing has to be compared
+    /// again, and was written within `rewriteInterval`.
     private func isWritten(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
         Self.memory.withLock { memory in
             memory.meet(cache)
@@ -298,13 +303,13 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// What was noted as written for `url` was not.
+    /// Forgets that a response for `url` was noted as written, because it was not.
     func forgetWritten(_ url: URL) {
         let key = key(url)
         Self.memory.withLock { $0.forgetWritten(key) }
     }
 
-    /// Forgets the response kept for `url`, and its variants with it.
+    /// Removes the response kept for `url`, and thereby its variants.
     func remove(_ url: URL) {
         forgetWritten(url)
         Self.places.withLock { _ in

@@ -5,27 +5,28 @@ internal import RondoMutex
 
 /// A response in the store. It never changes.
 ///
-/// What the rules look at is made when a load first finds it: of most pages that a crawl stores none is ever found.
+/// Its entry, by which the rules judge it, is made when a load first finds the response: most pages that a
+/// crawl stores are never found.
 final class KeptResponse: Sendable {
-    /// Its URL without the fragment, by which it is found.
+    /// The URL of the response without its fragment, by which the response is found.
     let name: String
-    /// Stands for the URL in tables.
+    /// A number that stands for the URL in tables.
     let key: Int64
     let content: Data
-    /// Bytes that it counts as, with its head and the objects that hold it.
+    /// The bytes that the response counts as, including its head and the objects that hold it.
     let cost: Int
-    /// What Vary names, and what the request said there; empty where the response does not vary.
+    /// The request's values of the fields that Vary names; empty if the response does not vary.
     let selecting: [String: String?]
     let storedAt: LoopInstant
-    /// Of the calendar, for `removeCachedResponses(since:)`.
+    /// The calendar date, for `removeCachedResponses(since:)`.
     let date: Date
     let shown: Shown
 
     /// The response that programs see.
     enum Shown: Sendable {
-        /// It is made of the entry.
+        /// The response is made from the entry.
         case ofEntry(bodyLength: Int64?)
-        /// The delegate, the program or a protocol of the program has made it.
+        /// The delegate, the program or a protocol of the program has made the response.
         case given(CachedURLResponse)
     }
 
@@ -38,7 +39,7 @@ final class KeptResponse: Sendable {
     private let source: Source
     private let made = Mutex<CacheEntry?>(nil)
 
-    /// What objects take beside bytes, by a look at the heap.
+    /// The bytes of heap that the objects take beside their contents, as measured.
     private static let overhead = 600
 
     init(_ name: String, _ received: ReceivedResponse) {
@@ -71,7 +72,7 @@ final class KeptResponse: Sendable {
         cost = content.count + (entry?.fields.size ?? 0) + name.utf8.count + Self.overhead
     }
 
-    /// As it was read from the disk.
+    /// Makes a response that was read from the disk.
     init(_ name: String, _ entry: CacheEntry, content: Data, bodyLength: Int64?, date: Date) {
         (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
@@ -83,14 +84,14 @@ final class KeptResponse: Sendable {
         cost = content.count + entry.fields.size + name.utf8.count + Self.overhead
     }
 
-    /// The variants of a URL have numbers in a row in the database, so that one range finds all.
+    /// The variants of a URL have consecutive numbers in the database, so that one range finds them all.
     static let variantsPerURL: Int64 = 8
 
-    /// The same in every process, and with room for the number of a variant. The names are compared too, so that URLs whose
-    /// keys meet only take each other's place.
+    /// The key is the same in every process, and leaves room for the number of a variant. Names are compared
+    /// too: URLs with the same key only replace each other.
     static func key(_ name: String) -> Int64 { Checksum.of(name) & ~(variantsPerURL - 1) }
 
-    /// What the rules look at; nil for a response that is not HTTP.
+    /// The entry by which the rules judge the response; nil for a response that is not HTTP.
     var entry: CacheEntry? {
         switch source {
         case .entry(let entry): return entry
@@ -106,9 +107,9 @@ final class KeptResponse: Sendable {
         }
     }
 
-    /// The entry as it is written: `entry` need not be made for that.
+    /// The entry in the form in which it is written, for which `entry` need not be made.
     enum WrittenEntry {
-        /// It is not HTTP.
+        /// The response is not HTTP.
         case none
         case made(CacheEntry)
         case received(ResponseHead, requestedAt: Date, receivedAt: Date)
@@ -122,17 +123,17 @@ final class KeptResponse: Sendable {
         }
     }
 
-    /// Whether it was made of this very head.
+    /// Whether the response was made of this very head object.
     func isOf(_ head: ResponseHead) -> Bool {
         if case .received(let own, _, _) = source { own === head } else { false }
     }
 
-    /// Whether it answers a request with these fields, as far as Vary is concerned.
+    /// Whether the response answers a request with these fields, as far as Vary is concerned.
     func matches(_ fields: () -> HeaderFields) -> Bool {
         selecting.isEmpty || entry?.matches(fields()) ?? true
     }
 
-    /// For a load of `url`.
+    /// The response for a load of `url`; nil if it is not HTTP.
     func found(_ url: URL) -> FoundResponse? {
         guard let entry else { return nil }
         switch shown {
@@ -141,7 +142,7 @@ final class KeptResponse: Sendable {
         }
     }
 
-    /// As a program sees it; nil where Foundation makes no response of it.
+    /// The response as a program sees it; nil if Foundation cannot represent it.
     func cached(_ url: URL) -> CachedURLResponse? {
         switch shown {
         case .given(let cached): return cached
@@ -155,18 +156,18 @@ final class KeptResponse: Sendable {
         }
     }
 
-    /// Whether it may be written to the disk.
+    /// Whether the response may be written to the disk.
     var mayGoToDisk: Bool {
         if case .given(let cached) = shown { cached.storagePolicy == .allowed } else { true }
     }
 
-    /// Whether `other`, with the same key, takes its place: it is the same variant, or one of a response that varies by other
-    /// fields, or by none, so that what was chosen by these is of no use any more.
+    /// Whether `other`, with the same key, replaces this response: `other` is the same variant, or a response
+    /// that varies by other fields or by none, so that requests no longer select this one.
     func isReplaced(by other: KeptResponse) -> Bool {
         name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
     }
 
-    /// Whether it may be kept at all.
+    /// Whether the response may be kept at all.
     var mayBeKept: Bool {
         if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
     }

@@ -2,27 +2,28 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What the cache has to do with a load, step by step: before a request is sent, when the head of a response is here,
-/// when the server fails, and when all is here.
+/// The cache's part in a load, step by step: before a request is sent, when the head of a response is here,
+/// when the server fails, and when the whole response is here.
 ///
-/// `CacheRules` says which responses may be kept and used. This decides and stores; its owner sends and delivers.
+/// `CacheRules` says which responses may be kept and used. This type decides by them, and stores; its owner
+/// sends and delivers.
 struct LoadCache: ~Copyable {
     /// How a request is to be answered.
     enum Decision {
-        /// By a server, or by a protocol of the program.
+        /// A server, or a protocol of the program, answers it.
         case send
-        /// By a kept response.
+        /// A kept response answers it.
         case use(URLResponse, Data)
         case fail(LoadFailure)
     }
 
-    /// What the head of a response means for the kept one.
+    /// The consequence of a response's head for the kept response.
     enum HeadDecision {
-        /// A response like any other.
+        /// The response is delivered like any other.
         case deliver
         /// The kept response is used: the server has confirmed it, or has failed.
         case use(URLResponse, Data)
-        /// The server speaks of another response than the one that is kept: the request is sent again, without
+        /// The server's answer is about another response than the kept one: the request is sent again without
         /// conditions.
         case sendAgain
     }
@@ -36,13 +37,14 @@ struct LoadCache: ~Copyable {
 
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// The load's body goes to a file, and is never stored.
+    /// Whether the load's body goes to a file; such a body is never stored.
     private let isDownload: Bool
-    /// The load, which lets go of this at its end.
+    /// The load, which ends only when its stores are done.
     private let waiter: any StoreWaiter
     /// The request under way.
     private var current = CacheLoad()
-    /// What the sender of the last head says holds for other loads too.
+    /// Whether the last response may be used for other loads: its server was not accepted in spite of its
+    /// certificate.
     private var isVerified = false
 
     init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
@@ -53,13 +55,13 @@ struct LoadCache: ~Copyable {
         self.waiter = waiter
     }
 
-    /// The load is over, or something else than the cache answers it.
+    /// Call it when the load is over, or when something other than the cache answers it.
     mutating func forget() { current.end() }
 
     // MARK: - Before the request is sent
 
     /// - Parameters:
-    ///   - isForProtocol: A protocol of the program loads it.
+    ///   - isForProtocol: Whether a protocol of the program loads the request.
     ///   - fields: The request's fields as they would be sent: Vary may name any of them.
     mutating func decide(
         _ request: LoadRequest, isForProtocol: Bool, fields: () -> HeaderFields
@@ -74,7 +76,7 @@ struct LoadCache: ~Copyable {
         if policy == .reload || policy == .reloadEndToEnd { return .send }
         let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
         current.found = found
-        // Without an entry the fields do not matter, but for only-if-cached.
+        // Without an entry no field matters except for only-if-cached.
         let relevant = found == nil ? Self.cacheControl(of: request) : fields()
         switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
         case .load: return .send
@@ -89,8 +91,8 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// A protocol of the program knows its own rules: it is handed the kept response, and says whether that is valid.
-    /// The policies that ask neither are kept here.
+    /// A protocol of the program has its own rules: it is given the kept response, and says whether that is
+    /// valid. The policies by which neither the server nor the protocol is asked are decided here.
     private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
@@ -107,7 +109,7 @@ struct LoadCache: ~Copyable {
         return policy == .cacheOnly ? .fail(.notInCache) : .send
     }
 
-    /// The kept response that a protocol of the program may use; once.
+    /// The kept response that a protocol of the program may use. Nil from the second call on.
     mutating func takeKept() -> CachedURLResponse? { current.kept.take() }
 
     private static func cacheControl(of request: LoadRequest) -> HeaderFields {
@@ -117,7 +119,8 @@ struct LoadCache: ~Copyable {
         return HeaderFields([("Cache-Control", value)])
     }
 
-    /// Sets the fields by which the server is asked about an entry, or caches on the way are told to ask.
+    /// Sets the fields that ask the server to confirm the kept response, or that tell caches on the way to do
+    /// so.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
         guard current.isUnderWay else { return }
         if current.isRevalidating {
@@ -131,7 +134,7 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// The request is on its way with these fields.
+    /// Call it when the request has been sent with these fields.
     mutating func noteSent(_ fields: HeaderFields) {
         guard current.isUnderWay else { return }
         current.fields = fields
@@ -141,8 +144,8 @@ struct LoadCache: ~Copyable {
     // MARK: - The head of the response
 
     /// - Parameters:
-    ///   - request: The one that was sent.
-    ///   - isVerified: Whether what the server says holds for other loads too.
+    ///   - request: The request that was sent.
+    ///   - isVerified: Whether the response may be used for other loads too.
     mutating func received(
         _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
     ) -> HeadDecision {
@@ -156,7 +159,7 @@ struct LoadCache: ~Copyable {
         return .deliver
     }
 
-    /// The server says that the kept response is still right.
+    /// Uses the kept response, which the server has confirmed.
     private mutating func confirm(_ found: FoundResponse, by head: ResponseHead) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
@@ -164,13 +167,13 @@ struct LoadCache: ~Copyable {
             current.isRevalidating = false
             return .sendAgain
         }
-        // It is fresh for other loads as well.
+        // The kept response is fresh for other loads as well.
         if isVerified { store(current.store(found, confirmed: renewed, confirmed)) }
         current.end()
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// The kept response, where it may stand in for a server that was not reached.
+    /// The kept response, if it may stand in for a server that was not reached.
     mutating func standIn() -> (URLResponse, Data)? {
         guard let found = current.found, mayStandIn(for: nil),
             case .use(let response, let data) = use(found)
@@ -178,7 +181,7 @@ struct LoadCache: ~Copyable {
         return (response, data)
     }
 
-    /// - Parameter status: Of the server's error; nil: it was not reached.
+    /// - Parameter status: The status of the server's error; nil if the server was not reached.
     private func mayStandIn(for status: Int?) -> Bool {
         guard let entry = current.found?.entry else { return false }
         return CacheRules.mayStandIn(
@@ -186,7 +189,7 @@ struct LoadCache: ~Copyable {
         )
     }
 
-    /// The kept response is used.
+    /// Answers the request by the kept response.
     private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
         current.end()
@@ -198,19 +201,19 @@ struct LoadCache: ~Copyable {
             return
         }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            // Behind the responses that are being stored: they were fetched before.
+            // The removals follow the responses that are being stored, because those were fetched before.
             if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
         }
     }
 
     // MARK: - Storing
 
-    /// A response is about to be delivered: is it to be kept?
+    /// Decides whether a response that is about to be delivered will be stored, and prepares for that.
     ///
     /// - Parameters:
-    ///   - bodyLength: Nil: it is not known.
+    ///   - bodyLength: Nil if it is not known.
     ///   - isPlain: The body is the content, and the delegate is called on the loop.
-    ///   - hasParts: The body has parts, of which none is kept.
+    ///   - hasParts: Whether the body has several parts; such a body is not stored.
     mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
@@ -228,7 +231,8 @@ struct LoadCache: ~Copyable {
         if !isStored { current.end() }
     }
 
-    /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
+    /// Prepares to store the response of a protocol of the program, which says whether it may be stored. If
+    /// the protocol delivers several responses, none is stored.
     mutating func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
         guard current.isOfProtocol else { return }
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
@@ -238,16 +242,16 @@ struct LoadCache: ~Copyable {
         if !isStored { current.end() }
     }
 
-    /// A piece of the content.
+    /// Collects a piece of the content.
     mutating func received(_ content: Data) {
         guard let collected = current.collected else { return }
         if !collected.add(content) { current.end() }
     }
 
-    /// All is here.
+    /// Call it when the whole response is here.
     ///
-    /// - Parameter callsOnLoop: The delegate is called on the loop. With a queue the question comes after the calls that
-    ///   wait there, which may cancel the load.
+    /// - Parameter callsOnLoop: Whether the delegate is called on the loop. With a queue it is asked after
+    ///   the calls that wait there, and one of these may cancel the load.
     mutating func receivedEnd(callsOnLoop: Bool) -> End {
         guard let collected = current.collected else { return .nothing }
         if callsOnLoop, defaults.spares(.willCacheResponse) {
@@ -259,10 +263,10 @@ struct LoadCache: ~Copyable {
         return collected.propose().map(End.ask) ?? .nothing
     }
 
-    /// The delegate's reply to `End.ask`: the response that may be stored; nil: none.
+    /// Takes the delegate's reply to `End.ask`: the response to store; nil if none.
     mutating func replied(_ approved: CachedURLResponse?) {
         guard current.collected?.proposal != nil else { return }
-        // Now it is known whether the delegate has the method.
+        // By now it is known whether the delegate implements the method.
         let decision = approved.flatMap { current.isOfUse || mayAsk ? current.store($0) : nil }
         current.end()
         if let decision { store(decision) }
@@ -271,17 +275,18 @@ struct LoadCache: ~Copyable {
     /// Whether the delegate may want to change or refuse the stored response, as far as is known.
     private var mayAsk: Bool { !(defaults?.contains(.willCacheResponse) ?? true) }
 
-    /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
-    /// delegate hears of the end when it is done, and what was stored is found then. Where too much waits to be
-    /// stored, it is not.
+    /// Stores a response at once or, if that takes time, by `CacheWriter`, while this loop serves other
+    /// loads. The delegate is told of the end when the response is stored, and a look-up finds it then. If
+    /// too many responses wait to be stored, this one is not stored.
     private func store(_ decision: CacheDecision) {
         switch decision {
         case .nothing: break
         case .isWritten: if CacheWriter.shared.isBusy { waiter.store {} }
-        // What waits is older, and must not come later.
+        // Responses that wait were received earlier, and must be stored earlier.
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
             if CacheWriter.shared.isFull { return }
-            // Also if the load is cancelled by then: another load of the same counts on it.
+            // The response is stored even if the load is cancelled by then: another load of the same response
+            // relies on it.
             waiter.store { write.perform() }
             write.noteAsWritten()
         case .write(let write):

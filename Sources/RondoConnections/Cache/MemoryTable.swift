@@ -1,17 +1,17 @@
 /// The responses in memory, found by URL, with the least recently used ones at the end of the list.
 ///
-/// A value without a lock or a clock. What it lets go of it hands back, so that it is released outside of the owner's
-/// lock: it may hold objects of the program.
+/// A value without a lock or a clock. Its methods return the responses that they remove, so that the owner
+/// releases these outside of its lock: they may hold objects of the program.
 struct MemoryTable {
-    /// Bytes that the responses may count as; reduce it by `trim`.
+    /// The maximum of `cost`. After lowering it call `trim`.
     var capacity: Int
-    /// Bytes that they count as.
+    /// The sum of the responses' costs, in bytes.
     private(set) var cost = 0
 
-    /// Responses of one URL: one, or the variants that Vary tells apart.
+    /// The responses of one URL: one response, or the variants that Vary tells apart.
     private struct Page {
         let key: Int64
-        /// The one that came last.
+        /// The response that was stored last.
         var newest: KeptResponse
         /// The other variants, the newest last. Nearly always empty, which takes no memory.
         var others: [KeptResponse] = []
@@ -23,7 +23,7 @@ struct MemoryTable {
 
         init(_ response: KeptResponse) { (key, newest) = (response.key, response) }
 
-        /// - Returns: What has gone for it.
+        /// - Returns: The responses that were replaced.
         mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
             var rest: [KeptResponse] = []
             var gone: [KeptResponse] = []
@@ -40,15 +40,16 @@ struct MemoryTable {
         }
     }
 
-    /// Variants of one URL; a further one takes the place of the oldest. A server can make a client send it anything by
-    /// which it varies, a cookie for instance.
+    /// The maximum of variants of one URL; a further one replaces the oldest. A server chooses what its
+    /// responses vary by, for instance a cookie, and could otherwise fill the table.
     static let maximumVariants = 8
 
     private static let none: Int32 = -1
 
     // A list through an array: `first` was used last, `last` goes next. `free` holds the unused indices.
     private var pages: [Page?] = []
-    /// By `KeptResponse.key`: a dictionary of texts takes its time to hash them, and again when one is taken out.
+    /// By `KeptResponse.key`: a dictionary with texts as keys would hash them at each look-up, and again at
+    /// each removal.
     private var indices: [Int64: Int32] = [:]
     private var first = MemoryTable.none
     private var last = MemoryTable.none
@@ -58,7 +59,7 @@ struct MemoryTable {
 
     var count: Int { indices.count }
 
-    /// The variants that are kept for a URL, the newest last; it counts as used now.
+    /// The variants that are kept for a URL, the newest last. The URL counts as used now.
     mutating func find(_ name: String, _ key: Int64) -> [KeptResponse] {
         guard let index = indices[key], let page = pages[Int(index)], page.name == name else { return [] }
         if index != first {
@@ -68,16 +69,17 @@ struct MemoryTable {
         return page.variants
     }
 
-    /// The response that is kept for a URL alone, without a change to the order.
+    /// The only response that is kept for a URL, found without changing the order; nil if there is none or
+    /// there are several.
     func peek(_ name: String, _ key: Int64) -> KeptResponse? {
         guard let index = indices[key], let page = pages[Int(index)], page.name == name, page.others.isEmpty
         else { return nil }
         return page.newest
     }
 
-    /// Keeps a response in place of the one that it replaces, unless it is larger than all the room there is.
+    /// Keeps a response in place of the ones that it replaces, unless it is larger than the capacity.
     ///
-    /// - Returns: What has gone for it.
+    /// - Returns: The responses that were removed for it.
     mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
         var gone: [KeptResponse] = []
         guard response.cost <= capacity else { return remove(response.key) }
@@ -116,7 +118,7 @@ struct MemoryTable {
         while cost > capacity, last != Self.none, let key = pages[Int(last)]?.key { remove(key, &gone) }
     }
 
-    /// - Returns: The responses of the URL that `key` stands for.
+    /// - Returns: The responses that were removed: those of the URL that `key` stands for.
     mutating func remove(_ key: Int64) -> [KeptResponse] {
         var gone: [KeptResponse] = []
         remove(key, &gone)
@@ -142,7 +144,7 @@ struct MemoryTable {
         return gone
     }
 
-    /// In no order.
+    /// All responses, in no particular order.
     var all: [KeptResponse] { pages.flatMap { $0?.variants ?? [] } }
 
     // MARK: The list

@@ -3,10 +3,10 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-/// A store for responses, in memory and on the disk; what `URLConnection.Cache` is made of.
+/// A store for responses in memory and on the disk, the one behind `URLConnection.Cache`.
 ///
-/// In memory stands a table of all that was used last; on the disk a database, which a thread of its own writes. Any thread
-/// may call any of this.
+/// A table in memory has the responses that were used last; a database on the disk is written by a thread of
+/// its own. Any thread may call any method.
 final class ResponseCache: Sendable {
     private let state: UnfairMutex<State>
     private let path: String?
@@ -14,7 +14,7 @@ final class ResponseCache: Sendable {
     private struct State {
         var table: MemoryTable
         var diskCapacity: Int
-        /// Nil too where there is no folder for it.
+        /// Nil also if there is no folder for it.
         private var opened: ResponseDisk?
         private var hasLookedForDisk = false
 
@@ -22,7 +22,7 @@ final class ResponseCache: Sendable {
             (self.table, self.diskCapacity) = (table, diskCapacity)
         }
 
-        /// Nil where nothing is to be kept on the disk.
+        /// Nil if nothing is to be kept on the disk.
         mutating func disk(in path: String?) -> ResponseDisk? {
             if diskCapacity == 0, !hasLookedForDisk { return nil }
             if !hasLookedForDisk {
@@ -36,7 +36,7 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// - Parameter path: A folder; nil: one of the program's own in the user's folder for caches.
+    /// - Parameter path: A folder; nil for the program's folder in the user's folder for caches.
     init(memoryCapacity: Int, diskCapacity: Int, path: String?) {
         self.path = path
         state = UnfairMutex(State(table: MemoryTable(capacity: memoryCapacity), diskCapacity: diskCapacity))
@@ -44,7 +44,8 @@ final class ResponseCache: Sendable {
 
     // MARK: For programs
 
-    /// The response that is kept for the URL of `request`; of variants the one that answers its fields, or else the newest.
+    /// The response that is kept for the URL of `request`. Among variants, the one that matches the request's
+    /// fields, or else the newest.
     func response(for request: URLRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         let responses = find(Self.name(url))
@@ -53,7 +54,7 @@ final class ResponseCache: Sendable {
         return found?.cached(url)
     }
 
-    /// Keeps a response in place of all that is kept for `url`.
+    /// Keeps a response in place of everything that is kept for `url`.
     func store(_ cached: CachedURLResponse, for url: URL) {
         store(KeptResponse(Self.name(url), CacheEntry(storedByProgram: cached), cached))
     }
@@ -64,7 +65,7 @@ final class ResponseCache: Sendable {
         disk?.removeAll()
     }
 
-    /// Waits for the disk.
+    /// Removes what was stored later than `date`, and waits for the disk.
     func remove(since date: Date) {
         let gone = state.withLock { state in
             state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.key) }
@@ -87,7 +88,7 @@ final class ResponseCache: Sendable {
     var diskCapacity: Int {
         get { state.withLock { $0.diskCapacity } }
         set {
-            // The disk is looked for before, so that a database of an earlier process is bounded too.
+            // The disk is opened first, so that the database of an earlier process is trimmed too.
             let disk = disk
             state.withLock { $0.diskCapacity = newValue }
             disk?.setCapacity(newValue)
@@ -101,7 +102,8 @@ final class ResponseCache: Sendable {
 
     // MARK: Finding and keeping
 
-    /// The key of a URL, in canonical form, so that what a program asks for is what loads store (rule UC-73).
+    /// The key of a URL, made from its canonical form, so that a program finds what loads have stored (rule
+    /// UC-73).
     private static func name(_ url: URL) -> String {
         if let address = WebAddress(url), address.isPlain { return address.name }
         return WebAddress.name(of: CanonicalRequest.of(URLRequest(url: url))?.url ?? url)
@@ -122,7 +124,7 @@ final class ResponseCache: Sendable {
         let key = KeptResponse.key(name)
         let (responses, disk) = state.withLock { state -> ([KeptResponse], ResponseDisk?) in
             let responses = state.table.find(name, key)
-            // Of variants others may be on the disk.
+            // A response that varies may have other variants on the disk.
             let isWhole = responses.first?.selecting.isEmpty ?? false
             return (responses, isWhole ? nil : state.disk(in: path))
         }
@@ -138,7 +140,7 @@ final class ResponseCache: Sendable {
         return found + responses
     }
 
-    /// - Parameter isOnDisk: The disk has it, as good as it is now.
+    /// - Parameter isOnDisk: Whether the disk already has an equivalent response.
     private func store(_ response: KeptResponse, isOnDisk: Bool = false) {
         guard response.mayBeKept else { return }
         let (gone, disk, capacity) = state.withLock { state in
@@ -153,7 +155,7 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// Has what waits written to the disk, and returns when it is.
+    /// Writes what waits to the disk, and returns when that is done.
     func flush() { disk?.flush() }
 }
 
@@ -180,7 +182,8 @@ extension ResponseCache: ResponseStore {
         state.withLock { ($0.diskCapacity > 0 ? $0.diskCapacity : $0.table.capacity) / 20 }
     }
 
-    /// Seconds in which the same response is not stored again; its freshness is that much behind at most.
+    /// The seconds in which the same response is not stored again; the kept response is at most that much
+    /// less fresh.
     static let rewriteInterval = 1.0
 
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
@@ -208,8 +211,8 @@ extension ResponseCache: ResponseStore {
             found.isOfEntry
             ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
             : KeptResponse(name, confirmed, cached)
-        // Unless it is fresh now, the next load asks the server again, by the same conditions: the copy on the disk will
-        // do.
+        // If the response is not fresh even now, the next load asks the server again, with the same
+        // conditions: the copy on the disk serves that as well.
         store(kept, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
         return .nothing
     }

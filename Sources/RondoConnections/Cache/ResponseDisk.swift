@@ -3,53 +3,57 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-/// Responses on the disk: a database, what waits to be written to it, and which URLs it has.
+/// Responses on the disk: a database, the changes that wait to be written to it, and which URLs it has.
 ///
-/// Run loops only note responses; a thread of its own writes them, in one transaction all those that came within
-/// `writeDelay` or more. Responses that come faster than that are dropped: they stay in memory, and are loaded again one
-/// day. A look-up on a run loop touches the disk only where the database has the URL.
+/// Run loops only note responses. A thread of its own writes them, in one transaction for all that came
+/// within `writeDelay` or more. Responses that come faster than that are dropped from the disk: they stay in
+/// memory, and may be loaded again later. A look-up on a run loop touches the disk only if the database has
+/// the URL.
 ///
-/// Caches with the same file share one of these, also where one of them is gone and its last responses are not written yet.
+/// Caches with the same file share one instance, even if one of them is gone and its last responses are not
+/// written yet.
 final class ResponseDisk: Sendable {
-    /// Seconds that responses are gathered before they are written. After more of them than `usualCount` it is as much
-    /// longer, which bounds what the disk costs a program that stores all the time: a twentieth of a core.
+    /// The seconds for which responses are gathered before they are written. After a write of more than
+    /// `usualCount` responses the delay grows in proportion to their number, so that the disk costs a program
+    /// that stores all the time at most a twentieth of a core.
     static let writeDelay = 0.05
     static let usualCount = 128
-    /// Responses that wait, and bytes of them, at most: what comes beyond that is dropped.
+    /// The maximum of responses that wait, and of their bytes: further responses are dropped.
     static let maximumWaiting = 1024
     static let maximumWaitingBytes = 4 << 20
-    /// Bytes of the largest response: SQLite takes a row of 1 GB.
+    /// The maximum size of a response, in bytes: SQLite's limit for a row is 1 GB.
     static let maximumSize = 256 << 20
-    /// Removals that wait, at most; for more of them everything is removed.
+    /// The maximum of removals that wait; beyond it everything is removed.
     static let maximumWaitingRemovals = 65_536
 
     private let url: URL
     private let state = Mutex(State())
     private let looking = Mutex(Looking())
-    /// Used by the writer's thread alone, but for its owner's lock.
+    /// Used by the writer's thread alone, except where a caller holds the writer's lock.
     private let writing = Mutex(Writing())
     private let writer = Mutex<DeferredWriter?>(nil)
 
     fileprivate struct State {
         var capacity = 0
-        /// What waits to be written, by URL.
+        /// Responses that wait to be written, by URL.
         var waiting: [Int64: [KeptResponse]] = [:]
         var waitingCount = 0
         var waitingBytes = 0
-        /// URLs of which nothing is to be left but what waits.
+        /// URLs whose rows are to be removed from the database before the waiting responses are written.
         var removals: Set<Int64> = []
         var removesAll = false
-        /// The transaction under way: its responses are still found here.
+        /// The transaction under way: look-ups still find its responses here.
         var underway = Work()
-        /// Responses that were written last.
+        /// How many responses the last transaction wrote.
         var lastCount = 0
-        /// Numbers of the URLs that the database has; nil as long as that has not been read: then it is asked.
+        /// The keys of the URLs that the database has; nil until they have been read: until then look-ups ask
+        /// the database.
         var known: Set<Int64>?
         /// Bytes that the database uses.
         var usage = 0
     }
 
-    /// The changes of one transaction: first the removals.
+    /// The changes of one transaction; its removals are made first.
     fileprivate struct Work {
         var responses: [Int64: [KeptResponse]] = [:]
         var removals: Set<Int64> = []
@@ -58,17 +62,18 @@ final class ResponseDisk: Sendable {
 
     /// The connection that look-ups use.
     fileprivate struct Looking {
-        // Not Sendable; behind the lock. They never leave it.
+        // A statement is not Sendable: it stays behind the lock.
         var query: Database.Statement?
     }
 
     private struct Writing {
         var tools: Tools?
-        /// No word more about a disk that cannot be written to, until it can.
+        /// Set once a failure has been logged, so that further failures are not logged until a write
+        /// succeeds.
         var hasFailed = false
     }
 
-    /// The connection that writes, and what it runs again and again.
+    /// The connection that writes, and its prepared statements.
     fileprivate struct Tools {
         let database: Database
         let writer: ResponseRow.Writer
@@ -101,7 +106,7 @@ final class ResponseDisk: Sendable {
 
     private static let all = Mutex<[String: Reference]>([:])
 
-    /// The one for the file at `url`.
+    /// The instance for the file at `url`.
     static func at(_ url: URL) -> ResponseDisk {
         all.withLock { all in
             if let disk = all[url.path]?.disk { return disk }
@@ -118,7 +123,7 @@ final class ResponseDisk: Sendable {
         let exists = stat(url.path, &status) == 0
         state.withLock { state in
             state.usage = exists ? Int(status.st_size) : 0
-            // Nothing to ask.
+            // Without a file there is nothing to ask.
             if !exists { state.known = [] }
         }
         let writer = DeferredWriter("rondo.cache", delay: { [weak self] in self?.delay ?? 0 }) {
@@ -126,7 +131,7 @@ final class ResponseDisk: Sendable {
             self?.write()
         }
         self.writer.withLock { $0 = writer }
-        // So that look-ups need not ask any more.
+        // Reads which URLs the database has, so that look-ups need not ask any more.
         if exists { ask() }
     }
 
@@ -134,7 +139,7 @@ final class ResponseDisk: Sendable {
 
     // MARK: Noting
 
-    /// Bytes that the database may use. A smaller number takes effect when something is written next.
+    /// Sets the maximum of bytes that the database uses. A smaller number takes effect at the next write.
     func setCapacity(_ capacity: Int) {
         let isLess = state.withLock { state in
             defer { state.capacity = capacity }
@@ -146,7 +151,8 @@ final class ResponseDisk: Sendable {
     /// Bytes that the database uses.
     var usage: Int { state.withLock { $0.usage } }
 
-    /// Has a response written in place of the one that it replaces, or, where too much waits, that one removed.
+    /// Notes a response to be written in place of the one that it replaces. If too much waits, the response
+    /// is dropped and the replaced one removed.
     func insert(_ response: KeptResponse) {
         let key = response.key
         let (gone, needsWriter) = state.withLock { state -> ([KeptResponse], Bool) in
@@ -154,7 +160,7 @@ final class ResponseDisk: Sendable {
             let isFull =
                 state.waitingCount >= Self.maximumWaiting
                 || state.waitingCount > 0 && state.waitingBytes + response.cost > Self.maximumWaitingBytes
-            // What the database has is older; and one that does not vary takes the place of all variants.
+            // What the database has is older; and a response that does not vary replaces all variants.
             let removes = (isFull || response.selecting.isEmpty) && state.mayHave(key)
             if removes { state.noteRemoval(key) }
             if isFull { return (gone, removes) }
@@ -205,17 +211,17 @@ final class ResponseDisk: Sendable {
                 fail(error, &writing)
             }
         }
-        // Some URLs are gone; which ones is not known.
+        // Some URLs were removed, but which ones is not known.
         state.withLock { $0.known = nil }
         ask()
     }
 
-    /// Has what waits written, and returns when it is.
+    /// Writes everything that waits, and returns when that is done.
     func flush() { writer.withLock { $0 }?.flush() }
 
     // MARK: Looking up
 
-    /// The responses kept for a URL, with its variants; empty if there are none.
+    /// The responses kept for a URL, including variants; empty if there are none.
     func find(_ name: String, _ key: Int64) -> [KeptResponse] {
         let (waiting, mayAsk) = state.withLock { state -> ([KeptResponse], Bool) in
             let isRemoved = state.removesAll || state.removals.contains(key)
@@ -240,7 +246,7 @@ final class ResponseDisk: Sendable {
 
     // MARK: Writing
 
-    /// On the writer's thread.
+    /// Runs on the writer's thread.
     private func write() {
         let (work, capacity, wantsNumbers) = state.withLock { state in
             state.lastCount = state.waitingCount
@@ -251,7 +257,7 @@ final class ResponseDisk: Sendable {
         }
         writing.withLock { writing in
             do throws(DatabaseError) {
-                // Of nothing no file is made.
+                // No file is made unless there are responses to write.
                 let isNeeded = !work.responses.isEmpty || FileManager.default.fileExists(atPath: url.path)
                 if writing.tools == nil, isNeeded { writing.tools = try Tools(url) }
                 guard let tools = writing.tools else { return }
@@ -291,8 +297,8 @@ final class ResponseDisk: Sendable {
         }
     }
 
-    /// The disk is full or may not be written to, or the file is broken: the cache is one of memory until a write succeeds
-    /// again.
+    /// Handles a disk that is full or read-only, or a file that is broken: the cache keeps responses in
+    /// memory only until a write succeeds again.
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
         writing.tools = nil
         if error.saysThatFileIsBroken {
@@ -308,10 +314,10 @@ final class ResponseDisk: Sendable {
         Log.connections.warning("Responses cannot be kept in \(url.path): \(error)")
     }
 
-    /// Where the database is larger than its capacity, removes the responses that were written first until it takes seven
-    /// eighths of it.
+    /// If the database exceeds its capacity, removes the oldest responses until it uses seven eighths of the
+    /// capacity.
     ///
-    /// - Returns: Bytes that it uses then.
+    /// - Returns: The bytes that the database uses afterwards.
     private func makeRoom(by tools: Tools, _ capacity: Int) throws(DatabaseError) -> Int {
         var usage = try tools.usage()
         if usage <= capacity { return usage }
@@ -325,7 +331,8 @@ final class ResponseDisk: Sendable {
             deletion.bind(number, at: 1)
             while try deletion.step() { gone.append(deletion.integer(0)) }
             if gone.isEmpty { break }
-            // Where another variant is still there, it is loaded again one day.
+            // If another variant of the URL is still there, it is not found any more, and will be loaded
+            // again.
             state.withLock { state in
                 for id in gone { state.known?.remove(id & ~(KeptResponse.variantsPerURL - 1)) }
             }
@@ -344,7 +351,7 @@ final class ResponseDisk: Sendable {
 }
 
 extension ResponseDisk.State {
-    /// The database may have something for that URL, now or after the transaction under way.
+    /// Whether the database may have a response for that URL, now or after the transaction under way.
     fileprivate func mayHave(_ key: Int64) -> Bool {
         (known?.contains(key) ?? true) || underway.responses[key] != nil
     }
@@ -361,7 +368,7 @@ extension ResponseDisk.State {
         return gone
     }
 
-    /// The responses of the next transaction.
+    /// Takes the responses for the next transaction.
     fileprivate mutating func takeWaiting() -> [Int64: [KeptResponse]] {
         defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
         return waiting
@@ -370,7 +377,7 @@ extension ResponseDisk.State {
     fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
         if let numbers, known == nil, !removesAll { known = numbers }
         for key in work.responses.keys {
-            // Unless it was removed meanwhile.
+            // A URL that was removed meanwhile is left out.
             if !removesAll, !removals.contains(key) { known?.insert(key) }
         }
         if !removesAll { self.usage = usage }
@@ -379,7 +386,7 @@ extension ResponseDisk.State {
     fileprivate mutating func hasNotWritten(_ work: ResponseDisk.Work) {
         removals.formUnion(work.removals)
         removesAll = removesAll || work.removesAll
-        // Nothing is asked any more of a disk that does not work.
+        // A disk that does not work is not asked any more.
         if known == nil { known = [] }
     }
 
@@ -404,7 +411,7 @@ extension ResponseDisk.Looking {
     ) -> Result<[KeptResponse], DatabaseError> {
         do throws(DatabaseError) {
             if query == nil {
-                // A file that is not there is no error, and is there once something was written.
+                // A missing file is not an error: it is created by the first write.
                 query = try Database(url, .lookUp).prepare(ResponseRow.query)
             }
             guard let query else { return .success([]) }

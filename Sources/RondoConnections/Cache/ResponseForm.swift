@@ -2,10 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// How a response that a delegate, a program or a protocol of the program has made stands in the database: a property list.
+/// The form in which the database holds a response that a delegate, a program or a protocol of the program
+/// has made: a property list.
 ///
-/// Not an archive: Foundation's unarchiver traps on bytes that are no archive, where the reader of XML says that they are
-/// none. What the list names is taken only where it has the type that it was written with.
+/// Not a keyed archive: Foundation's unarchiver traps on bytes that are no archive, while the XML reader
+/// reports an error. A value is taken only if it has the type that it was written with.
 enum ResponseForm {
     private enum Kind: String {
         case plain
@@ -14,7 +15,8 @@ enum ResponseForm {
         case loaded
     }
 
-    /// Of XML: Foundation's reader of binary property lists follows references in circles until its stack has ended.
+    /// The beginning of an XML list. Binary lists are refused: Foundation's reader of them follows circular
+    /// references until its stack overflows.
     private static let beginning = Data("<?xml".utf8)
 
     private enum Key {
@@ -28,8 +30,8 @@ enum ResponseForm {
         static let userInfo = "userInfo"
     }
 
-    /// Nil for a response of a class of the program's own, and for a user info that no property list can hold: these stay in
-    /// memory.
+    /// Nil for a response of a class of the program's own, and for a user info that a property list cannot
+    /// hold: such responses stay in memory.
     static func data(of cached: CachedURLResponse) -> Data? {
         let response = cached.response
         guard let url = response.url?.absoluteString else { return nil }
@@ -54,14 +56,14 @@ enum ResponseForm {
             if let encoding = response.textEncodingName { values[Key.encoding] = encoding }
         }
         if let userInfo = cached.userInfo, !userInfo.isEmpty { values[Key.userInfo] = userInfo }
-        // An error says that the user info is no property list: the response stays in memory.
+        // An error means that the user info is no property list: the response stays in memory.
         return try? PropertyListSerialization.data(fromPropertyList: values, format: .xml, options: 0)
     }
 
-    /// Nil for what `data(of:)` has not made.
+    /// Nil for bytes that `data(of:)` has not made.
     static func response(_ data: Data, _ content: Data) -> CachedURLResponse? {
         guard data.starts(with: beginning) else { return nil }
-        // A broken row is a miss.
+        // A broken row counts as a miss.
         let list = try? PropertyListSerialization.propertyList(from: data, format: nil)
         guard let values = list as? [String: Any], let response = response(values) else { return nil }
         return CachedURLResponse(

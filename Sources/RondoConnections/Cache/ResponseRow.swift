@@ -2,15 +2,17 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A response as it stands in the database: the columns of table `response`, and how they are read and written.
+/// A response as a row of the database: the columns of table `response`, and how they are read and written.
 ///
-/// What cannot be read back exactly as it was written is no response: a row has a sum over all that is in it.
+/// A row that cannot be read back exactly as it was written is ignored: it has a checksum over all its
+/// values.
 enum ResponseRow {
-    /// Changes with every change of the table or of what its columns mean; a file of another version is removed.
+    /// Incremented with every change of the table or of the meaning of its columns; a file of another version
+    /// is removed.
     static let version: Int32 = 3
 
-    /// Rows stand in the order in which they were written, so that what comes together is written to the same pages, and the
-    /// oldest ones go together.
+    /// Rows are stored in the order in which they were written, so that responses that come together are
+    /// written to the same pages, and the oldest ones are removed together.
     static let schema = """
         CREATE TABLE response(
             place INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, date REAL NOT NULL,
@@ -20,8 +22,8 @@ enum ResponseRow {
 
     // MARK: Numbers
 
-    /// A response that does not vary is the first; which number a variant has says what it varies by, so that it takes the
-    /// place of what it replaces, and now and then of another one.
+    /// A response that does not vary has the first number of its URL. The number of a variant is derived from
+    /// what it varies by, so that a variant replaces its older version, and occasionally another variant.
     static func id(_ response: KeptResponse) -> Int64 {
         if response.selecting.isEmpty { return response.key }
         return response.key
@@ -30,10 +32,11 @@ enum ResponseRow {
 
     // MARK: Writing
 
-    /// What writes responses to a database.
+    /// The statements that write responses to a database.
     ///
-    /// Nearly always nothing stands where a response goes: the owner removes what it replaces. To let SQLite replace a row
-    /// makes it set up a way back for each, a third of all that an insertion takes.
+    /// The number of a response is nearly always free: the owner removes the row that the response replaces.
+    /// `INSERT OR REPLACE` would make SQLite prepare a rollback for each row, a third of the time of an
+    /// insertion.
     final class Writer {
         private let insertion: Database.Statement
         private let deletion: Database.Statement
@@ -58,10 +61,10 @@ enum ResponseRow {
         }
     }
 
-    /// The texts of the fields of responses that were written last: pages that come over one connection often share their
-    /// head.
+    /// The encoded fields of the responses that were written last: pages that come over one connection often
+    /// share their head.
     private struct LastFields {
-        /// Those of some servers' connections at a time.
+        /// Enough for the connections of several servers at a time.
         private static let maximumCount = 32
 
         private var texts: [(head: ResponseHead, text: String)] = []
@@ -88,7 +91,7 @@ enum ResponseRow {
         case .ofEntry(let bodyLength): length = bodyLength
         case .given(let cached):
             given = ResponseForm.data(of: cached)
-            // It has no such form, and stays in memory alone.
+            // The response has no such form, and stays in memory only.
             if given == nil { return }
         }
         let numbers = Numbers(
@@ -125,7 +128,7 @@ enum ResponseRow {
         FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)
         """
 
-    /// The response in the current row of `query`; nil where it is of another URL, or broken.
+    /// The response in the current row of `query`; nil if the row is of another URL, or broken.
     static func read(_ name: String, _ row: Database.Statement) -> KeptResponse? {
         guard row.text(0) == name else { return nil }
         let (fieldsText, selectingText) = (row.text(2), row.text(5))
@@ -153,13 +156,14 @@ enum ResponseRow {
         }
     }
 
-    /// The rules reckon with dates from Foundation's distant past to its distant future; no clock says another one.
+    /// The rules calculate with dates from Foundation's distant past to its distant future; dates outside of
+    /// that range come from a broken row.
     private static func date(_ seconds: Double) -> Date? {
         let date = Date(timeIntervalSince1970: seconds)
         return Date.distantPast...Date.distantFuture ~= date ? date : nil
     }
 
-    // MARK: The sum
+    // MARK: The checksum
 
     /// The columns that hold numbers; dates in seconds since 1970.
     struct Numbers {
@@ -170,7 +174,7 @@ enum ResponseRow {
         var date: Double
     }
 
-    /// Of all columns but the number.
+    /// The checksum of all columns except the number.
     static func sum(_ texts: [String], _ numbers: Numbers, _ given: Data?, _ content: Data) -> Int64 {
         var sum = Checksum()
         for text in texts { sum.add(text) }
@@ -195,7 +199,7 @@ enum ResponseRow {
         }
     }
 
-    /// A line for each field. No value has a line's end.
+    /// A line for each field. No value contains a line feed.
     static func text(_ fields: HeaderFields) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(fields.size)
@@ -229,8 +233,8 @@ enum ResponseRow {
         return fields
     }
 
-    /// Two lines for each name: it, which may hold any byte that a field may, and the value behind a colon; an empty line
-    /// where the request had no such field.
+    /// Two lines for each name: the name, which may contain any byte that a field name may, and the value
+    /// after a colon. The second line is empty if the request had no such field.
     static func text(_ selecting: [String: String?]) -> String {
         selecting.sorted { $0.key < $1.key }
             .map { name, value in "\(name)\n\(value.map { ":\($0)" } ?? "")\n" }.joined()
@@ -238,7 +242,7 @@ enum ResponseRow {
 
     static func selecting(_ text: String) -> [String: String?] {
         var selecting: [String: String?] = [:]
-        // Bytes: of characters a line's end or a colon may be a part.
+        // Splits bytes, not characters: a line feed or a colon can be part of a larger character.
         let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for index in stride(from: 0, to: lines.count - 1, by: 2) {
             let value = lines[index + 1].isEmpty ? nil : String(Substring(lines[index + 1].dropFirst()))
@@ -249,7 +253,7 @@ enum ResponseRow {
 }
 
 extension ResponseRow.Numbers {
-    /// Those of the current row of `ResponseRow.query`.
+    /// The numbers in the current row of `ResponseRow.query`.
     init(_ row: Database.Statement) {
         status = row.isNull(1) ? nil : row.integer(1)
         requested = row.isNull(3) ? nil : row.double(3)

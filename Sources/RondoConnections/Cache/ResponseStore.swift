@@ -2,14 +2,16 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Where loads keep responses and look for them: a `ResponseCache`, or a `URLCache` of the program's.
+/// A store in which loads keep responses and look for them: a `ResponseCache`, or a `URLCache` of the
+/// program.
 protocol ResponseStore: AnyObject, Sendable {
-    /// The response kept for `request`; where there are variants, the one for `fields`. It may not match the request: the
-    /// rules look at that.
+    /// The response kept for `request`; among variants, the one for `fields`. It may not match the request:
+    /// the rules check that.
     ///
     /// - Parameters:
-    ///   - mayOverlook: A store whose look-ups take long need not look again for what it missed less than a second ago.
-    ///   - fields: Those that the request would be sent with; called only where a response varies.
+    ///   - mayOverlook: Whether a store with slow look-ups may report a miss of less than a second ago without
+    ///     looking again.
+    ///   - fields: The fields with which the request would be sent; called only if a response varies.
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse?
 
     /// The response kept for a request that a protocol of the program loads, whatever its age.
@@ -18,28 +20,28 @@ protocol ResponseStore: AnyObject, Sendable {
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
     var maximumSize: Int { get }
 
-    /// Whether a response with this head, and content of `size` bytes, was stored less than a second ago: then it is not stored
-    /// again, and its content need not be collected.
+    /// Whether a response with this head, and content of `size` bytes, was stored less than a second ago. Then it
+    /// is not stored again, and its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool
 
-    /// What to do about a response from a server, or what the delegate has made of it (rule UC-54).
+    /// The decision for a response from a server, or for the delegate's version of it (rule UC-54).
     func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision
 
-    /// What to do about a response that a server has just confirmed.
+    /// The decision for a response that a server has just confirmed.
     ///
-    /// - Parameter cached: What `found` is now.
+    /// - Parameter cached: The confirmed response, with the fields of the confirmation.
     func store(
         _ found: FoundResponse, confirmed: CacheEntry, _ cached: CachedURLResponse, for request: LoadRequest
     ) -> CacheDecision
 
-    /// What to do about the response of a protocol of the program.
+    /// The decision for the response of a protocol of the program.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision
 
     /// Forgets the response kept for `url`, with its variants.
     func remove(_ url: URL)
 }
 
-/// A response that was found: what the rules look at, and what the delegate gets.
+/// A response that was found: the entry for the rules, and the response for the delegate.
 struct FoundResponse {
     let entry: CacheEntry
     let content: Data
@@ -49,7 +51,7 @@ struct FoundResponse {
 
     private enum Source {
         case made(URLResponse)
-        /// It is made of the entry when it is wanted, with its announced length.
+        /// The response is made from the entry when it is needed, with its announced length.
         case ofEntry(URL, bodyLength: Int64?)
     }
 
@@ -61,7 +63,7 @@ struct FoundResponse {
         source = .made(cached.response)
     }
 
-    /// - Parameter url: That of the request, with its own fragment.
+    /// - Parameter url: The URL of the request, with its fragment.
     init(_ entry: CacheEntry, _ url: URL, bodyLength: Int64?, _ content: Data) {
         self.entry = entry
         self.content = content
@@ -70,12 +72,12 @@ struct FoundResponse {
         source = .ofEntry(url, bodyLength: bodyLength)
     }
 
-    /// The program has had no hand in it.
+    /// Whether neither the program, its delegate nor its protocol has made or changed the response.
     var isOfEntry: Bool {
         if case .ofEntry = source { true } else { false }
     }
 
-    /// The response that the delegate gets where the server was not asked: it says how old it is (RFC 9111 §4).
+    /// The response for the delegate if the server was not asked, with its age (RFC 9111 §4).
     func response(at now: Date) -> URLResponse? {
         let age = entry.age(at: now)
         switch source {
@@ -88,7 +90,7 @@ struct FoundResponse {
         }
     }
 
-    /// As the server has just confirmed it, with what its 304 says.
+    /// The response as the server has just confirmed it, with the fields of its 304.
     func confirmed(by head: ResponseHead, _ renewed: CacheEntry) -> CachedURLResponse? {
         let confirmed: URLResponse? =
             switch source {
@@ -105,7 +107,7 @@ struct FoundResponse {
     }
 }
 
-/// A response that is all here and may be stored.
+/// A response that has been received completely and may be stored.
 struct ReceivedResponse {
     let head: ResponseHead
     /// The fields of the request as they were sent.
@@ -113,12 +115,12 @@ struct ReceivedResponse {
     let requestedAt: Date
     let receivedAt: Date
     let content: Data
-    /// The response that the load's delegate has got.
+    /// The response that the load's delegate was given.
     let response: URLResponse
     let bodyLength: Int64?
-    /// The delegate's version of it, which is stored; nil where the delegate was not asked.
+    /// The delegate's version of the response, which is stored; nil if the delegate was not asked.
     var approved: CachedURLResponse?
-    /// The delegate has made something else of what it was asked about.
+    /// Whether the delegate has changed the response that it was asked about.
     var isChanged = false
 
     var cached: CachedURLResponse { approved ?? CachedURLResponse(response: response, data: content) }

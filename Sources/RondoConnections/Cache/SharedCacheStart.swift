@@ -1,5 +1,5 @@
-// The shared cache is Rondo's from the start, so that whatever a program asks of it, and whenever, it asks of the one that
-// loads use. It is made by the constructor of CRondoStart, before `main`; it opens no file then.
+// The shared cache is Rondo's from the start, so that a program that uses `URLCache.shared`, at any time,
+// uses the cache of the loads. The constructor of CRondoStart makes it before `main`; that opens no file.
 
 internal import CRondoStart
 internal import FoundationNetworking

@@ -1,14 +1,15 @@
-/// A load that waits with its end for what other threads are storing, so that a program that hears of the end finds
-/// responses and cookies stored (rules UC-53 and UC-57). Any thread.
+/// A load that delays its end until other threads have finished storing for it, so that a program that is
+/// told of the end finds responses and cookies stored (rules UC-53 and UC-57). Any thread may call its
+/// methods.
 protocol StoreWaiter: AnyObject, Sendable {
     func beginStoring()
 
-    /// One of those that were begun is done.
+    /// Call it when one of the stores that were begun is done.
     func endStoring()
 }
 
 extension StoreWaiter {
-    /// Has `work` done by the cache's writer, and waits for it.
+    /// Lets the cache's writer do `work`, and delays the end of the load until then.
     func store(_ work: @escaping @Sendable () -> Void) {
         beginStoring()
         CacheWriter.shared.add { [self] in

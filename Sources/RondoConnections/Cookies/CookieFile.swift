@@ -58,7 +58,7 @@ final class CookieFile {
 
     /// The rows that can be read; the newest, if there are more than may be kept.
     ///
-    /// - Returns: Whether the file was broken as well, and has been made anew: then it is empty.
+    /// - Returns: The rows, and whether the file was broken and has been replaced by an empty one.
     func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
         var rows: [CookieRow] = []
         do throws(DatabaseError) {
@@ -82,7 +82,7 @@ final class CookieFile {
         }
     }
 
-    /// So many rows are read. More are those of other processes, or of a time before.
+    /// The maximum of rows that are read. More can only come from other processes, or from earlier times.
     static let maximumCount = 2 * CookieRules.maximumCount
 
     private func purge(now: Date) throws(DatabaseError) {
@@ -103,7 +103,7 @@ final class CookieFile {
 
     // MARK: Writing
 
-    /// Writes rows, all or none of them. One without a cookie and without what it replaces is removed.
+    /// Writes rows, all or none of them. A row with neither a cookie nor a replaced digest is removed.
     func write(_ rows: [CookieRow]) throws(DatabaseError) {
         try database.transaction { () throws(DatabaseError) in
             for row in rows {
@@ -137,7 +137,7 @@ final class CookieFile {
         statement.bind(columns.name, at: 4)
     }
 
-    /// Removes a file that is broken, and makes an empty one.
+    /// Replaces a broken file by an empty one.
     func makeAnew() throws(DatabaseError) {
         Database.remove(url)
         (database, insertion, deletion) = try Self.open(url)
@@ -147,7 +147,7 @@ final class CookieFile {
 
     private static let hasTold = Atomic(false)
 
-    /// Says in the log that a file cannot be used, once a process.
+    /// Logs, once in a process, that a file cannot be used.
     static func tell(_ error: DatabaseError, _ url: URL) {
         if hasTold.exchange(true, ordering: .relaxed) { return }
         Log.connections.warning(

@@ -1,10 +1,11 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Where Foundation keeps the cookies of its shared storage, and Rondo those that its loads receive.
+/// The folder in which Foundation keeps the cookies of its shared storage, and Rondo those that loads
+/// receive.
 enum CookieFolder {
-    /// Foundation's, by the same rule. It makes it when `HTTPCookieStorage.shared` is first used, readable for
-    /// every user; so it is made before.
+    /// Foundation's folder, named by the same rule. Foundation creates it, readable for every user, when
+    /// `HTTPCookieStorage.shared` is first used; so Rondo creates it earlier.
     static let url: URL? = {
         var name = Bundle.main.bundlePath.split(separator: "/").last.map(String.init) ?? ""
         if let dot = name.lastIndex(of: ".") { name = String(name[..<dot]) }
@@ -16,16 +17,16 @@ enum CookieFolder {
     static let database = url?.appendingPathComponent("cookies.sqlite", isDirectory: false)
     static let foundationFile = url?.appendingPathComponent(".cookies.shared", isDirectory: false)
 
-    /// Makes the folder for its user alone if it is missing. What cannot be made is Foundation's to try.
+    /// Creates the folder, for its user only, if it is missing. If that fails, Foundation tries it later.
     static func prepare() {
         guard let url else { return }
         let isNew = (try? PrivateFile.makeFolder(url)) ?? false
         if !isNew { hideFiles() }
     }
 
-    /// Takes from others the right to read Foundation's files of cookies, which it makes readable for every user each time it
-    /// writes; removes those that a process that was killed has left half written; and to look into the folder, where it holds nothing else: then Foundation has made it, and the user has
-    /// shared nothing in it.
+    /// Makes Foundation's cookie files private, which Foundation makes readable for every user at each write,
+    /// and removes the temporary files that killed processes have left. Makes the folder private too, if it
+    /// contains nothing else: then Foundation has created it, and the user shares nothing in it.
     static func hideFiles() {
         guard let url, let names = try? FileManager.default.contentsOfDirectory(atPath: url.path) else {
             return
@@ -44,7 +45,7 @@ enum CookieFolder {
     private static let ownNames = [".cookies.", temporaryPrefix, "cookies.sqlite"]
     private static let temporaryPrefix = ".dat.nosync"
 
-    /// Foundation has written its file of the shared storage.
+    /// Makes the file of the shared storage private, after Foundation has written it.
     static func hideFile() {
         if let foundationFile { PrivateFile.hide(foundationFile) }
     }
@@ -63,14 +64,14 @@ enum CookieFolder {
     /// The kernel counts a process's age in hundredths of a second.
     private static let clockTolerance = 0.02
 
-    /// In seconds since 1970.
+    /// The start of the process, in seconds since 1970.
     private static let processBegan: Double? = {
         guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
             // The name, in brackets, may hold anything.
             let end = text.lastIndex(of: ")")
         else { return nil }
         let fields = text[end...].split(separator: " ")
-        // The twenty-second of all; the bracket stands for the second.
+        // The twenty-second field of all; the bracket counts as the second.
         guard fields.count > 20, let ticks = Double(fields[20]) else { return nil }
         var (sinceBoot, now) = (timespec(), timespec())
         clock_gettime(CLOCK_BOOTTIME, &sinceBoot)

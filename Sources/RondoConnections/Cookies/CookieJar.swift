@@ -2,20 +2,20 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A load's way to the cookies of its `HTTPCookieStorage`, which are chosen and kept by RFC 6265's rules and not by
-/// Foundation's, which know neither paths nor Secure nor public suffixes (rule UC-57).
+/// A load's access to the cookies of its `HTTPCookieStorage`. They are chosen and kept by the rules of RFC
+/// 6265, not by Foundation's, which ignore paths, Secure and public suffixes (rule UC-57).
 struct CookieJar {
     let store: CookieStore
     /// Cookies of the store are sent.
     var sends = true
-    /// Which cookies are kept; nil: as the storage says.
+    /// Which cookies are kept; nil to use the storage's policy.
     var policy: HTTPCookie.AcceptPolicy?
 
     // MARK: Sending
 
-    /// The Cookie field of `request`; nil if there is nothing to add to what it has.
+    /// The Cookie field of `request`; nil if there is nothing to add to the request's own.
     ///
-    /// A program's own Cookie field stays, in front; of its names none is sent twice.
+    /// A program's own Cookie field stays, and comes first; no cookie with one of its names is added.
     func fieldValue(for request: LoadRequest) -> String? {
         guard sends, request.handlesCookies else { return nil }
         var cookies = store.cookies(for: Self.origin(of: request))
@@ -36,17 +36,18 @@ struct CookieJar {
 
     // MARK: Receiving
 
-    /// Keeps what a response to `request` sets, as far as the storage's policy allows.
+    /// Keeps the cookies that a response to `request` sets, as far as the storage's policy allows.
     ///
-    /// - Parameter tell: Called by another thread when the program can see it in its storage.
-    /// - Returns: Whether that is to come.
+    /// - Parameter tell: Its result is called by another thread when the program can see the cookies in its
+    ///   storage.
+    /// - Returns: Whether that call will come.
     func receive(
         _ fields: HeaderFields, for request: LoadRequest, tell: () -> @Sendable () -> Void
     ) -> Bool {
         guard request.handlesCookies, let origin = Self.origin(of: request),
             isAccepted(from: origin, request.value)
         else { return false }
-        // Of more cookies than a domain may have the first ones would not stay.
+        // If a response sets more cookies than a domain may have, the first ones would not stay.
         let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
         return store.receive(texts, from: origin, tell: tell)
     }

@@ -2,20 +2,20 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What a store knows: the cookies, what Foundation's storage shows of them, and what has to be brought there and into
-/// the file.
+/// The knowledge of a cookie store: the cookies, which of them Foundation's storage shows, and which changes
+/// have to be brought to it and to the file.
 ///
-/// A value. The table is what loads go by. Foundation's storage is its projection, brought up to date place by place;
-/// what the program does there itself is found by comparing objects, and goes into the table.
+/// A value. Loads use the table. Foundation's storage is a copy of it, updated place by place; changes that
+/// the program makes to the storage are found by comparing objects, and are applied to the table.
 struct CookieLedger {
-    /// What Foundation keeps one cookie for: it joins domain, path and name, so that few cookies share one place that
-    /// are different ones.
+    /// The key under which Foundation keeps one cookie: it joins domain, path and name without separators, so
+    /// a few different cookies may share a place.
     typealias Place = String
 
     private struct Shown {
         let object: HTTPCookie
         let place: Place
-        /// To ask Foundation's object takes its time, and loops wait meanwhile: so it is asked once.
+        /// Kept here because reading Foundation's object takes time, during which loops would wait.
         let digest: Int64
         /// Foundation keeps it in its file.
         let isFiled: Bool
@@ -27,15 +27,15 @@ struct CookieLedger {
         }
     }
 
-    /// A place that has to be brought up to date.
+    /// A place that has to be updated in Foundation's storage.
     private struct Mark {
         var key: Cookie.Key
-        /// The storage had been looked at by then: a change that is found afterwards came later.
+        /// Whether the storage had been examined before the mark was set: a change found afterwards is newer.
         var isAfterLook: Bool
     }
 
     private(set) var table = CookieTable()
-    /// Whose cookies the program has set itself: Foundation keeps them beyond the process.
+    /// The keys of cookies that the program has set itself: Foundation keeps them beyond the process.
     private var foreign: Set<Cookie.Key> = []
 
     private var known: [ObjectIdentifier: Shown] = [:]
@@ -45,27 +45,27 @@ struct CookieLedger {
     private var marks: [Place: Mark] = [:]
     private var order: [Place] = []
     private var head = 0
-    /// Places that ever were to be shown, and those that are done with.
+    /// The number of places that were ever marked for showing, and of those that are finished.
     private(set) var askedCount = 0
     private(set) var doneCount = 0
 
-    /// What Foundation's file holds in a place that has changed since it was written.
+    /// The contents of Foundation's file at a place that has changed since the file was written.
     private struct Unfiled {
         let key: Cookie.Key
-        /// The cookie's digest; nil: it holds nothing there.
+        /// The cookie's digest; nil if the file has no cookie there.
         let digest: Int64?
     }
 
     private var unfiled: [Place: Unfiled] = [:]
 
-    /// Whose rows have to be written.
+    /// The keys of the cookies whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
-    /// Whose rows the file has, as far as is known here: a cookie of the session has none that would have to go.
+    /// The keys that have rows in the file, as far as is known: a session cookie usually has none to remove.
     private var rowed: Set<Cookie.Key> = []
-    /// Whose rows say that what Foundation's file still has is gone.
+    /// The keys of rows that say that a cookie which Foundation's file still has is gone.
     private var tombs: [Place: Cookie.Key] = [:]
 
-    /// An expiry that has moved by less is as good as the one that is shown and kept, in seconds.
+    /// The change of an expiry, in seconds, below which the expiry that is shown and stored is left as it is.
     static let expiryTolerance: Double = 60
 
     /// Places that wait to be shown.
@@ -77,9 +77,9 @@ struct CookieLedger {
 
     // MARK: Receiving
 
-    /// Takes what a response sets.
+    /// Applies the cookies that a response sets.
     ///
-    /// - Parameter isAfterLook: What the storage shows has just been looked at.
+    /// - Parameter isAfterLook: Whether the storage has just been examined.
     mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
         for key in table.receive(cookies, from: origin, now: now) {
             if !foreign.isEmpty { foreign.remove(key) }
@@ -101,12 +101,12 @@ struct CookieLedger {
             || shownDigest(place) != nil
     }
 
-    /// Whether a program could not tell the two apart.
+    /// Whether a program would see no relevant difference between the two cookies.
     private static func isAsGood(_ shown: Cookie, _ new: Cookie, now: Date) -> Bool {
         guard shown.value == new.value, shown.isSecure == new.isSecure, shown.isHTTPOnly == new.isHTTPOnly
         else { return false }
         guard let old = shown.expires, let expires = new.expires else { return shown.expires == new.expires }
-        // Of one that lives for a moment only every moment counts.
+        // If a cookie lives only for a short time, every moment of it counts.
         let life = expires.timeIntervalSince(now)
         return abs(expires.timeIntervalSince(old)) < min(expiryTolerance, life / 10)
     }
@@ -121,7 +121,7 @@ struct CookieLedger {
         askedCount += 1
     }
 
-    // MARK: What the program does
+    // MARK: Changes by the program
 
     /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
     /// there.
@@ -144,7 +144,7 @@ struct CookieLedger {
                 if shown[old.place]?.object === old.object { shown[old.place] = nil }
             }
         }
-        // What the program does has Foundation write its file. That a cookie has expired has not.
+        // A change by the program makes Foundation write its file; the expiry of a cookie does not.
         if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { hasFiled() }
         for object in added {
             let place = Self.place(of: object)
@@ -168,7 +168,7 @@ struct CookieLedger {
         }
     }
 
-    /// Whether they are the same as the last time but for those in whose place the store has put another one.
+    /// Whether the objects are the same as the last time, except those that the store has replaced itself.
     private func areReplaced(_ objects: [HTTPCookie]) -> Bool {
         guard objects.count == lastSeen.count, objects.count == known.count else { return false }
         return zip(objects, lastSeen).allSatisfy { object, last in
@@ -190,7 +190,7 @@ struct CookieLedger {
     private mutating func programRemoved(_ old: Shown, now: Date) {
         let domain = Cookie.domain(of: old.object)
         if Self.hasExpired(old.object, now) {
-            // Foundation's doing. The server may have given it more time.
+            // Foundation has removed it. The server may have extended its life since.
             let alive = table.cookies(ofDomain: domain).first {
                 Self.place(of: $0.key) == old.place && !$0.isExpired(at: now)
             }
@@ -207,11 +207,11 @@ struct CookieLedger {
     }
 
     private mutating func unmark(_ place: Place) {
-        // It stays in the order, and is passed over there.
+        // The place stays in `order`, and is skipped there.
         if let mark = marks.removeValue(forKey: place) { dirty.insert(mark.key) }
     }
 
-    /// Removes what stands in a place.
+    /// Removes the cookies at a place.
     private mutating func forget(_ place: Place, ofDomain domain: String, but kept: Cookie.Key?) {
         for cookie in table.cookies(ofDomain: domain)
         where cookie.key != kept && Self.place(of: cookie.key) == place {
@@ -243,7 +243,7 @@ struct CookieLedger {
         return nil
     }
 
-    /// Foundation's storage is about to hold `object`.
+    /// Call it when Foundation's storage is about to get `object`.
     mutating func willShow(_ object: StoredCookie) {
         let place = Self.place(of: object.cookie.key)
         let new = Shown(object, place)
@@ -259,14 +259,14 @@ struct CookieLedger {
 
     private mutating func willRemove(at place: Place, _ key: Cookie.Key, for new: Shown?) {
         let digest = shownDigest(place)
-        // What lasts for the session is not in Foundation's file, before and after.
+        // A session cookie is not in Foundation's file, before or after.
         if unfiled[place] == nil, digest != nil || new?.isFiled ?? false {
             unfiled[place] = Unfiled(key: key, digest: digest)
         }
         if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old.object)] = nil }
     }
 
-    /// One of the store's own that Foundation's storage holds beside `object`.
+    /// A cookie of the store's own that Foundation's storage has besides `object`.
     func anyShown(beside object: HTTPCookie) -> StoredCookie? {
         for shown in shown.values {
             if let other = shown.object as? StoredCookie, other !== object { return other }
@@ -277,13 +277,13 @@ struct CookieLedger {
     // MARK: The files
 
     private func shownDigest(_ place: Place) -> Int64? {
-        // Foundation's file has no others.
+        // Only these are in Foundation's file.
         shown[place].flatMap { $0.isFiled ? $0.digest : nil }
     }
 
-    /// Foundation has written its file: it holds the cookies that the storage shows.
+    /// Notes that Foundation has written its file: it contains the cookies that the storage shows.
     mutating func hasFiled() {
-        // A row that says what its cookie takes the place of is right before and after, unless that is another one now.
+        // A row that names the digest it replaces stays right, unless that has changed by now.
         for (place, unfiled) in unfiled where unfiled.digest == nil || marks[place] != nil {
             dirty.insert(unfiled.key)
         }
@@ -294,7 +294,7 @@ struct CookieLedger {
         unfiled = [:]
     }
 
-    /// What has to be written since the last time, or so many rows of it.
+    /// Takes the rows that have to be written since the last time, at most `maximum` of them.
     mutating func takeRows(atMost maximum: Int = .max, now: Date) -> [CookieRow] {
         let keys = Array(dirty.prefix(maximum))
         dirty.subtract(keys)
@@ -308,7 +308,7 @@ struct CookieLedger {
                 rowed.insert(key)
                 return CookieRow(key: key, cookie: cookie, replaced: replaced)
             }
-            // What Foundation's file has is not to come back, should the process end now.
+            // The cookie in Foundation's file must not come back, should the process end now.
             if let replaced, marks[place]?.key == key || unfiled?.key == key {
                 tombs[place] = key
                 rowed.insert(key)
@@ -319,7 +319,7 @@ struct CookieLedger {
         }
     }
 
-    /// They could not be written.
+    /// Marks rows as dirty again, because they could not be written.
     mutating func putBack(_ rows: [CookieRow]) {
         for row in rows {
             dirty.insert(row.key)
@@ -327,7 +327,8 @@ struct CookieLedger {
         }
     }
 
-    /// Puts what the file holds beside what Foundation's storage has read from its own, which has just been looked at.
+    /// Merges the rows of the file with the cookies that Foundation's storage has read from its own, which
+    /// has just been examined.
     ///
     /// - Parameter isLost: Whether a cookie that was in Foundation's file when the row was written, and is not in its
     ///   storage, has been removed by the program since it was started.
@@ -369,7 +370,7 @@ struct CookieLedger {
         }
     }
 
-    /// All rows have to be written anew.
+    /// Marks all rows to be written anew.
     mutating func markAllDirty() {
         for cookie in table.all where cookie.expires != nil { dirty.insert(cookie.key) }
     }
@@ -384,7 +385,7 @@ struct CookieLedger {
 }
 
 extension Cookie {
-    /// A dot in front of the domain is how Foundation tells a domain's cookie from a host's.
+    /// Foundation distinguishes a domain's cookie from a host's by a dot in front of the domain.
     init(_ object: HTTPCookie) {
         let created = Date(
             timeIntervalSinceReferenceDate: object.properties?[.created] as? Double ?? 0)

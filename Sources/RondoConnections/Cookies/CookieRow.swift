@@ -1,12 +1,13 @@
 internal import RondoCore
 internal import RondoHTTP
 
-/// What the file holds of one cookie.
+/// The row of one cookie in the file.
 struct CookieRow: Equatable {
     let key: Cookie.Key
-    /// Nil: it has gone, which only has still to be brought to Foundation's file.
+    /// Nil if the cookie is gone, and only has to be removed from Foundation's file.
     let cookie: Cookie?
-    /// What Foundation's own file holds in its place until that is written anew, by its digest.
+    /// The digest of the cookie that Foundation's own file has in the same place, until that file is written
+    /// again.
     let replaced: Int64?
 
     init(key: Cookie.Key, cookie: Cookie?, replaced: Int64?) {
@@ -15,13 +16,13 @@ struct CookieRow: Equatable {
 
     // MARK: Columns
 
-    /// As a row has it.
+    /// The columns of a row.
     struct Columns: Equatable {
         var domain: String
         var isHostOnly: Int64
         var path: String
         var name: String
-        /// Nil: it has gone.
+        /// Nil if the cookie is gone.
         var value: String?
         // Seconds since 1970.
         var expires: Double
@@ -46,8 +47,8 @@ struct CookieRow: Equatable {
             replaced: replaced)
     }
 
-    /// Nil where no cookie has such columns, or they are not what they were when they were written: a disk that has lost
-    /// a bit must not make another cookie of one, still less a line of a request's head.
+    /// Nil if no cookie can have such columns, or they are not what was written: a flipped bit on the disk
+    /// must not turn one cookie into another, or into a line of a request's head.
     init?(_ columns: Columns, digest: Int64, now: Date) {
         guard columns.digest == digest, Self.isText(columns.domain), !columns.domain.isEmpty,
             Self.isText(columns.path), columns.path.hasPrefix("/"), Self.isText(columns.name),
@@ -83,7 +84,7 @@ struct CookieRow: Equatable {
 }
 
 extension CookieRow.Columns {
-    /// Of all columns, each with its length.
+    /// The digest of all columns, each with its length.
     var digest: Int64 {
         var digest = Digest()
         for text in [domain, path, name, value ?? ""] { digest.add(text) }
@@ -98,7 +99,8 @@ extension CookieRow.Columns {
 }
 
 extension Cookie {
-    /// Of what Foundation's file holds of a cookie, beside its key: the value, and the expiry in milliseconds.
+    /// The digest of the parts of a cookie, besides its key, that Foundation's file contains: the value, and
+    /// the expiry in milliseconds.
     var digest: Int64 {
         var digest = Digest()
         digest.add(value)

@@ -5,47 +5,50 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The cookies of one `HTTPCookieStorage`: what loads send comes from here, and what they receive goes here, in memory.
+/// The cookies of one `HTTPCookieStorage`, in memory: loads send cookies from here, and put those that they
+/// receive here.
 ///
-/// Foundation's storage looks at all its cookies with each that is set, and would write a file of them, while all others
-/// wait for it. So no run loop changes it, or reads it while it is being changed: a thread of the store's own brings what
-/// was received into the store's file and then into Foundation's storage, so that the program sees it there, and finds
-/// what the program has changed there. Where a load needs to know that, it waits for the thread, and its loop goes on.
-/// Foundation's file is written when all that waited is there, and not again for a second or more: until then the store's
-/// own file has what is newer. Where a response sets many cookies the thread takes those apart too.
+/// Foundation's storage examines all its cookies for each one that is set, and then writes them all to a
+/// file, while every other access waits. So no run loop changes the storage, or reads it while it is being
+/// changed. A thread of the store's own brings received cookies into the store's file and then into
+/// Foundation's storage, so that the program sees them there, and finds the changes that the program has made
+/// there. If a load depends on these, it waits for the thread, and its loop goes on. Foundation's file is
+/// written when everything that waited is in the storage, and not again for a second or more: until then the
+/// store's own file has the newer state. If a response sets many cookies, the thread parses them too.
 ///
-/// All state is behind one lock, which is never held while Foundation's storage is being changed, and by the thread for
-/// `maximumAtOnce` cookies at a time.
+/// All state is behind one lock. It is never held while Foundation's storage is being changed, and the thread
+/// holds it for at most `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
-    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
-    /// One response may set `CookieRules.maximumPerDomain`, which the program expects there at the end of the load, as on
-    /// Apple's systems; Foundation takes 0.05 to 0.2 ms for each, and some more to write its file, during which no loop
-    /// is held. Beside 3,000 cookies that it has read from its file itself it takes 50 ms for each.
+    /// The end of a load waits until its cookies are in Foundation's storage, as long as no more than this
+    /// many cookies wait. One response may set `CookieRules.maximumPerDomain` cookies, which the program
+    /// expects in the storage at the end of the load, as on Apple's systems. Foundation takes 0.05 to 0.2 ms
+    /// for each, and some more to write its file; no loop is blocked meanwhile. Beside 3,000 cookies that
+    /// Foundation has read from its own file it takes 50 ms for each.
     static let maximumAwaited = 400
 
     let state: UnfairMutex<CookieStoreState>
-    /// The cookies can be read at once; of the state, which changes it, for a look without the lock.
+    /// Whether cookies can be read at once: a copy of the state's value, to be read without the lock.
     private let isReadable: Atomic<Bool>
     let visible: any VisibleCookies
     private let locate: (@Sendable () -> URL?)?
-    /// Nil: it is not open, or cannot be used.
+    /// Nil if the file is not open, or cannot be used.
     let disk = Mutex<CookieFile?>(nil)
     let observer: StorageChangeObserver
     private let isShared: Bool
     private let thread: StandbyThread
 
     /// - Parameters:
-    ///   - visible: Where the program sees the cookies.
-    ///   - file: What outlives the process; nil: what `visible` itself keeps.
+    ///   - visible: The storage in which the program sees the cookies.
+    ///   - file: The file for cookies that outlive the process; nil to rely on `visible` for that.
     convenience init(_ visible: any VisibleCookies, file: URL?) {
         let locate: @Sendable () -> URL? = { file }
         self.init(visible, locatingFile: file == nil ? nil : locate, isShared: false)
     }
 
     /// - Parameters:
-    ///   - visible: Where the program sees the cookies.
-    ///   - locate: Finds the file that outlives the process, when it is to be opened: a program without cookies does not
-    ///     wait for that (0.4 ms of W16). Nil: there is none.
+    ///   - visible: The storage in which the program sees the cookies.
+    ///   - locate: Finds the file for cookies that outlive the process, when it is to be opened: a program
+    ///     without cookies does not wait for that (0.4 ms of W16). Nil if there is no file.
     init(_ visible: any VisibleCookies, locatingFile locate: (@Sendable () -> URL?)?, isShared: Bool) {
         self.visible = visible
         self.locate = locate
@@ -99,17 +102,18 @@ final class CookieStore: Sendable {
         return cookies
     }
 
-    /// A run loop takes so many cookies of a response in by itself; of more, the thread does.
+    /// How many cookies of a response a run loop processes itself; larger responses are left to the thread.
     static let maximumOnLoop = 8
-    /// For so many microseconds the thread waits for the cookies of other loads, while several end at a time.
+    /// The microseconds for which the thread gathers the cookies of further loads, while several end at a
+    /// time.
     private static let gatheringTime: UInt32 = 300
-    /// The thread holds the lock for so many cookies: a run loop may want it meanwhile.
+    /// The number of cookies for which the thread holds the lock: run loops need it in between.
     static let maximumAtOnce = 32
 
-    /// Takes what a response has set.
+    /// Takes the cookies that a response has set.
     ///
-    /// - Parameter tell: Called by another thread when the program can see it in its storage.
-    /// - Returns: Whether that is to come.
+    /// - Parameter tell: Its result is called by another thread when the program can see them in its storage.
+    /// - Returns: Whether that call will come.
     func receive(
         _ fields: some Collection<String>, from origin: CookieOrigin, tell: () -> @Sendable () -> Void
     ) -> Bool {
@@ -129,7 +133,7 @@ final class CookieStore: Sendable {
             let before = state.ledger.askedCount
             take(cookies, of: received, isAfterLook: hasLooked, &state)
             guard state.hasWork || state.isWorking else { return (false, false) }
-            // Of one that another load is waiting for already, too.
+            // Also for a cookie for which another load is already waiting.
             let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited
             if mustWait { state.ends.append((state.ledger.askedCount, tell())) }
             return (beginsWork(&state), mustWait)
@@ -144,13 +148,13 @@ final class CookieStore: Sendable {
     ) {
         let stamped = cookies.map { given in
             var cookie = given
-            // Less is lost in a Date's number.
+            // A smaller step would be lost in the precision of a Date.
             state.lastMoment = max(received.date, state.lastMoment.addingTimeInterval(1e-6))
             (cookie.createdAt, cookie.updatedAt) = (state.lastMoment, state.lastMoment)
             return cookie
         }
         state.ledger.receive(stamped, from: received.origin, isAfterLook: isAfterLook, now: received.date)
-        // Once more, with what could not be written before.
+        // Another attempt, together with the rows that could not be written before.
         state.isBehind = false
     }
 
@@ -158,14 +162,14 @@ final class CookieStore: Sendable {
         isReadable.store(state.isReadable, ordering: .releasing)
     }
 
-    /// Finds what the program has changed, unless the thread is changing the storage, and finds it afterwards.
+    /// Finds the program's changes, unless the thread is changing the storage now: it finds them afterwards.
     @discardableResult
     private func lookIfPossible(
         _ state: inout CookieStoreState, _ now: @autoclosure () -> Date, asksPolicy: Bool = false
     ) -> Bool {
         guard state.isOpen, !state.isStepping else { return false }
         state.looks += 1
-        // It matters to cookies that wait to be shown alone.
+        // The policy matters only to cookies that wait to be shown.
         if asksPolicy || state.ledger.waitingCount > 0 { state.isRefused = visible.policy == .never }
         state.ledger.look(at: visible.cookies, now: now())
         return true
@@ -189,13 +193,13 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// The program is changing Foundation's storage at this moment, under the storage's lock.
+    /// Called while the program changes Foundation's storage, under the storage's lock.
     private func programHasChanged() {
         // Without a thread the next load finds it.
         try? thread.call(keeping: self)
     }
 
-    /// - Returns: The seconds after which there is more to do; nil: there is nothing.
+    /// - Returns: The seconds until there is more to do; nil if there is nothing.
     @discardableResult
     private func workIfAsked() -> Double? {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
@@ -206,7 +210,7 @@ final class CookieStore: Sendable {
             return (state.isAsked, state.isCrowded)
         }
         if isAsked {
-            // What one change of Foundation's storage costs is then paid for several loads.
+            // The cost of changing Foundation's storage is then shared by several loads.
             if isCrowded { usleep(Self.gatheringTime) }
             work()
         }
@@ -229,7 +233,8 @@ final class CookieStore: Sendable {
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
             guard goesOn else { break }
-            // Between its own steps the store hears of what the program does.
+            // A cookie of the store's own in the storage reports the program's changes between two steps: then the
+            // storage need not be examined again.
             mustLook = step.map { !$0.leavesObserver } ?? true
             if let step { hasFiled = perform(step) || hasFiled }
         }
@@ -266,11 +271,11 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// Takes in what had come when the storage was looked at.
+    /// Processes the cookies that had been received when the storage was examined.
     private func takeReceived(_ count: Int) {
         for _ in 0..<count {
             guard let next = state.withLock({ $0.received.first }) else { return }
-            // Without the lock: this is what takes the time.
+            // Outside the lock: this is the slow part.
             var rest = next.cookies.cookies()[...]
             while !rest.isEmpty {
                 let some = rest.prefix(Self.maximumAtOnce)
@@ -295,7 +300,7 @@ final class CookieStore: Sendable {
 
     private enum Step {
         case set(StoredCookie)
-        /// - Parameter other: Another one of ours that is in the storage.
+        /// - Parameter other: Another of the store's cookies that is in the storage.
         case delete(HTTPCookie, other: StoredCookie?)
         /// All is there, and Foundation's file is to be written.
         case file
@@ -320,7 +325,7 @@ final class CookieStore: Sendable {
             // The first load after a time without any finds its cookies in the file too.
             var done = state.mustFile ? 0 : state.ledger.doneCount
             let step = isRefused ? nil : step(&state)
-            // Without a step all is done that there was.
+            // Without a step everything is finished.
             if step == nil { done = isRefused ? .max : state.ledger.doneCount }
             state.isStepping = step != nil
             noteReadable(state)
@@ -333,7 +338,8 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// What waits is brought to the storage, and then its file is written: once for all of it, if it is time for that.
+    /// The next step: what waits is brought to the storage, and then Foundation's file is written, once for
+    /// all of it, if it is time for that.
     private func step(_ state: inout CookieStoreState) -> Step? {
         if state.ledger.doneCount >= state.batchEnd {
             if state.mustFile { return .file }
@@ -361,7 +367,7 @@ final class CookieStore: Sendable {
             observer.keepingFile(by: cookie) { visible.set(cookie) }
         case .delete(let object, let other):
             observer.keepingFile(by: other) { visible.delete(object) }
-            // Nothing of ours is left in it then.
+            // None of the store's cookies is left in the storage then.
             hasFiled = other == nil
         case .file:
             let began = LoopClock.machineNow
@@ -401,12 +407,12 @@ final class CookieStore: Sendable {
             ledger.merge(rows, now: now) { _ in isLost }
             if wasBroken { ledger.markAllDirty() }
         }
-        // Without the lock, which loops want: loads wait with their cookies until the store is open.
+        // Outside the lock, which loops need: loads wait for the store to open before they use cookies.
         var opened = CookieLedger()
         bring(&opened)
         state.withLock { [isOpen, opened] state in
             state.looks += 1
-            // What was received all the same is newer than what was stored.
+            // Cookies received meanwhile are newer than the stored ones.
             if state.ledger.askedCount == 0 { state.ledger = opened } else { bring(&state.ledger) }
             state.isOpen = true
             state.hasFile = isOpen
@@ -431,7 +437,7 @@ final class CookieStore: Sendable {
         }
         guard hasFile, !rows.isEmpty, let url = locate?() else { return }
         let error: DatabaseError? = disk.withLock { disk in
-            // Nothing is to be removed from a file that is not there.
+            // A missing file need not be created to remove rows.
             if disk == nil, rows.allSatisfy({ $0.cookie == nil && $0.replaced == nil }) { return nil }
             do throws(DatabaseError) {
                 if disk == nil { disk = try CookieFile(url) }
@@ -444,7 +450,7 @@ final class CookieStore: Sendable {
                 return nil
             } catch {
                 guard error.saysThatFileIsBroken else { return error }
-                // A broken file counts as none; the cookies in memory are written anew.
+                // A broken file is replaced; the cookies in memory are written to the new one.
                 do throws(DatabaseError) {
                     try file.makeAnew()
                     try file.write(
@@ -469,12 +475,12 @@ final class CookieStore: Sendable {
         if isGivenUp { disk.withLock { $0 = nil } }
     }
 
-    /// A file that cannot be written is given up when it is behind by more rows.
+    /// The maximum of unwritten rows, above which a file that cannot be written is given up.
     static let maximumUnwritten = 2 * CookieFile.maximumCount
 
     // MARK: The end of the program
 
-    /// What the program has changed last is written. To be called when it ends in an orderly way.
+    /// Writes the program's last changes. Call it when the program ends in an orderly way.
     func writeLast() {
         for _ in 0..<Self.patience {
             guard state.withLock({ $0.isWorking }) else { break }

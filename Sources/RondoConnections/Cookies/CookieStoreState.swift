@@ -1,20 +1,21 @@
 internal import RondoCore
 
-/// What a cookie store has behind its lock.
+/// The state of a cookie store behind its lock.
 struct CookieStoreState {
     var ledger = CookieLedger()
-    /// What the file holds has been read.
+    /// Whether the contents of the file have been read.
     var isOpen: Bool
     /// The thread works, or is called to do so, or a run loop works where no thread could be made.
     var isWorking = false
-    /// Several loads were told of their end at once the last time.
+    /// Whether several loads were told of their end at once the last time.
     var isCrowded = false
-    /// It has not begun yet.
+    /// Whether the requested work has not begun yet.
     var isAsked = false
-    /// Foundation's storage is being changed by the thread.
+    /// Whether the thread is changing Foundation's storage.
     var isStepping = false
-    /// What responses have set and the thread has still to take in, in the order of their coming; with the call that tells
-    /// of it, where a load waits for its end. No request is sent meanwhile, so that there are no more than loads.
+    /// The cookies of responses that the thread still has to process, in the order in which they came, each
+    /// with the call for which the end of a load waits. No request is sent meanwhile, so there are at most as
+    /// many as loads.
     var received: [(cookies: ReceivedCookies, tell: (@Sendable () -> Void)?)] = []
     /// The places up to this one are brought to Foundation's storage before its file is written.
     var batchEnd = 0
@@ -22,20 +23,22 @@ struct CookieStoreState {
     var hasProgramFiled = false
     /// Before this time the store does not have Foundation write its file again.
     var filesAt = LoopInstant(nanoseconds: .min)
-    /// The program accepts no cookies, and nor would its storage.
+    /// Whether the program accepts no cookies, so that its storage refuses them too.
     var isRefused = false
     /// The file is open, or has still to be opened.
     var hasFile: Bool
-    /// The last write failed: the next one is tried when another cookie comes.
+    /// Whether the last write failed: it is repeated when another cookie comes.
     var isBehind = false
-    /// How often the storage was looked at. A thread that has looked before another one did throws away what it saw.
+    /// How often the storage was examined. A thread that has read it before a later examination discards the
+    /// result.
     var looks = 0
     /// Loads that wait until they may read.
     var readers: [@Sendable () -> Void] = []
-    /// Loads that end when what they have received can be seen, by how many places have to be done with.
+    /// Loads whose end waits until their cookies can be seen, with the number of places that have to be
+    /// finished.
     var ends: [(count: Int, tell: @Sendable () -> Void)] = []
-    /// When the last cookie came. The next one came later, be it in the same field section: the order in which
-    /// they are sent is that of their coming (RFC 6265 §5.4, step 2).
+    /// The time of the last cookie. The next one gets a later time, even in the same field section, because
+    /// cookies are sent in the order in which they came (RFC 6265 §5.4, step 2).
     var lastMoment = Date.distantPast
 
     var isReadable: Bool { isOpen && !isStepping && received.isEmpty }
@@ -54,8 +57,9 @@ struct CookieStoreState {
 
     // MARK: Foundation's file
 
-    /// Foundation's file is written once in so many seconds, for all that has changed meanwhile, and by one that takes long
-    /// for a twentieth of the time at most: it costs 30 to 50 µs for each cookie that it holds, and a wait for the disk.
+    /// The least number of seconds between two writes of Foundation's file. If a write takes long, writing is
+    /// limited to a twentieth of the time: it costs 30 to 50 µs for each cookie in the file, and a wait for
+    /// the disk.
     static let filingInterval = 1.0
     private static let filingShare = 20.0
 
@@ -65,13 +69,13 @@ struct CookieStoreState {
         ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.machineNow)
     }
 
-    /// Seconds until Foundation's file is to be written; nil: it need not be.
+    /// Seconds until Foundation's file is to be written; nil if that is not necessary.
     var secondsUntilFiling: Double? {
         guard ledger.isUnfiled, !isRefused else { return nil }
         return mustFile ? 0 : max(0, filesAt.seconds(since: LoopClock.machineNow))
     }
 
-    /// Foundation has written its file for the store.
+    /// Notes that Foundation has written its file because of the store.
     mutating func hasFiled(from began: LoopInstant, to ended: LoopInstant) {
         ledger.hasFiled()
         let delay = max(Self.filingInterval, Self.filingShare * ended.seconds(since: began))

@@ -4,7 +4,7 @@ internal import RondoMutex
 
 /// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
 enum CookieStores {
-    /// That of the shared storage, which it does not ask for before it is opened.
+    /// The store of the shared storage, which is not created before the store is opened.
     static let shared = CookieStore(
         FoundationCookies(), locatingFile: { CookieFolder.database }, isShared: true)
 
@@ -18,7 +18,7 @@ enum CookieStores {
     static func store(of storage: HTTPCookieStorage) -> CookieStore {
         if storage === FoundationCookies.sharedStorage { return shared }
         return others.withLock { others in
-            // One at this address may have gone.
+            // A storage that had this address may have been released.
             if let entry = others[ObjectIdentifier(storage)], !entry.visible.isGone { return entry.store }
             others = others.filter { !$0.value.visible.isGone }
             let visible = FoundationCookies(storage)

@@ -1,12 +1,12 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Has cookie stores write what the program has changed last when it ends in an orderly way.
+/// Makes cookie stores write the program's last changes when the program ends in an orderly way.
 enum CookiesAtExit {
     private static let stores = Mutex<[CookieStore]>([])
     private static let registration: Void = { atexit { CookiesAtExit.flush() } }()
 
-    /// The store stays until then.
+    /// Retains the store until the program ends.
     static func register(_ store: CookieStore) {
         _ = registration
         stores.withLock { $0.append(store) }

@@ -29,7 +29,8 @@ final class FoundationCookies: VisibleCookies, @unchecked Sendable {
     func delete(_ cookie: HTTPCookie) { storage?.deleteCookie(cookie) }
 
     func write() {
-        // It writes after each deletion, of one that is not there too. No program can have set this one: it has no name.
+        // Foundation writes after each deletion, even of a cookie that is not there. No program can have set
+        // this one: it has no name.
         if let nothing = HTTPCookie(properties: [.name: "", .value: "", .path: "", .domain: ""]) {
             storage?.deleteCookie(nothing)
         }

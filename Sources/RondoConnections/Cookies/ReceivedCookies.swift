@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoHTTP
 
-/// The Set-Cookie fields of one response, which are still to be taken apart.
+/// The Set-Cookie fields of one response, not parsed yet.
 struct ReceivedCookies: Sendable {
     private let fields: [String]
     let origin: CookieOrigin
@@ -25,7 +25,7 @@ struct ReceivedCookies: Sendable {
         }
     }
 
-    /// Those that may be kept, in their order.
+    /// The cookies that may be kept, in their order.
     func cookies() -> [Cookie] {
         fields.compactMap { text in
             guard let field = SetCookie(text),

@@ -7,8 +7,9 @@ internal import struct Synchronization.Atomic
 
 /// A cookie that a load has received, as a program sees it in Foundation's storage.
 ///
-/// Foundation asks it, on its own queue, whenever it writes its file: that is how a store hears of what the program does
-/// there. It answers without a lock, since it is asked under Foundation's.
+/// Foundation reads its properties, on its own queue, whenever it writes its file: that tells a store that
+/// the program has changed the storage. The properties are returned without a lock, since Foundation holds
+/// its own meanwhile.
 ///
 /// `@unchecked Sendable`, as its superclass is: nothing in it changes but `isLeftOut`, which is atomic.
 final class StoredCookie: HTTPCookie, @unchecked Sendable {
@@ -33,7 +34,8 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
         super.init(properties: properties)
     }
 
-    /// `removeCookies(since:)` goes by the time at which it came, which may have been before this object was made.
+    /// `removeCookies(since:)` uses the time at which the cookie came, which may be earlier than this
+    /// object's creation.
     override var properties: [HTTPCookiePropertyKey: Any]? {
         observer.storageAsks()
         var properties = super.properties
@@ -46,7 +48,7 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
         return super.domain
     }
 
-    // What Foundation asks for when it writes its file: see `StorageChangeObserver.keepingFile`.
+    // The properties that Foundation reads when it writes its file: see `StorageChangeObserver.keepingFile`.
 
     override var isSessionOnly: Bool {
         observer.storageAsks()
@@ -76,14 +78,14 @@ extension HTTPCookiePropertyKey {
     static let created = HTTPCookiePropertyKey(rawValue: "Created")
 }
 
-/// Tells a store that the program has changed Foundation's storage. The storage asks the store's cookies for their
-/// properties whenever it changes or writes anything; nothing else tells of a change.
+/// Tells a store that the program has changed Foundation's storage. The storage reads the properties of the
+/// store's cookies whenever it changes or writes anything; there is no other notice of a change.
 final class StorageChangeObserver: Sendable {
     private let isNoticed = Atomic(false)
     /// The thread on which the store itself is changing the storage; 0: none. Foundation does what it is asked for on the
     /// thread that asks.
     private let storeThread = Atomic<UInt>(0)
-    /// The cookie that keeps Foundation from writing its file, as the address of the object; 0: none.
+    /// The address of the cookie that keeps Foundation from writing its file; 0 if there is none.
     private let unwritable = Atomic<UInt>(0)
     private let answer: @Sendable () -> Void
 
@@ -94,7 +96,7 @@ final class StorageChangeObserver: Sendable {
 
     private var isStore: Bool { storeThread.load(ordering: .relaxed) == Self.thread }
 
-    /// Foundation's storage runs what it does on this queue, on the thread that called it.
+    /// Foundation's storage does its work on this queue, on the calling thread.
     private static var isFoundationAsking: Bool {
         strcmp(dispatch_queue_get_label(nil), "org.swift.HTTPCookieStorage.syncQ") == 0
     }
@@ -107,18 +109,18 @@ final class StorageChangeObserver: Sendable {
     /// There was a change that the store has not looked at.
     var hasNoticed: Bool { isNoticed.load(ordering: .acquiring) }
 
-    /// The store looks at the storage now: the next change is told of again.
+    /// Call it before the store examines the storage: the next change is then reported again.
     ///
     /// - Returns: Whether there was a change since the last time.
     @discardableResult
     func rearm() -> Bool { isNoticed.exchange(false, ordering: .sequentiallyConsistent) }
 
-    /// What a cookie has to do with a change that Foundation is not to write to its file.
+    /// The part of a cookie in a change that Foundation is not to write to its file.
     fileprivate enum Part {
         case none
-        /// It is not written.
+        /// The cookie is not written.
         case leftOut
-        /// It has the whole file refused.
+        /// The cookie makes the whole file be refused.
         case unwritable
     }
 
@@ -132,13 +134,15 @@ final class StorageChangeObserver: Sendable {
         UInt(bitPattern: ObjectIdentifier(cookie))
     }
 
-    /// Calls `body`, by which the store itself changes the storage: that is not told of.
+    /// Calls `body`, in which the store itself changes the storage; these changes are not reported.
     ///
-    /// Foundation writes a file of all cookies with each change, 30 to 50 µs for each and 3 ms or more for the disk, and
-    /// nothing switches that off. So one cookie of ours that is there says that it cannot be written, the others that they
-    /// are of the session, and Foundation goes without writing.
+    /// Foundation writes a file of all cookies with each change, 30 to 50 µs for each cookie and 3 ms or more
+    /// for the disk, and that cannot be switched off. So one of the store's cookies in the storage claims
+    /// that it cannot be written, and the others that they are session cookies; then Foundation skips the
+    /// file.
     ///
-    /// - Parameter cookie: One that is in the storage when Foundation would write its file; nil: it is to be written.
+    /// - Parameter cookie: A cookie that is in the storage when Foundation would write its file; nil if it is
+    ///   to be written.
     func keepingFile(by cookie: StoredCookie?, _ body: () -> Void) {
         unwritable.store(cookie.map(Self.number) ?? 0, ordering: .relaxed)
         storeThread.store(Self.thread, ordering: .relaxed)

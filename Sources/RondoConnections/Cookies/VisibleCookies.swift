@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 
-/// Where a program sees cookies, and changes them: Foundation's storage, or a test's own.
+/// The storage in which a program sees cookies and changes them: Foundation's, or that of a test.
 ///
 /// All but `cookies` and `policy` may take long: Foundation writes and synchronizes a file each time, unless
 /// `StorageChangeObserver` keeps it from that.
@@ -10,6 +10,6 @@ protocol VisibleCookies: Sendable {
     var policy: HTTPCookie.AcceptPolicy { get }
     func set(_ cookie: HTTPCookie)
     func delete(_ cookie: HTTPCookie)
-    /// Has the storage written to its file, without a change.
+    /// Makes the storage write its file, without a change.
     func write()
 }

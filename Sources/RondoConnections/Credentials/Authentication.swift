@@ -4,34 +4,35 @@ internal import RondoHTTP
 
 // The challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
 //
-// A 401 names ways to authenticate, in protection spaces. They are gone through from the strongest on. For
-// each, what was sent last has failed, if it was for the same space; then the delegate, the URL and the
-// storage are looked at for another credential, in the order of the rules. Rejecting a space goes on to the
-// next. What was once accepted is sent with every further request of the load to that server.
+// A 401 names challenges, each with its scheme and protection space. They are tried in order, the strongest
+// scheme first. If the last credential was sent for the same space, it has failed; then the delegate, the URL
+// and the storage are asked for another credential, in the order of the rules. If the delegate rejects a
+// space, the next challenge is tried. A credential that was once accepted is sent with every further request
+// of the load to that server.
 
-/// Challenges and credentials of one side, a server or a proxy: decisions only.
+/// The challenges and credentials of one side, a server or a proxy: decisions only.
 struct Authentication {
-    /// Where a credential came from, which decides whether it may be tried without asking.
+    /// The source of a credential, which decides whether it may be tried without asking.
     enum Origin: Equatable {
         case url, storage, delegate
     }
 
-    /// The question of one challenge, and the credential that is known for it.
+    /// A question about one challenge, with the credential that is known for it.
     struct Question {
         let challenge: PasswordChallenge
         let space: URLProtectionSpace
-        /// The one that has failed before, or else the one that would be tried.
+        /// The credential that has failed before, or else the one that would be tried.
         let proposed: URLCredential?
         let failures: Int
-        /// May be used without a challenge to the delegate.
+        /// A credential that may be used without showing the challenge to the delegate.
         let silent: (credential: URLCredential, origin: Origin)?
     }
 
     enum Step {
-        /// The same credential once more: only its nonce was too old.
+        /// Send the same credential once more: only its nonce was too old.
         case repeatCredential
         case ask(Question)
-        /// No credential is left to be tried.
+        /// No credential is left to try.
         case giveUp
     }
 
@@ -45,7 +46,7 @@ struct Authentication {
         case digest(DigestSession)
     }
 
-    /// The credential that is being sent, and was not refused yet.
+    /// The credential that is being sent and has not been refused yet.
     private struct Current {
         var space: Space
         var protectionSpace: URLProtectionSpace
@@ -58,34 +59,36 @@ struct Authentication {
     @Boxed private var current: Current?
     private var failures: [Space: (count: Int, credential: URLCredential)] = [:]
     private var rejected: Set<Space> = []
-    /// Sources that have had their chance in a space.
+    /// The sources whose credentials were tried in a space.
     private var tried: [Space: [Origin]] = [:]
-    /// Nonces that were called too old since something was last accepted.
+    /// How many nonces were called too old since a response was last accepted.
     private var renewals = 0
-    /// After as many in a row the next one counts as a refusal: a server could call every nonce too old.
+    /// The maximum of `renewals` in a row; the next one counts as a refusal: a server could call every nonce
+    /// too old.
     static let maximumRenewals = 3
-    /// Credentials that were tried without asking since something was last accepted.
+    /// How many credentials were tried without asking since a response was last accepted.
     private var silentAttempts = 0
-    /// After as many in a row nothing is tried any more without asking: a server could name another realm in each
-    /// challenge. As many as challenges of one response are looked at.
+    /// The maximum of `silentAttempts` in a row; after it nothing is tried without asking: a server could name
+    /// another realm in each challenge. It equals the number of challenges that are read from one response.
     static let maximumSilentAttempts = Challenge.maximumCount
-    /// Credentials that were refused since something was last accepted.
+    /// How many credentials were refused since a response was last accepted.
     private var refusals = 0
-    /// After as many in a row the response is the result, whatever the delegate would say: one that always gives a
-    /// credential, to a server that always refuses, would never come to an end.
+    /// The maximum of `refusals` in a row; after it the response is the result, whatever the delegate would
+    /// say. Otherwise a delegate that always gives a credential and a server that always refuses it would go
+    /// on for ever.
     static let maximumRefusals = 100
-    /// The challenges that are being gone through.
+    /// The challenges that have not been tried yet.
     private var open: [PasswordChallenge] = []
-    /// Why a credential could not be sent, in a sentence; nil once it is told.
+    /// The sentence that says why a credential could not be sent; nil once it was reported.
     private var problem: String?
 
     // MARK: - Challenged
 
-    /// A response with these challenges has come.
+    /// Handles a response with these challenges.
     ///
     /// - Parameters:
-    ///   - makeSpace: The protection space of a realm and a method.
-    ///   - candidates: The credential of the URL, and that of the storage, for a space.
+    ///   - makeSpace: Makes the protection space of a realm and a method.
+    ///   - candidates: Returns the credential of the URL, and that of the storage, for a space.
     mutating func challenged(
         by values: [String], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
         candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
@@ -105,13 +108,14 @@ struct Authentication {
         return next(makeSpace: makeSpace, candidates: candidates)
     }
 
-    /// The server only wants another nonce (RFC 7616 §3.3, `stale`): the user need not be asked again.
+    /// Takes a new nonce if that is all the server wants (RFC 7616 §3.3, `stale`): the user need not be asked
+    /// again.
     private mutating func renew(_ refused: Current) -> Bool {
         guard case .digest = refused.session else { return false }
         for challenge in open {
             guard case .digest(let digest) = challenge, digest.isStale,
                 Self.space(of: challenge) == refused.space,
-                // It has been used before.
+                // An error is impossible here: the credential was used before.
                 let session = try? Self.session(for: challenge, refused.credential)
             else { continue }
             var renewed = refused
@@ -123,7 +127,7 @@ struct Authentication {
         return false
     }
 
-    /// The first challenge that was not rejected.
+    /// The next step, for the first challenge that was not rejected.
     mutating func next(
         makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
         candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
@@ -143,8 +147,8 @@ struct Authentication {
                 silent: silent.map { (credential: $0.0, origin: $0.1) }))
     }
 
-    /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme. If not,
-    ///   `takeProblem()` says why.
+    /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme. If it
+    ///   cannot, `takeProblem()` says why.
     mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
         let space = Self.space(of: question.challenge)
         tried[space, default: []].append(origin)
@@ -162,7 +166,8 @@ struct Authentication {
         return true
     }
 
-    /// Why a credential could not be sent; nil if it could, or was told already.
+    /// The sentence that says why a credential could not be sent; nil if it could, or if the sentence was
+    /// taken before.
     mutating func takeProblem() -> String? {
         defer { problem = nil }
         return problem
@@ -172,9 +177,11 @@ struct Authentication {
 
     // MARK: - Authorizing requests
 
-    /// The value of Authorization, or Proxy-Authorization, for a request; nil if there is nothing to say.
+    /// The value of Authorization, or Proxy-Authorization, for a request; nil if there is no credential to
+    /// send.
     ///
-    /// - Parameter bodyHash: That of the whole body, where `protectingHash` asks for one; nil if it is not known.
+    /// - Parameter bodyHash: Returns the hash of the whole body, if `protectingHash` asks for one; nil if it
+    ///   is not known.
     mutating func fieldValue(
         method: String, target: String, bodyHash: (DigestHash) -> String?
     ) -> String? {
@@ -204,7 +211,8 @@ struct Authentication {
         return session.challenge.algorithm.hash
     }
 
-    /// What the response to a CONNECT is checked by: whether the proxy knows the password too.
+    /// The values by which the response to a CONNECT is checked: they tell whether the proxy knows the
+    /// password too.
     var proof: (session: DigestSession, authorization: DigestSession.Authorization)? {
         guard let current, case .digest(let session) = current.session,
             let authorization = current.lastAuthorization
@@ -212,23 +220,24 @@ struct Authentication {
         return (session, authorization)
     }
 
-    /// What a response says about the other side.
+    /// The conclusion from a response.
     enum Acceptance {
-        /// Nothing against it; with the credential, if the delegate gave one that is worth storing.
+        /// Nothing contradicts the response. The value is a credential of the delegate that should be stored,
+        /// if there is one.
         case accepted((space: URLProtectionSpace, credential: URLCredential)?)
-        /// It claims to know the password, and does not.
+        /// The other side claims to know the password, and the claim is false.
         case refuted
     }
 
-    /// A response has come that is no challenge: what was sent is good.
+    /// Handles a response that is not a challenge: the credential that was sent is accepted.
     ///
-    /// A server that sends `rspauth` has to get it right (RFC 7616 §3.5); most send none, which proves nothing and
-    /// is no reason to insist.
+    /// If a server sends `rspauth`, that has to be right (RFC 7616 §3.5). Most send none, which proves
+    /// nothing, and does not fail the load.
     ///
     /// - Parameters:
     ///   - info: The value of Authentication-Info, or Proxy-Authentication-Info.
-    ///   - laterHash: Asked for where the response's body is protected too: a hash of it is to be handed to
-    ///     `confirms(_:bodyHash:)` once the body is here.
+    ///   - laterHash: Called if the response's body is protected too: a hash of the body by this function has
+    ///     to be passed to `confirms(_:bodyHash:)` once the body is here.
     mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
         guard var current else { return .accepted(nil) }
         renewals = 0
@@ -243,20 +252,20 @@ struct Authentication {
             current.session = .digest(session)
         }
         let isNew = current.origin == .delegate
-        // Stored once.
+        // A credential is stored only once.
         if isNew { current.origin = .storage }
         self.current = current
         return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
     }
 
-    /// Whether what the response's head has said holds for a body of this hash.
+    /// Whether the claim in the response's head holds for a body with this hash.
     func confirms(_ info: String, bodyHash: String?) -> Bool {
         guard let (known, sent) = proof else { return true }
         var session = known
         return session.received(info, to: sent, bodyHash: bodyHash ?? "") != .refuted
     }
 
-    /// The load goes to another server.
+    /// Forgets everything, because the load goes to another server.
     mutating func leftOrigin() { self = Authentication() }
 
     var isIdle: Bool { current == nil }
@@ -270,7 +279,7 @@ struct Authentication {
         }
     }
 
-    /// Why a credential is none for a challenge.
+    /// The reason why a credential cannot answer a challenge.
     private enum Unusable: Error, CustomStringConvertible {
         case incomplete
         case basic(BasicAuthentication.Failure)

@@ -5,26 +5,26 @@ internal import RondoStreams
 
 /// Finds credentials for the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
 ///
-/// It decides and remembers; its owner sends requests, and shows challenges to the delegate.
+/// It decides and remembers; its owner sends requests and shows challenges to the delegate.
 final class Authenticator {
-    /// How a challenge goes on.
+    /// The next step after a challenge.
     enum Step {
-        /// The request is sent again, with a credential.
+        /// Send the request again, with a credential.
         case sendAgain
-        /// The response to the challenge is the result (rule UC-48).
+        /// Deliver the response with the challenge as the result (rule UC-48).
         case goOnWithout
         case ask(Inquiry)
         case fail(LoadFailure)
     }
 
-    /// What the delegate is asked about.
+    /// A challenge that the delegate is asked about.
     struct Inquiry {
         fileprivate let question: Authentication.Question
         fileprivate let isProxy: Bool
         let space: URLProtectionSpace
         let proposed: URLCredential?
         let failures: Int
-        /// The response that made the challenge.
+        /// The response with the challenge.
         let response: URLResponse?
         let problem: String?
         /// A credential of the URL or the storage that has not failed yet.
@@ -33,20 +33,20 @@ final class Authenticator {
 
     /// The URL of the request under way.
     private(set) var url: URL?
-    /// The proxy that the request under way goes by.
+    /// The proxy that the request under way uses.
     private(set) var proxy: StreamProxy?
 
     private var server = Authentication()
     private var ofProxy = Authentication()
-    /// The proxy has refused the user of its URL.
+    /// Whether the proxy has refused the user of its URL.
     private var hasProxyURLFailed = false
     private var failureHead: ResponseHead?
-    /// The response's body has to be what its head says.
+    /// The check of the response's body against the claim in its head; nil if there is none.
     private var bodyProof: BodyProof?
-    /// Told why a credential cannot be sent.
+    /// Called with the sentence that says why a credential cannot be sent.
     private let reportProblem: (String) -> Void
 
-    /// Nil: no storage is looked at or written to, as the delegate has said (rule UC-43), or the session.
+    /// Nil if no storage is read or written: the delegate (rule UC-43) or the session does not want it.
     private let credentials: StoredCredentials?
 
     init(_ credentials: StoredCredentials?, reportProblem: @escaping (String) -> Void) {
@@ -54,18 +54,18 @@ final class Authenticator {
         self.reportProblem = reportProblem
     }
 
-    /// The next request, for `url`.
+    /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// - Parameter proxy: The one that the request under way goes by; nil: none.
+    /// - Parameter proxy: The proxy that the request under way uses; nil if there is none.
     func chooseProxy(_ proxy: StreamProxy?) { self.proxy = proxy }
 
-    /// Credentials for one server are not sent to another (rule UC-33).
+    /// Forgets the credentials of the server: they are not sent to another one (rule UC-33).
     func leaveOrigin() { server.leftOrigin() }
 
     // MARK: - Challenges
 
-    /// The response `head` is a challenge.
+    /// Handles the challenge in the response `head`.
     func challenged(by head: ResponseHead) -> Step {
         let isProxy = head.status == 407
         if isProxy { hasProxyURLFailed = true }
@@ -79,7 +79,7 @@ final class Authenticator {
         return nextStep(step, isProxy: isProxy)
     }
 
-    /// Goes on as the delegate has decided about `inquiry`.
+    /// Carries out the delegate's decision about `inquiry`.
     func settle(_ inquiry: Inquiry, by disposition: ChallengeDisposition) -> Step {
         let (question, isProxy) = (inquiry.question, inquiry.isProxy)
         switch disposition {
@@ -153,7 +153,7 @@ final class Authenticator {
     ) -> [(URLCredential, Authentication.Origin)] {
         var candidates: [(URLCredential, Authentication.Origin)] = []
         if isProxy {
-            // Basic was sent already, without being asked for.
+            // Basic was already sent without a challenge.
             if let proxy, let user = proxy.userName,
                 space.authenticationMethod != NSURLAuthenticationMethodHTTPBasic
             {
@@ -180,9 +180,9 @@ final class Authenticator {
 
     // MARK: - With a request
 
-    /// Sets the fields that name the user.
+    /// Sets the Authorization and Proxy-Authorization fields.
     ///
-    /// - Parameter sent: The target as a proxy gets it; nil: the request is not handed to a proxy.
+    /// - Parameter sent: The target as it is sent to a proxy; nil if no proxy gets the request itself.
     func setFields(
         method: String, target: String, toProxy sent: String?, in fields: inout HeaderFields,
         bodyHash: (DigestHash) -> String?
@@ -197,7 +197,7 @@ final class Authenticator {
         }
     }
 
-    /// The value of Proxy-Authorization: for the challenge of the proxy, or by the user in the proxy's URL.
+    /// The value of Proxy-Authorization: the answer to the proxy's challenge, or the user in the proxy's URL.
     func proxyAuthorization(
         method: String, target: String, bodyHash: (DigestHash) -> String?
     ) -> String? {
@@ -213,19 +213,21 @@ final class Authenticator {
         }
     }
 
-    /// What proves that the proxy knows the password too.
+    /// The values by which the proxy's response is checked: they tell whether the proxy knows the password
+    /// too.
     var proxyProof: (session: DigestSession, authorization: DigestSession.Authorization)? { ofProxy.proof }
 
-    /// Hashes of the body that the request's head has to hold (`auth-int`, RFC 7616 §3.4.3).
+    /// The hash functions whose hashes of the body have to be in the request's head (`auth-int`, RFC 7616
+    /// §3.4.3).
     func bodyHashes(toProxy: Bool) -> [DigestHash] {
         [server.protectingHash, toProxy ? ofProxy.protectingHash : nil].compactMap { $0 }
     }
 
     // MARK: - After a response
 
-    /// The head of a response, challenges among them.
+    /// Handles the head of a response, which may be a challenge.
     ///
-    /// - Returns: The failure, if its sender does not know the password that it says it knows.
+    /// - Returns: The failure, if the response's sender does not know the password that it claims to know.
     func received(_ head: ResponseHead) -> LoadFailure? {
         bodyProof = nil
         if head.status != 401, !server.isIdle {
@@ -255,12 +257,12 @@ final class Authenticator {
         }
     }
 
-    /// A piece of the response's body, as it is transferred.
+    /// Takes a piece of the response's body, as it is transferred.
     func received(_ data: Data) { bodyProof?.update(data) }
 
-    /// The response's body is complete.
+    /// Call it when the response's body is complete.
     ///
-    /// - Returns: The failure, if it is not what the head has said of it.
+    /// - Returns: The failure, if the body does not match the claim in the head.
     func receivedEnd() -> LoadFailure? {
         guard let proof = bodyProof.take() else { return nil }
         let confirms = with(proof.isProxy) { $0.confirms(proof.info, bodyHash: proof.finish()) }
@@ -268,7 +270,8 @@ final class Authenticator {
     }
 }
 
-/// The hash of a response's body as it is transferred, for what the head has said of it (`auth-int`, RFC 7616 §3.5).
+/// A running hash of a response's body as it is transferred, for the claim in the head (`auth-int`, RFC 7616
+/// §3.5).
 private final class BodyProof {
     let info: String
     let isProxy: Bool
@@ -282,6 +285,6 @@ private final class BodyProof {
 
     func update(_ data: Data) { running?.update(data.bytes) }
 
-    /// Nil where OpenSSL has failed: nothing is proven by that.
+    /// Nil if OpenSSL has failed, which proves nothing.
     func finish() -> String? { running.take()?.finish() }
 }

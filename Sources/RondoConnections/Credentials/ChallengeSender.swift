@@ -2,22 +2,22 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// What is to be done about a challenge; Apple's `AuthChallengeDisposition`, with the credential.
+/// A decision about a challenge: Apple's `AuthChallengeDisposition`, with the credential.
 ///
-/// `@unchecked Sendable`: a credential never changes, and is handed over once.
+/// `@unchecked Sendable`: a credential never changes, and it is handed over once.
 enum ChallengeDisposition: @unchecked Sendable {
     case use(URLCredential)
     case continueWithout
-    /// With the challenge, for the delegate's older method.
+    /// Has the challenge, for the delegate's older method.
     case cancel(URLAuthenticationChallenge)
     case performDefaultHandling
     case rejectProtectionSpace
 }
 
-/// Takes the decision about a challenge, from any thread; the first one counts (rule UC-47).
+/// The receiver of the decision about a challenge, from any thread; the first decision counts (rule UC-47).
 ///
 /// Foundation's `URLAuthenticationChallengeSender`. A challenge that is released without a decision gets the
-/// default handling, or its load would wait for ever.
+/// default handling; otherwise its load would wait for ever.
 final class ChallengeSender: NSObject, URLAuthenticationChallengeSender, Sendable {
     private let take: Mutex<(@Sendable (ChallengeDisposition) -> Void)?>
 

@@ -1,13 +1,13 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Credentials that loads have stored, each the default of its protection space, the oldest first: those of this process,
-/// and those that outlive it.
+/// A list of the credentials that loads have stored, each the default of its protection space, the oldest
+/// first. One list has those of this process, another those that outlive it.
 ///
-/// A server names its realms itself, and a delegate may answer each: so there are limits, and within them it is quick to go
-/// through all.
+/// A server chooses its realms itself, and a delegate may answer each: therefore the list has limits, and
+/// within them it is fast enough to search.
 struct CredentialList: Keepable {
-    /// A credential and the protection space that it is the default of.
+    /// A credential and the protection space whose default it is.
     struct Entry: Codable, Equatable {
         let host: String
         let port: Int
@@ -60,27 +60,28 @@ struct CredentialList: Keepable {
     }
 
     static let maximumCount = 1_000
-    /// Credentials of one server or proxy. A server that names ever new realms does not push out those of others.
+    /// The maximum of credentials for one server or proxy: a server that names ever new realms does not
+    /// displace those of others.
     static let maximumPerServer = 32
-    /// Bytes of all that an entry says.
+    /// The maximum size of an entry, in bytes of all its texts.
     static let maximumEntrySize = 8_192
 
     private(set) var entries: [Entry] = []
 
     init() {}
 
-    /// Adds an entry in place of that of the same space.
+    /// Adds an entry in place of the one of the same space.
     ///
-    /// - Returns: Whether there is anything new.
+    /// - Returns: Whether the list has changed.
     mutating func add(_ entry: Entry) -> Bool {
         guard entry.size <= Self.maximumEntrySize, !entries.contains(entry) else { return false }
         _ = insert(entry)
         return true
     }
 
-    /// Adds an entry, of a size that is allowed, in place of that of the same space. It is the newest from here on.
+    /// Adds an entry of an allowed size as the newest, in place of the one of the same space.
     ///
-    /// - Returns: The entry of another space that had to make room; nil if there was room.
+    /// - Returns: The entry of another space that was removed to make room; nil if there was room.
     mutating func insert(_ entry: Entry) -> Entry? {
         defer { entries.append(entry) }
         if let index = entries.lastIndex(where: { $0.isOfSpace(of: entry) }) {
@@ -98,7 +99,7 @@ struct CredentialList: Keepable {
     // MARK: The file
 
     init(_ form: [Entry]) {
-        // The last ones are the newest.
+        // The newest entries are at the end.
         entries = form.suffix(Self.maximumCount)
     }
 

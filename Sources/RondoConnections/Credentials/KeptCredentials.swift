@@ -1,14 +1,15 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// The credentials of permanent persistence that outlive the process, where the program has named a file.
+/// The credentials of permanent persistence that are kept beyond the process, if the program has named a
+/// file.
 enum KeptCredentials {
     private static let kept = KeptValue(CredentialList(), label: "rondo.credentials")
 
-    /// Keeps credentials in `file` from here on; nil: only until the program ends.
+    /// Keeps credentials in `file` from now on. With nil they are kept only until the program ends.
     ///
-    /// - Returns: Those that the file holds already.
-    /// - Throws: What Foundation says if the file is there and cannot be read.
+    /// - Returns: The credentials that are already in the file.
+    /// - Throws: Foundation's error if the file exists and cannot be read.
     static func keep(
         in file: URL?, onFailure: (@Sendable (any Error) -> Void)?
     ) throws -> [CredentialList.Entry] {
@@ -16,15 +17,15 @@ enum KeptCredentials {
         return kept.read { $0.entries }
     }
 
-    /// Forgets all of them, in the file too.
+    /// Forgets all credentials, in the file too.
     ///
-    /// - Returns: What was kept, and why the file could not be written, if so.
+    /// - Returns: The credentials that were kept, and the failure if the file could not be written.
     static func forgetAll() -> (forgotten: [CredentialList.Entry], failure: KeptFile.Failure?) {
         let (forgotten, failure) = kept.replace(with: CredentialList())
         return (forgotten.entries, failure)
     }
 
-    /// Writes what waits to be written, and returns when it is.
+    /// Writes everything that waits to be written, and returns when that is done.
     static func flush() { kept.flush() }
 
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {

@@ -4,10 +4,11 @@ internal import RondoHTTP
 internal import RondoMutex
 internal import RondoStreams
 
-/// The challenges of a server, of the proxy before it, and of TLS, shown to the delegate one at a time.
+/// Shows the challenges of a server, of its proxy, and of TLS to the delegate, one at a time.
 ///
-/// While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47). Its decision
-/// comes from any thread, by the challenge's sender, and is taken in the next pass.
+/// While the delegate decides, the response stays unread, and that time does not count against the server
+/// (rule UC-47). The decision comes through the challenge's sender, on any thread, and is carried out in the
+/// next pass.
 final class ServerChallenges {
     private enum Kind {
         case http(Authenticator.Inquiry)
@@ -16,15 +17,16 @@ final class ServerChallenges {
 
     /// A challenge that the delegate has not decided about.
     ///
-    /// The challenge itself is not kept: its release tells its sender that no decision will come.
+    /// The challenge object itself is not retained: when it is released, its sender knows that no decision
+    /// will come.
     private struct Open {
         let kind: Kind
         let number: Int
-        /// The delegate got it by the older method, and is told when it is cancelled.
+        /// Whether the delegate got the challenge through the older method, and is told if it is cancelled.
         var isForOlderMethod = false
     }
 
-    /// What the senders of challenges were told, with the challenge's number.
+    /// The decisions that the senders of challenges received, each with its challenge's number.
     private final class Dispositions: Sendable {
         private let waiting = Mutex<[(Int, ChallengeDisposition)]>([])
 
@@ -41,13 +43,13 @@ final class ServerChallenges {
     }
 
     let authenticator: Authenticator
-    /// The load; it keeps this object, and releases it when it is over.
+    /// The load, which owns this object and releases it when the load is over.
     private unowned let owner: any AnswerOwner
     private let dispositions = Dispositions()
     private var open: Open?
     private var count = 0
 
-    /// - Parameter credentials: Where credentials are looked for and kept; nil: nowhere.
+    /// - Parameter credentials: The storage for credentials; nil for none.
     init(for owner: any AnswerOwner, credentials: StoredCredentials?) {
         self.owner = owner
         authenticator = Authenticator(credentials) { [unowned owner] problem in
@@ -55,17 +57,17 @@ final class ServerChallenges {
         }
     }
 
-    /// The delegate has not decided yet.
+    /// Whether the delegate has not decided yet.
     var isWaiting: Bool { open != nil }
 
-    /// The response `head` is a challenge of HTTP.
+    /// Handles the HTTP challenge in the response `head`.
     func challenged(by head: ResponseHead) { go(authenticator.challenged(by: head)) }
 
-    /// Has the delegate asked about the server of `exchange`, while its connection is secured.
+    /// Makes `exchange` ask the delegate about the server while its connection is being secured.
     ///
     /// - Parameters:
-    ///   - asksForTrust: No handler of the settings decides about trust.
-    ///   - asksForIdentity: No handler of the settings decides about the identity.
+    ///   - asksForTrust: Whether no handler of the settings decides about trust.
+    ///   - asksForIdentity: Whether no handler of the settings decides about the identity.
     func askAboutTLS(of exchange: any Exchange, asksForTrust: Bool, asksForIdentity: Bool) {
         exchange.askAboutPeer(
             asksForTrust ? { [weak self, weak exchange] in self?.ask(.trust($0), of: exchange) } : nil,
@@ -103,7 +105,7 @@ final class ServerChallenges {
         }
     }
 
-    /// - Returns: What takes the decision to the next pass.
+    /// - Returns: The sender, which passes the decision on to the next pass.
     private func begin(_ kind: Kind) -> ChallengeSender {
         count += 1
         open = Open(kind: kind, number: count)
@@ -116,7 +118,7 @@ final class ServerChallenges {
 
     // MARK: - Decisions
 
-    /// The delegate's methods have been called with the challenge.
+    /// Notes that the delegate's methods have been called with the challenge.
     func handled(_ handling: DelegateCall.ChallengeHandling) {
         switch handling {
         case .taken: break
@@ -126,14 +128,14 @@ final class ServerChallenges {
         takeDispositions()
     }
 
-    /// Goes on as the sender of the open challenge was told. Decisions about earlier challenges do not count for it.
+    /// Carries out the decision about the open challenge. Decisions about earlier challenges are dropped.
     func takeDispositions() {
         for (number, disposition) in dispositions.take() where number == open?.number {
             settle(by: disposition)
         }
     }
 
-    /// No decision is wanted any more.
+    /// Drops the open challenge, whose decision is not wanted any more.
     func close() { open = nil }
 
     private func settle(by disposition: ChallengeDisposition) {
@@ -148,14 +150,14 @@ final class ServerChallenges {
         }
     }
 
-    /// A question about which nothing is decided goes by the settings.
+    /// Answers a question of TLS; without a decision the settings answer it.
     private func settle(
         _ question: TLSProtectionSpace.Question, of exchange: any Exchange,
         by disposition: ChallengeDisposition
     ) {
         do throws(LoadFailure) {
             try question.settle(by: disposition) {
-                // Other loads have not agreed to this.
+                // The delegates of other loads have not agreed to this.
                 if !owner.sharesVerdicts { exchange.makePrivate() }
             }
         } catch {

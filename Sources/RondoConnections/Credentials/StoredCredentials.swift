@@ -2,20 +2,21 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// A credential storage of Foundation's, with look-ups that find what was stored.
+/// One of Foundation's credential storages, with look-ups that find what was stored.
 ///
-/// On Linux two equal protection spaces are not equal, so that a credential is found only with the very
-/// object that it was stored with; here the stored spaces are compared by what they say.
+/// On Linux, `==` on two equal protection spaces is false, so a credential is found only with the very object
+/// that it was stored with; here stored spaces are compared by their properties.
 final class StoredCredentials: Sendable {
-    /// Those of the shared storage, the only ones that can outlive the process.
+    /// The shared storage, the only one whose credentials can outlive the process.
     static let shared = StoredCredentials(.shared)
 
     private let storage: URLCredentialStorage
-    /// What loads have stored in this process, within the limits of the list: a server names its realms itself. What a
-    /// program stores is not part of it, and never makes room.
+    /// The credentials that loads have stored in this process, within the limits of the list, because a
+    /// server chooses its realms itself. Credentials that a program stores are not in it, and are never
+    /// displaced.
     private let ofLoads = Mutex(CredentialList())
 
-    /// Of the shared storage there is `shared`.
+    /// For the shared storage use `shared`.
     init(_ storage: URLCredentialStorage) { self.storage = storage }
 
     private var isShared: Bool { self === Self.shared }
@@ -26,9 +27,9 @@ final class StoredCredentials: Sendable {
         return storage.defaultCredential(for: stored) ?? storage.credentials(for: stored)?.values.first
     }
 
-    /// Stores what its persistence allows to be stored (rule UC-51), as the default of `space`, for a load. Of more than
-    /// `CredentialList.maximumCount`, or `maximumPerServer` of one server, the oldest is forgotten; one of more than
-    /// `maximumEntrySize` bytes is not stored at all.
+    /// Stores a credential for a load, as the default of `space` and as far as its persistence allows (rule
+    /// UC-51). Beyond `CredentialList.maximumCount`, or `maximumPerServer` for one server, the oldest is
+    /// forgotten; a credential of more than `maximumEntrySize` bytes is not stored.
     func store(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard credential.persistence != .none, let entry = CredentialList.Entry(credential, for: space),
             entry.size <= CredentialList.maximumEntrySize
@@ -38,7 +39,7 @@ final class StoredCredentials: Sendable {
             && !ofLoads.withLock { $0.entries.contains { $0.isSameUser(as: entry) } }
         put(credential, for: space)
         if isShared { KeptCredentials.store(credential, for: space) }
-        // Foundation's storage posts a notification, which may call the program: without the lock.
+        // Outside the lock: Foundation's storage posts a notification, which may call the program.
         if !isOfProgram, let oldest = ofLoads.withLock({ $0.insert(entry) }) {
             remove(oldest.credential, for: oldest.space)
         }
@@ -62,16 +63,17 @@ final class StoredCredentials: Sendable {
         }
     }
 
-    // MARK: Those that outlive the process
+    // MARK: Credentials that outlive the process
 
-    /// Keeps credentials of permanent persistence in `file` from here on, and stores those that it holds.
+    /// Keeps credentials of permanent persistence in `file` from now on, and stores those that are already in
+    /// it.
     static func keep(in file: URL?, onFailure: (@Sendable (any Error) -> Void)?) throws {
         for entry in try KeptCredentials.keep(in: file, onFailure: onFailure) {
             shared.put(entry.credential, for: entry.space)
         }
     }
 
-    /// Forgets all that are kept, in the file and in the storage.
+    /// Forgets all kept credentials, in the file and in the storage.
     static func forgetAllKept() throws {
         let (forgotten, failure) = KeptCredentials.forgetAll()
         for entry in forgotten { shared.remove(entry.credential, for: entry.space) }

@@ -2,18 +2,18 @@ public import FoundationNetworking
 public import RondoCore
 public import RondoStreams
 
-// What Foundation lacks on Linux for challenges of TLS: the names of their methods, and somewhere for their
-// questions and decisions to stand. The names are Apple's, and so is what they are for.
+// Additions for TLS challenges that Foundation lacks on Linux: the names of their methods, and properties for
+// their questions and answers. The names and their meaning are Apple's.
 
-/// Whether to trust the server: the protection space has a `serverTrust`.
+/// The method that asks whether to trust the server: the protection space has a `serverTrust`.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
 
-/// Which certificate of ours to show: the protection space has an `identityRequest`.
+/// The method that asks which client certificate to send: the protection space has an `identityRequest`.
 public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
 
-/// A space whose question is one of TLS.
+/// A protection space with a question of TLS.
 final class TLSProtectionSpace: URLProtectionSpace, @unchecked Sendable {
-    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    // `@unchecked` as the superclass is: nothing in it changes after initialisation.
     enum Question {
         case trust(TLSTrust)
         case identity(TLSIdentityRequest)
@@ -40,41 +40,42 @@ final class TLSProtectionSpace: URLProtectionSpace, @unchecked Sendable {
 }
 
 extension URLProtectionSpace {
-    /// What the server has shown, where the method is `NSURLAuthenticationMethodServerTrust`.
+    /// The server's certificates, if the method is `NSURLAuthenticationMethodServerTrust`.
     ///
     /// Decide by the challenge's sender; the object's own methods do the same.
     public var serverTrust: TLSTrust? {
         if case .trust(let trust) = (self as? TLSProtectionSpace)?.question { trust } else { nil }
     }
 
-    /// Whom the server accepts, where the method is `NSURLAuthenticationMethodClientCertificate`.
+    /// The server's request, if the method is `NSURLAuthenticationMethodClientCertificate`.
     public var identityRequest: TLSIdentityRequest? {
         if case .identity(let request) = (self as? TLSProtectionSpace)?.question { request } else { nil }
     }
 
-    /// The authorities that the server accepts, in DER form; nil for other methods. Empty: it does not say.
+    /// The names of the authorities that the server accepts, in DER form; empty if the server names none, nil
+    /// for other methods.
     public var distinguishedNames: [Data]? { identityRequest?.encodedIssuers }
 }
 
 extension URLCredential {
-    /// The server is to be trusted, whatever is wrong with its certificates: the credential for a challenge whose
-    /// method is `NSURLAuthenticationMethodServerTrust`. A credential of another kind is none to that, and
-    /// leaves it to the settings.
+    /// Makes a credential that trusts the server, whatever is wrong with its certificates, for a challenge
+    /// whose method is `NSURLAuthenticationMethodServerTrust`. Answering such a challenge with a credential
+    /// of another kind leaves it to the settings.
     public convenience init(trust: TLSTrust) {
         self.init(user: Self.trustMark, password: "", persistence: .none)
     }
 
-    /// No user is called so.
+    /// No real user has this name.
     private static let trustMark = "trust \(UUID().uuidString)"
 
     var isTrust: Bool { user == Self.trustMark }
 }
 
-/// An identity as a credential, for a challenge whose method is
-/// `NSURLAuthenticationMethodClientCertificate`, as Apple's
+/// A credential that contains an identity, for a challenge whose method is
+/// `NSURLAuthenticationMethodClientCertificate`. The counterpart is Apple's
 /// `URLCredential(identity:certificates:persistence:)`.
 public final class TLSCredential: URLCredential, @unchecked Sendable {
-    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    // `@unchecked` as the superclass is: nothing in it changes after initialisation.
     let identity: TLSIdentity
 
     public init(identity: TLSIdentity) {
@@ -83,7 +84,7 @@ public final class TLSCredential: URLCredential, @unchecked Sendable {
     }
 
     public required init?(coder: NSCoder) {
-        // A private key is not for archives.
+        // A private key must not be archived.
         nil
     }
 }

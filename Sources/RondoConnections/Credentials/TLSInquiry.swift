@@ -5,19 +5,20 @@ package import RondoStreams
 
 /// A question of a TLS handshake that belongs to no load, as a challenge for a delegate.
 ///
-/// Made, and asked how it was decided, in passes of the connection's loop; the challenge's sender is used on any thread.
+/// Used in passes of the connection's loop only; the challenge's sender may be used on any thread.
 package final class TLSInquiry {
-    /// What the challenge's sender was told; it may outlive the inquiry.
+    /// The decision that the challenge's sender received; the sender may outlive the inquiry.
     private final class Decision: Sendable {
         let disposition = Mutex<ChallengeDisposition?>(nil)
     }
 
     private let question: TLSProtectionSpace.Question
     private let decision = Decision()
-    /// The delegate's. It is not kept: its release tells its sender that no decision will come.
+    /// The challenge until the delegate takes it. It is not retained afterwards: when it is released, its
+    /// sender knows that no decision will come.
     private var unshown: URLAuthenticationChallenge?
 
-    /// - Parameter wakeUp: Called, on any thread, when it is decided.
+    /// - Parameter wakeUp: Called on any thread when there is a decision.
     package init(
         _ trust: TLSTrust, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
     ) {
@@ -45,13 +46,13 @@ package final class TLSInquiry {
             })
     }
 
-    /// The challenge, for the delegate; once.
+    /// The challenge for the delegate; nil from the second call on.
     package func takeChallenge() -> URLAuthenticationChallenge? { unshown.take() }
 
-    /// Goes on with the handshake, if it is decided.
+    /// Continues the handshake, if there is a decision.
     ///
-    /// - Returns: Whether it was.
-    /// - Throws: The delegate wants the connection to end.
+    /// - Returns: Whether there was one.
+    /// - Throws: If the delegate wants the connection to end.
     package func goOn() throws(LoadFailure) -> Bool {
         guard let disposition = decision.disposition.withLock({ $0.take() }) else { return false }
         try question.settle(by: disposition)
@@ -60,14 +61,16 @@ package final class TLSInquiry {
 }
 
 extension TLSProtectionSpace.Question {
-    /// Goes on with the handshake as the delegate has decided about the challenge.
+    /// Continues the handshake as the delegate has decided about the challenge.
     ///
-    /// - Parameter granting: Called before the connection gets what it would not get by default: trust, or an identity.
-    /// - Throws: The delegate wants the connection to end.
+    /// - Parameter granting: Called before the connection is granted more than the default: trust, or an
+    ///   identity.
+    /// - Throws: If the delegate wants the connection to end.
     func settle(by disposition: ChallengeDisposition, granting: () -> Void = {}) throws(LoadFailure) {
         switch (disposition, self) {
         case (.use(let credential), .trust(let trust)):
-            // A name and a password, given to whatever is asked, are no word about this server.
+            // A name and a password, which a delegate may give to any challenge, say nothing about this
+            // server.
             guard credential.isTrust else { return trust.useDefault() }
             if !trust.isTrusted { granting() }
             trust.accept()

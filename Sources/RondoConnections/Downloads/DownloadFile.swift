@@ -1,17 +1,18 @@
 package import RondoCore
 internal import RondoMutex
 
-/// A file that is being written; closed when released, and removed then if it is a temporary one.
+/// A file that is being written. It is closed when this object is released, and also removed if it is
+/// temporary.
 package final class DownloadFile: Sendable {
-    /// What the names of temporary files begin with; a UUID follows.
+    /// The beginning of temporary files' names; a UUID follows.
     private static let temporaryPrefix = "rondo-download-"
 
     let path: String
     private let descriptor: Mutex<Int32>
-    /// It is removed when this object goes.
+    /// Whether the file is removed when this object is released.
     private let isTemporary: Mutex<Bool>
 
-    /// Names tried with a number appended, before giving up.
+    /// The maximum number that is appended to a name before giving up.
     private static let maximumNumber = 10_000
 
     init(path: String, allowOverwrite: Bool) throws(SystemError) {
@@ -40,7 +41,7 @@ package final class DownloadFile: Sendable {
         }
     }
 
-    /// A file that is there in part: the bytes behind `offset` are written anew.
+    /// Opens a partial file: everything after `offset` is cut off and will be written anew.
     init(continuing path: String, at offset: Int64) throws(SystemError) {
         isTemporary = Mutex(false)
         let opened = try Self.openRegular(path, O_WRONLY, 0)
@@ -49,9 +50,11 @@ package final class DownloadFile: Sendable {
         try Self.cut(opened, at: offset)
     }
 
-    /// A temporary file that was kept; it is temporary again. The bytes behind `offset` are written anew.
+    /// Opens a temporary file that was kept, which thereby becomes temporary again. Everything after `offset`
+    /// is cut off and will be written anew.
     ///
-    /// - Throws: It is gone, is shorter than `offset`, is none of this user's, or another download goes on with it.
+    /// - Throws: If the file is gone, is shorter than `offset`, belongs to another user, or is used by
+    ///   another download.
     init(kept name: String, at offset: Int64) throws(SystemError) {
         guard name.hasPrefix(Self.temporaryPrefix),
             UUID(uuidString: String(name.dropFirst(Self.temporaryPrefix.count))) != nil
@@ -64,7 +67,7 @@ package final class DownloadFile: Sendable {
         guard fstat(opened, &status) == 0, status.st_uid == geteuid(), status.st_size >= offset else {
             throw SystemError("open", code: EINVAL)
         }
-        // Until it is closed; two downloads would write over each other.
+        // The lock lasts until the file is closed; two downloads would overwrite each other.
         _ = try systemCall("flock") { flock(opened, LOCK_EX | LOCK_NB) }
         try Self.cut(opened, at: offset)
         isTemporary.withLock { $0 = true }
@@ -75,12 +78,13 @@ package final class DownloadFile: Sendable {
         _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
-    /// Opens a regular file, which may not be there yet. A FIFO would be waited for, and its reader's bytes have neither a
-    /// length nor a place to go on at; a terminal or another device may make its writer wait for ever.
+    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO has to be waited for,
+    /// and has neither a length nor positions to continue at; a terminal or another device may make its
+    /// writer wait for ever.
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {
-        // Not blocking: a FIFO without a reader fails with ENXIO at once.
+        // Non-blocking: a FIFO without a reader fails with ENXIO at once.
         let opened = try systemCall("open") { open(path, flags | O_CLOEXEC | O_NONBLOCK, mode) }
         var status = stat()
         if fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG || isNull(status) { return opened }
@@ -88,14 +92,14 @@ package final class DownloadFile: Sendable {
         throw SystemError("open", code: EINVAL)
     }
 
-    /// `/dev/null`, which takes everything at once.
+    /// Whether the file is `/dev/null`, which accepts everything at once.
     private static func isNull(_ status: stat) -> Bool {
         var null = stat()
         return status.st_mode & S_IFMT == S_IFCHR && stat("/dev/null", &null) == 0
             && status.st_rdev == null.st_rdev
     }
 
-    /// A file in the temporary directory, that is gone with this object.
+    /// Creates a file in the temporary directory, which is removed when this object is released.
     init() throws(SystemError) {
         isTemporary = Mutex(true)
         let path = FileManager.default.temporaryDirectory
@@ -110,9 +114,10 @@ package final class DownloadFile: Sendable {
         if isTemporary.withLock({ $0 }) { unlink(path) }
     }
 
-    /// Has a temporary file outlive this object, closed.
+    /// Closes a temporary file, and makes it outlive this object.
     ///
-    /// - Returns: Its name, for `init(kept:at:)`; nil: it could not be closed without an error, and is not kept.
+    /// - Returns: Its name, for `init(kept:at:)`; nil if it could not be closed without an error, and is not
+    ///   kept.
     func keep() -> String? {
         do throws(SystemError) {
             try close()
@@ -125,7 +130,7 @@ package final class DownloadFile: Sendable {
 
     package var url: URL { URL(fileURLWithPath: path) }
 
-    /// "picture-2.png" for "picture.png".
+    /// "picture-2.png" from "picture.png" and 2.
     private static func numbered(_ path: String, _ number: Int) -> String {
         let url = URL(fileURLWithPath: path)
         let suffix = url.pathExtension.isEmpty ? "" : ".\(url.pathExtension)"
@@ -161,7 +166,7 @@ package final class DownloadFile: Sendable {
             defer { descriptor = -1 }
             return descriptor
         }
-        // Not retried on EINTR: Linux has given the number back already.
+        // Not retried on EINTR: Linux has already released the descriptor.
         if descriptor >= 0, Foundation.close(descriptor) == -1 { throw SystemError("close", code: errno) }
     }
 

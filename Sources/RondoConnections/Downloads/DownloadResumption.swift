@@ -2,18 +2,18 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What it takes to go on with a download that broke off (rule UC-71): where the rest begins, and how the
-/// server can tell that the file is still the same (RFC 9110 §13.1.5 and §14).
+/// The data needed to continue an interrupted download (rule UC-71): where the rest begins, and how the
+/// server can tell that the file has not changed (RFC 9110 §13.1.5 and §14).
 struct DownloadResumption: Codable, Equatable {
     let url: URL
-    /// Bytes that are in the file already.
+    /// The number of bytes that are in the file already.
     var bytes: Int64
     /// A strong ETag or a Last-Modified date, for If-Range.
     let validator: String
-    /// Bytes of the whole; nil where the server has not said.
+    /// The size of the whole file; nil if the server has not announced it.
     let total: Int64?
 
-    /// Nil where the server cannot continue, or could not tell that it continues with the same file.
+    /// Nil if the server cannot continue, or could not tell that the file has not changed.
     init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
         guard method == "GET", response.statusCode == 200 || response.statusCode == 206, bytes > 0,
             let url = response.url,
@@ -30,13 +30,14 @@ struct DownloadResumption: Codable, Equatable {
             : response.expectedContentLength > 0 ? response.expectedContentLength : nil
     }
 
-    /// An entity tag is sent as it came, without quotes too (§8.8.3 asks for them): a server that leaves them out compares it
-    /// with what it had sent, and any other sends the whole. A weak one is of no use for parts, and a date is not to be sent
-    /// in its place (§13.1.5); a date is weak as well, unless it was long past when the response was made (§8.8.2.2).
+    /// An entity tag is sent as it came, even without the quotes that §8.8.3 requires: a server that omits
+    /// them compares it with its own, and any other sends the whole file. A weak tag cannot be used for
+    /// parts, and must not be replaced by a date (§13.1.5). A date is weak as well, unless it was long past
+    /// when the response was made (§8.8.2.2).
     private static func validator(of response: HTTPURLResponse) -> String? {
         if let tag = response.value(forHTTPHeaderField: "ETag") {
             let isWeak = tag.uppercased().hasPrefix("W/")
-            // What reads as a date would be compared as one.
+            // A tag that reads as a date would be compared as one.
             let isSound = !tag.isEmpty && tag.utf8.allSatisfy(isPlain) && date(tag) == nil
             return isSound && !isWeak ? tag : nil
         }
@@ -47,10 +48,10 @@ struct DownloadResumption: Codable, Equatable {
         return modified
     }
 
-    /// Whether resume data can name a validator that holds this byte.
+    /// Whether a validator in resume data may contain this byte.
     static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7F ~= byte }
 
-    /// An IMF-fixdate.
+    /// Parses an IMF-fixdate.
     private static func date(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -59,7 +60,7 @@ struct DownloadResumption: Codable, Equatable {
         return formatter.date(from: text)
     }
 
-    // MARK: - Kept
+    // MARK: - Resume data
 
     init?(data: Data) {
         guard let decoded = try? PropertyListDecoder().decode(Self.self, from: data), decoded.bytes > 0 else {
@@ -74,12 +75,12 @@ struct DownloadResumption: Codable, Equatable {
         return try? encoder.encode(self)
     }
 
-    // MARK: - Asked for
+    // MARK: - The request for the rest
 
-    /// The value of Range for the rest.
+    /// The value of the Range field for the rest.
     var range: String { "bytes=\(bytes)-" }
 
-    /// The request for the rest, or for the whole if the file has changed.
+    /// The request for the rest of the file, or for the whole if the file has changed.
     var request: URLRequest {
         var request = URLRequest(url: url)
         request.setValue(range, forHTTPHeaderField: "Range")
@@ -87,8 +88,8 @@ struct DownloadResumption: Codable, Equatable {
         return request
     }
 
-    /// Where the body of `response` belongs in the file; nil: it is no whole, and not the rest of the same
-    /// file, or contradicts itself (RFC 9110 §15.3.7).
+    /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7).
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
@@ -106,8 +107,8 @@ struct DownloadResumption: Codable, Equatable {
         return bytes
     }
 
-    /// What Content-Range says: `bytes 100-199/200`, or `/*` where the server does not know how long the whole is
-    /// (§14.4).
+    /// The values in Content-Range: `bytes 100-199/200`, or `/*` if the server does not know the length of
+    /// the whole (§14.4).
     private static func range(of response: HTTPURLResponse) -> (first: Int64, last: Int64, total: Int64?)? {
         guard let text = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),
             text.hasPrefix("bytes ")

@@ -1,14 +1,16 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// What a session's resume data hold (rules US-63 and US-64): the bytes of a download so far, and how to ask for the rest.
+/// The contents of a session's resume data (rules US-63 and US-64): the file with the bytes so far, and how
+/// to request the rest.
 ///
-/// A property list. It has the fields of the request that the program set, since the server may want them again.
+/// They are encoded as a property list. They include the request's fields that the program set, since the
+/// server may need them again.
 package struct ResumeData: Codable, Sendable {
     let resumption: DownloadResumption
-    /// Of the file, which is in the folder of temporary files.
+    /// The name of the file in the directory for temporary files.
     let file: String
-    /// Those of the request, but for what asks for a part.
+    /// The fields of the request, except for those that ask for a part.
     let fields: [String: String]
 
     init(_ resumption: DownloadResumption, file: String, fields: [String: String]) {
@@ -17,7 +19,7 @@ package struct ResumeData: Codable, Sendable {
         self.fields = fields.filter { !["range", "if-range"].contains($0.key.lowercased()) }
     }
 
-    /// Nil where these are no such data.
+    /// Nil if `data` is not such a list.
     package init?(_ data: Data) {
         guard let decoded = try? PropertyListDecoder().decode(Self.self, from: data),
             decoded.resumption.bytes > 0,
@@ -33,14 +35,15 @@ package struct ResumeData: Codable, Sendable {
         return try? encoder.encode(self)
     }
 
-    /// The request for the whole.
+    /// The request for the whole file.
     package var request: URLRequest {
         var request = URLRequest(url: resumption.url)
         for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
         return request
     }
 
-    /// The file to go on with; nil: it is gone, or in use by another download, so that the whole is asked for.
+    /// Opens the file to continue; nil if it is gone, or in use by another download: then the whole is
+    /// requested.
     package func open() -> PartialDownload? {
         do throws(SystemError) {
             return PartialDownload(
@@ -51,7 +54,7 @@ package struct ResumeData: Codable, Sendable {
     }
 }
 
-/// A download that has come in part, with its file, which is removed with this object unless it is kept.
+/// A partial download with its file, which is removed with this object unless it is kept.
 package final class PartialDownload: Sendable {
     let file: DownloadFile
     let resumption: DownloadResumption
@@ -63,14 +66,14 @@ package final class PartialDownload: Sendable {
         self.fields = fields
     }
 
-    /// Has the file stay.
+    /// Keeps the file beyond this object.
     ///
-    /// - Returns: What leads back to it; nil: it could not be kept.
+    /// - Returns: The resume data; nil if the file could not be kept.
     package func keep() -> Data? {
         file.keep().flatMap { ResumeData(resumption, file: $0, fields: fields).data }
     }
 
-    /// `request` for the rest alone, or for the whole if the file has changed on the server.
+    /// `request` for the rest only, or for the whole if the file has changed on the server.
     package func askingForRest(_ request: URLRequest) -> URLRequest {
         var rest = request
         rest.setValue(resumption.range, forHTTPHeaderField: "Range")

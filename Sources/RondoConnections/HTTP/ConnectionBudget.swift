@@ -2,36 +2,38 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Whose waiters may lack nothing but room among all connections of the process.
+/// A candidate for room in the budget: its waiters may be held up only by the limit on all connections of the
+/// process.
 protocol BudgetCandidate: AnyObject, Sendable {
-    /// Lets its first waiter have a connection, if the budget still has room.
+    /// Admits its first waiter to a connection, if the budget still has room.
     ///
-    /// - Returns: The number of the next waiter that lacks nothing else; nil: there is none.
+    /// - Returns: The ID of the next waiter that lacks nothing but room in the budget; nil if there is none.
     func admitFirst() -> Int?
 
-    /// Whose waiters are ranked among each other: those of one pool.
+    /// The group whose waiters are ranked among each other: those of one pool.
     var group: ObjectIdentifier { get }
 
-    /// The waiter that goes first, by its rank; nil: all of the group have the same. Under the queue's lock.
+    /// The waiter that goes first, by its rank; nil if all waiters of the group have the same rank. Called
+    /// under the queue's lock.
     var topWaiter: RankedWaiter? { get }
 }
 
-/// A waiter, and what decides whether it goes before others of its group (rule US-39).
+/// A waiter with the values that decide whether it goes before others of its group (rule US-39).
 struct RankedWaiter: Comparable {
     let rank: Float
     let waiterID: Int
 
-    /// A higher rank first, then the one that has waited longer.
+    /// Orders by rank, the highest first, then by waiting time, the longest first.
     static func < (left: RankedWaiter, right: RankedWaiter) -> Bool {
         left.rank == right.rank ? left.waiterID < right.waiterID : left.rank > right.rank
     }
 }
 
-/// How many connections of all origins together are in use and idle, against the limits of the process.
+/// Counts the connections of all origins, in use and idle, against the limits of the process.
 ///
-/// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only where the
-/// limit was reached: the origins whose waiters lack nothing else, by the order in which those began to wait, and within a
-/// pool by their ranks.
+/// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only
+/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, in the order
+/// in which they began to wait, and within a pool by their ranks.
 final class ConnectionBudget: Sendable {
     struct Counts: Equatable {
         var inUse: Int
@@ -72,8 +74,8 @@ final class ConnectionBudget: Sendable {
     /// Counts one connection more in use, if there is room.
     ///
     /// - Parameters:
-    ///   - fromIdle: It was idle.
-    ///   - isQueued: A waiter of the queue's is to have it; others do not overtake those.
+    ///   - fromIdle: Whether the connection was idle.
+    ///   - isQueued: Whether it is for a waiter in the queue; others do not overtake those.
     func take(fromIdle: Bool = false, isQueued: Bool = false) -> Bool {
         if !isQueued, hasQueue { return false }
         let maximum = UInt64(maximumInUse.load(ordering: .relaxed))
@@ -90,36 +92,36 @@ final class ConnectionBudget: Sendable {
 
     /// Counts one connection less in use.
     ///
-    /// - Parameter toIdle: It is idle now.
+    /// - Parameter toIdle: Whether the connection is idle from now on.
     func giveBack(toIdle: Bool) -> Counts {
         let change = Self.oneInUse &- (toIdle ? Self.oneIdle : 0)
         return Counts(word: word.wrappingSubtract(change, ordering: .sequentiallyConsistent).newValue)
     }
 
-    /// An idle connection more, without one less in use.
+    /// Counts one more idle connection that was not in use before.
     func addIdle() { word.wrappingAdd(Self.oneIdle, ordering: .sequentiallyConsistent) }
 
-    /// So many idle connections are kept no longer.
+    /// Counts `count` idle connections less.
     func removeIdle(_ count: Int) {
         guard count > 0 else { return }
         word.wrappingSubtract(Self.oneIdle &* UInt64(count), ordering: .sequentiallyConsistent)
     }
 
-    /// What orders the waiters of all origins.
+    /// The next number in the order of the waiters of all origins.
     func nextWaiterID() -> Int { lastWaiterID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     // MARK: The queue
 
     var hasQueue: Bool { queued.load(ordering: .sequentiallyConsistent) > 0 }
 
-    /// A waiter of `origin` lacks nothing but room among all. To be called without a lock.
+    /// Adds `origin`, whose waiter lacks nothing but room in the budget. Call it with no lock held.
     func enqueue(_ origin: any BudgetCandidate, waiterID: Int) {
         insert(origin, waiterID: waiterID)
-        // What was given back before the queue was seen to be there was offered to no waiter.
+        // Room that was given back before others saw the queue was offered to no waiter.
         admit()
     }
 
-    /// Lets those in that there is room for, in order. To be called without a lock.
+    /// Admits the waiters for which there is room, in order. Call it with no lock held.
     func admit() {
         while counts.inUse < maximumInUse.load(ordering: .relaxed), let next = popFirst() {
             if let waiterID = next.admitFirst() { insert(next, waiterID: waiterID) }
@@ -148,7 +150,8 @@ final class ConnectionBudget: Sendable {
         }
     }
 
-    /// The turn is that of the first one's group, which gives it to the waiter of its that goes first.
+    /// The index of the next candidate: the first one's group has its turn, and the highest rank within it
+    /// goes first.
     private static func next(in queue: [Candidate]) -> Int {
         let group = queue[0].origin.group
         guard var top = queue[0].origin.topWaiter else { return 0 }

@@ -1,6 +1,7 @@
 internal import RondoStreams
 
-/// What makes two requests able to share a connection: the server, the way to it and how it is secured.
+/// The properties in which two requests have to agree to share a connection: the server, the route to it and
+/// its security.
 ///
 /// A reference and a hash that is computed once: a request compares its key with those of kept connections.
 struct ConnectionKey: Hashable, Sendable {
@@ -25,7 +26,7 @@ struct ConnectionKey: Hashable, Sendable {
         }
     }
 
-    /// A server, or the proxy that is asked in its place, as limits count them.
+    /// A server, or the proxy that is asked in its place: the unit for which limits count.
     struct Server: Hashable, Sendable {
         let host: String
         let port: Int
@@ -36,7 +37,8 @@ struct ConnectionKey: Hashable, Sendable {
     /// - Parameters:
     ///   - tls: Nil for plain HTTP.
     ///   - proxy: The proxy that is asked in the server's place; nil: none.
-    ///   - connect: Where the connection leads in fact, and from where; nil: nothing of it is set.
+    ///   - connect: The settings that redirect the connection elsewhere, or choose its local address; nil if
+    ///     none is set.
     init(
         host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil, connect: ConnectSettings? = nil
     ) {

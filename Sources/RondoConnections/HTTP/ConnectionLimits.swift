@@ -5,7 +5,7 @@ struct ConnectionLimits: Sendable, Hashable {
     var connectionsPerServer = 6
     /// Other numbers for servers, or proxies, by "host:port".
     var exceptions: [String: Int] = [:]
-    /// In all: well below the 1,024 descriptors that a process may have open as a rule.
+    /// In total: well below the 1,024 descriptors that a process usually may open.
     var connections = 512
     /// Kept open to one server while no load uses them.
     var idleConnectionsPerServer = 64

@@ -4,23 +4,24 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The origins that the process, or a session, knows, with the limits that hold for all of them together. Which connection
-/// a request gets is decided by its origin: `Origin.lease`.
+/// The origins that the process, or a session, knows, and the limits for all of them together. The connection
+/// of a request is chosen by its origin: `Origin.lease`.
 ///
-/// Its lock is taken to find an origin by its name, to change limits and to look after idle connections; a request that
-/// knows its origin takes none of the pool's.
+/// The pool's lock is taken to find an origin by its name, to change limits and to sweep idle connections; a
+/// request that knows its origin does not take it.
 ///
-/// Idle connections are in no run loop, but for those whose load is just over and another one about to begin: they stay
-/// registered until that had its chance. To be told of each server's end at once, every connection would have to enter
-/// and leave a loop's kernel set with each request. One `poll` of all that are idle, every few seconds and off the way of
-/// any request, costs a request nothing and the connection no memory; what dies in between is noticed before it is used.
+/// Idle connections are in no run loop, except where a load has just ended and another may begin: its
+/// connection stays registered until that load had its chance. To learn of each server's close at once, every
+/// connection would have to enter and leave a loop's kernel set with each request. Instead one `poll` checks
+/// all idle connections every few seconds: it adds nothing to a request, and takes no memory for a
+/// connection. A connection that dies in between is noticed before it is used.
 ///
-/// Time is the machine's: loops whose clocks are tests' share the pool with others.
+/// Time is the machine's: loops with test clocks share the pool with others.
 package final class ConnectionPool: Sendable {
-    /// That of the process.
+    /// The pool of the process.
     package static let shared = ConnectionPool()
 
-    /// Of a loop's connections to one server as many stay as they are; the others are parked.
+    /// This many of a loop's connections to one server stay ready for use; further ones are parked.
     static let maximumReady = 64
 
     /// How long a connection may be kept that its server has closed, in seconds, more or less. Chromium looks every
@@ -36,13 +37,15 @@ package final class ConnectionPool: Sendable {
     let maximumReady: Int
     private let secondsBetweenLooks: Double
     private let state: Mutex<State>
-    /// Connections of an earlier one are not kept. After `retire()` that is every connection.
+    /// The current generation: connections of earlier ones are not kept, and after `retire()` no connection
+    /// is.
     private let current = Atomic(0)
-    /// Looks at the idle connections every now and then, and keeps the pool; nil while there are none.
+    /// Sweeps the idle connections from time to time, and retains the pool; nil while there are no idle
+    /// connections.
     private let sweeper = Mutex<Timer?>(nil)
-    /// Whether there is one: what becomes idle with each request asks.
+    /// Whether there is a sweeper: every request whose connection becomes idle reads it.
     private let hasSweeper = Atomic(false)
-    /// A load has had another priority than the others.
+    /// Whether a load has had a priority that differs from the others'.
     private let hasRanks = Atomic(false)
 
     init(
@@ -56,8 +59,8 @@ package final class ConnectionPool: Sendable {
         self.maximumReady = maximumReady
     }
 
-    /// A pool of a session's own, whose connections count among those of the process. To be retired when it is needed no
-    /// more.
+    /// Makes a session's own pool, whose connections count in the budget of the process. Retire it when it is
+    /// not needed any more.
     package convenience init(connectionsPerServer: Int) {
         var limits = ConnectionLimits()
         limits.connectionsPerServer = connectionsPerServer
@@ -66,7 +69,7 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - Origins
 
-    /// The origin of `server`. It is kept for as long as it is referred to, or something is kept, used or waited for.
+    /// The origin of `server`. It exists as long as something refers to it, or it has connections or waiters.
     func origin(of server: ConnectionKey.Server) -> Origin {
         state.withLock { state in
             if let origin = state.origins[server] { return origin }
@@ -78,16 +81,17 @@ package final class ConnectionPool: Sendable {
 
     private var origins: [Origin] { state.withLock { Array($0.origins.values) } }
 
-    /// How many origins are known.
+    /// The number of origins that are known.
     var originCount: Int { state.withLock { $0.origins.count } }
 
-    /// Lets go of the origins that are not used and to which nothing but the pool refers.
+    /// Removes the origins that are unused and to which only the pool refers.
     private func removeUnusedOrigins() {
         // Connections are released without the lock.
         let removed = state.withLock { state in
             var removed: [Origin] = []
             for server in state.origins.keys.filter({ state.origins[$0]?.isUnused ?? false }) {
-                // Only from the table could another thread have got one meanwhile.
+                // Another thread can obtain a reference only through the table, from which the origin was
+                // removed.
                 if var origin = state.origins.removeValue(forKey: server) {
                     if isKnownUniquelyReferenced(&origin) {
                         removed.append(origin)
@@ -121,10 +125,10 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - Idle connections
 
-    /// How many there are, of all pools within the same budget.
+    /// The number of idle connections of all pools with the same budget.
     var idleCount: Int { budget.counts.idle }
 
-    /// Closes the connections that have been idle for the longest time, until there are no more than may be.
+    /// Closes the connections that have been idle longest, until the limit is kept.
     func closeOldest() {
         while budget.isOverIdleLimit {
             let oldest = origins.lazy.compactMap { origin in
@@ -151,7 +155,8 @@ package final class ConnectionPool: Sendable {
     /// Whether a connection of `generation` may serve further requests.
     func keeps(_ generation: Int) -> Bool { generation == self.generation && generation != Self.retired }
 
-    /// Has all later requests go over new connections. Those in use are closed once they are free. Any thread.
+    /// Makes all later requests use new connections. Connections in use are closed once they are free. Any
+    /// thread may call it.
     package func renew() {
         let old = generation
         if old != Self.retired {
@@ -160,7 +165,8 @@ package final class ConnectionPool: Sendable {
         closeAll()
     }
 
-    /// Closes idle connections, and keeps none from here on: no request is to come. Any thread.
+    /// Closes idle connections, and keeps none from now on; call it when no more requests will come. Any
+    /// thread may call it.
     package func retire() {
         current.store(Self.retired, ordering: .sequentiallyConsistent)
         closeAll()
@@ -172,11 +178,11 @@ package final class ConnectionPool: Sendable {
         withExtendedLifetime(origins) {}
     }
 
-    /// Has the idle connections looked at after a while, unless that is arranged already.
+    /// Arranges a sweep of the idle connections after a while, unless one is arranged already.
     func watch() {
         guard !hasSweeper.load(ordering: .sequentiallyConsistent) else { return }
         sweeper.withLock { sweeper in
-            // Nil: there is no thread for it now, and what becomes idle next asks again.
+            // Nil if no thread can be made now; the next connection that becomes idle tries again.
             if sweeper == nil { setSweeper(&sweeper, sweepLater(in: secondsBetweenLooks)) }
         }
     }
@@ -196,7 +202,7 @@ package final class ConnectionPool: Sendable {
         return timer
     }
 
-    /// Closes what has been idle for too long or has died, and comes back for the rest.
+    /// Closes connections that have been idle for too long or have died, and arranges the next sweep.
     func sweep(now: LoopInstant) {
         for origin in origins { for idle in origin.removeExpired(now: now) { idle.close() } }
         closeDead(of: origins)
@@ -206,7 +212,7 @@ package final class ConnectionPool: Sendable {
         let seconds = oldest.map {
             max(0, IdleConnections<IdleConnection>.maximumIdleSeconds - now.seconds(since: $0))
         }
-        // A moment after it expires.
+        // Shortly after the next one expires.
         sweepAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
     }
 
@@ -217,13 +223,13 @@ package final class ConnectionPool: Sendable {
         for origin in origins { for idle in origin.removeDead(among: stirring) { idle.close() } }
     }
 
-    /// - Parameter seconds: Nil: nothing is idle, as far as is known.
+    /// - Parameter seconds: Nil if no idle connection was found.
     private func sweepAgain(in seconds: Double?) {
         sweeper.withLock { sweeper in
             sweeper?.invalidate()
             setSweeper(&sweeper, seconds.flatMap { sweepLater(in: $0) })
         }
-        // One may have become idle in between.
+        // A connection may have become idle meanwhile.
         if seconds == nil, origins.contains(where: { $0.oldestIdleSince != nil }) { watch() }
     }
 }

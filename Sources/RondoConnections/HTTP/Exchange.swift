@@ -5,52 +5,58 @@ internal import RondoStreams
 
 /// One request to a server and its response, whatever version of HTTP carries them.
 ///
-/// This is the seam: the layers above it know neither codec nor connection. Its owner lets one thread at a time in.
+/// The layers above it know neither codec nor connection. Its owner ensures that one thread at a time uses
+/// it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
 
-    /// Has these asked about the server while a new connection is secured; nil: nothing is asked. To be called before
-    /// `start(_:)`.
+    /// Sets the closures that ask about the server while a new connection is secured; nil to ask nothing.
+    /// Call it before `start(_:)`.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?)
     /// Sends `request`, now or once the connection is open.
     func start(_ request: consuming OutgoingRequest)
-    /// Reads no more, so that flow control holds the server back.
+    /// Stops reading, so that flow control holds the server back.
     func pause()
     func resume()
-    /// The request's body has bytes again.
+    /// Call it when the request's body has bytes again.
     func bodyIsReady()
-    /// The body need not wait for the server's go-ahead any longer.
+    /// Call it when the body need not wait for the server's go-ahead any longer.
     func goAhead()
-    /// The server has agreed to another protocol, which has the connection when the response's head was read. It is never
-    /// kept, and takes none of its server's places any more (rule WS-29).
+    /// Call it when the server has agreed to another protocol, which gets the connection once the response's
+    /// head has been read. The connection is never kept, and does not count against the limit of its server
+    /// any more (rule WS-29).
     func upgrade(to upgrade: any Upgrade)
-    /// In a pass that the upgrade has asked for.
+    /// Serves the upgrade, in a pass that it has asked for.
     func serveUpgrade()
-    /// Ends it, wherever it stands; no event comes afterwards. The connection is kept if it can serve another request.
+    /// Ends the exchange in any state; no event comes afterwards. The connection is kept if it can serve
+    /// another request.
     ///
-    /// - Parameter queue: Where the connection may remain registered, until `idleConnection` leaves; nil: nowhere.
+    /// - Parameter queue: The queue with which the connection may stay registered until `idleConnection`
+    ///   leaves; nil for none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
-    /// No other load may use the connection: this one has let its server through, or shown an identity.
+    /// Bars other loads from the connection, because this one has accepted its server, or shown an identity.
     func makePrivate()
 
-    /// The response that `head` makes; nil where Foundation makes none.
+    /// The response made from `head`; nil if Foundation cannot make one.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse?
 
     // MARK: Questions
 
     var key: ConnectionKey { get }
-    /// That nothing comes is not the server's fault at present.
+    /// Whether this side, and not the server, is the reason that nothing comes at present.
     var isHeldByClient: Bool { get }
-    /// The body is held back until the server says go ahead.
+    /// Whether the body is held back until the server's go-ahead.
     var isWaitingForGoAhead: Bool { get }
-    /// The server cannot have acted on the request, or does no harm if it does so twice.
+    /// Whether the request may be repeated: the server cannot have acted on it, or acting on it twice does no
+    /// harm.
     var mayBeSentAgain: Bool { get }
-    /// The server has ended an idle connection, and said so by a response that is none to this request.
+    /// Whether the server has closed an idle connection, and said so by a response that does not answer this
+    /// request.
     var hasServerTimedOut: Bool { get }
     /// The server's certificate was checked in full, and is good.
     var isPeerVerified: Bool { get }
-    /// What it took, for the metrics.
+    /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
 
     // MARK: Loops
@@ -61,41 +67,41 @@ protocol Exchange: AnyObject, Sendable {
     var idleConnection: ServerConnection? { get }
 }
 
-/// What an exchange wants of the load that it serves.
+/// The owner of an exchange, on behalf of a load.
 protocol ExchangeOwner: AnyObject, Sendable {
     /// The name of the connection in run loops.
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
     func received(_ event: ExchangeEvent)
-    /// Bytes have come of which there is no event.
+    /// Notes that bytes have come which make up no event.
     func noteReceived()
-    /// Has the owner called in a pass of one of its modes.
+    /// Makes the owner be served in a pass of one of its modes.
     func wakeUp()
 }
 
-/// How much an exchange tells beside its events.
+/// Which details an exchange reports besides its events.
 struct ExchangeTelling {
     /// Steps, and heads as text, which takes longer than all else about a small one.
     let steps: Bool
-    /// When what happened: a look at the clock each time.
+    /// The times of steps: each reads the clock.
     let times: Bool
 }
 
-/// What an exchange tells its owner.
+/// An event of an exchange, for its owner.
 enum ExchangeEvent {
     case step(ExchangeStep)
-    /// The server, or the way to it, shows signs of life.
+    /// A sign of life of the server, or of the connection to it.
     case progress
-    /// Bytes of the request's body went out: now, so far, in all.
+    /// Bytes of the request's body were sent: in this piece, so far, and in total.
     case sent(Int, total: Int, expected: Int)
-    /// The body's stream has nothing to send yet: `bodyIsReady()` is wanted when it has.
+    /// The body's stream has no bytes yet: call `bodyIsReady()` when it has some.
     case waitsForBody
     /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
     case waitsForGoAhead
     /// An interim response other than 100.
     case informational(ResponseHead)
-    /// The server has said go ahead.
+    /// The server has given its go-ahead.
     case mayGoAhead
     case head(ResponseHead, bodyLength: Int64?)
     case body(Data)
@@ -104,7 +110,7 @@ enum ExchangeEvent {
     case failed(ExchangeFailure)
 }
 
-/// What an exchange took, for the metrics.
+/// The measurements of an exchange, for the metrics.
 struct ExchangeRecord {
     let status: Int?
     let address: SocketAddress?

@@ -1,12 +1,12 @@
 internal import RondoStreams
 
-/// Chooses the version of HTTP that carries a request: HTTP/1.1, over connections that were kept and over new ones, to which
-/// no other version is offered (ALPN).
+/// Chooses the version of HTTP for a request: HTTP/1.1, over kept connections and over new ones, which offer
+/// no other version (ALPN).
 enum ExchangeChoice {
     /// An exchange for `owner`, which is not started yet.
     ///
     /// - Parameters:
-    ///   - lease: The exchange ends it.
+    ///   - lease: The lease, which the exchange ends.
     ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
         by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,

@@ -12,9 +12,9 @@ enum ExchangeFailure: Error {
 }
 
 extension ExchangeFailure {
-    /// The same, of a load.
+    /// The failure of a load with this cause.
     ///
-    /// - Parameter host: The host that a proxy was asked for; nil: the host itself was asked.
+    /// - Parameter host: The host that a proxy was asked for; nil if no proxy was used.
     func ofLoad(throughProxyTo host: String?) -> LoadFailure {
         switch self {
         case .channel(let error): .channel(host.map { error.ofProxy(onWayTo: $0) } ?? error)

@@ -1,8 +1,8 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// When the steps of an exchange were taken, and how much was received; for the metrics. An exchange whose metrics are not
-/// wanted has none of it, and reads no clock for it.
+/// The times of an exchange's steps, and the number of bytes received, for the metrics. An exchange whose
+/// metrics are not wanted does not have this object, and does not read the clock for it.
 ///
 /// Used inside the gate of the exchange's load.
 final class ExchangeTimes {
@@ -15,13 +15,13 @@ final class ExchangeTimes {
     private(set) var requestEnd: LoopInstant?
     private(set) var responseStart: LoopInstant?
     private(set) var responseEnd: LoopInstant?
-    /// This machine's end of the connection, if times are wanted.
+    /// The local address of the connection.
     private(set) var localAddress: SocketAddress?
     private(set) var tls: (version: String, cipher: String)?
     private(set) var isTLSResumed = false
     private(set) var bytesReceived: Int64 = 0
 
-    /// A step of the opening of `channel` was taken.
+    /// Notes a step in the opening of `channel`.
     func note(_ event: ChannelEvent, of channel: SocketChannel) {
         switch event {
         case .resolving: lookUpStart = LoopClock.now
@@ -37,26 +37,26 @@ final class ExchangeTimes {
         }
     }
 
-    /// A connection is attempted, perhaps after others.
+    /// Notes the first connection attempt.
     private func beginConnecting() {
         guard connectStart == nil else { return }
         connectStart = LoopClock.now
         if lookUpStart != nil { lookUpEnd = connectStart }
     }
 
-    /// The exchange goes over `channel`, which was open before.
+    /// Notes that the exchange uses `channel`, which was open before.
     func reuse(_ channel: SocketChannel) { localAddress = channel.localAddress }
 
-    /// The request begins to go out over `channel`.
+    /// Notes that the request begins to be sent over `channel`.
     func beginRequest(over channel: SocketChannel) {
         requestStart = LoopClock.now
         if tls == nil { tls = channel.tlsInformation.map { ($0.version, $0.cipherSuite) } }
     }
 
-    /// The request is sent.
+    /// Notes that the request was sent.
     func endRequest() { if requestEnd == nil { requestEnd = LoopClock.now } }
 
-    /// The response is here, or the exchange has ended without it.
+    /// Notes that the response is complete, or that the exchange has ended without it.
     func endResponse() { responseEnd = LoopClock.now }
 
     func received(_ count: Int) {

@@ -9,36 +9,37 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
-        /// HTTP is over, and another protocol has the connection.
+        /// HTTP is finished, and another protocol has the connection.
         case upgraded(any Upgrade)
-        /// Over: no event comes any more.
+        /// The exchange has ended: no event comes any more.
         case closed
     }
 
     private let connection: ServerConnection
-    /// Among whose idle connections the connection is when the exchange is over.
+    /// The loop whose idle connections the connection joins when the exchange is over.
     private let loop: RunLoop
     /// The connection is opened for this exchange.
     private let isNew: Bool
-    /// Whether the connection was registered where it is to be served already.
+    /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
-    /// The request may be sent twice without doing twice what it does. Known from the start on.
+    /// Whether the request may be sent twice without repeating its effect. Set at the start.
     private var isIdempotent = false
-    /// It lets go of its exchange when that is over.
+    /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
     private let tellsSteps: Bool
-    /// For the metrics; nil: they are not wanted.
+    /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
-    // Unchecked where there would be a check, since the owner lets one call in at a time: worth 2.5 % of the instructions of
-    // bench-guard's http.request; what stands so in `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` another 3.3 %.
+    // Unchecked, since the owner lets one call in at a time: saves 2.5 % of the instructions of bench-guard's
+    // http.request; the unchecked properties of `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` save
+    // another 3.3 %.
     @exclusivity(unchecked) private var phase: Phase
 
     /// Sends the request; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     private var sendFailure: ChannelError?
 
-    // What was received and not read yet.
-    /// Held only while there is something unread.
+    // Received bytes that have not been parsed yet.
+    /// Held only while there are such bytes.
     @exclusivity(unchecked) private var buffer: ReceiveBuffer?
     private var filled = 0
     @exclusivity(unchecked) private var consumed = 0
@@ -47,18 +48,18 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The end came without TLS's close_notify: anything between here and the server could have made it.
     private var endIsForgeable = false
     private var bodyReceived: Int64 = 0
-    /// Of the final response, once it is there.
+    /// The status of the final response, once it has come.
     private var status: Int?
     private var hasInformational = false
-    /// What gets the connection when the head was read.
+    /// The protocol that gets the connection when the head has been read.
     private var upgrade: (any Upgrade)?
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     private var isPaused = false
 
     /// - Parameters:
-    ///   - lease: The exchange ends it.
-    ///   - channel: What is opened where the lease has no connection yet.
+    ///   - lease: The lease, which the exchange ends.
+    ///   - channel: The configuration of a channel to open, if the lease has no connection yet.
     init(
         by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
         of owner: any ExchangeOwner, telling: ExchangeTelling
@@ -84,12 +85,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// arrives twice.
     var mayBeSentAgain: Bool {
         if connection.codec.hasReceivedAnyByteOfResponse { return false }
-        // Without the body that it waits for, a server can have done nothing (rule UC-42).
+        // A server that waits for the body cannot have acted on the request (rule UC-42).
         if isWaitingForGoAhead { return true }
         return doesNoHarmTwice
     }
 
-    /// A 408 has crossed with the request (RFC 9110 §15.5.9): the same as if the server had broken the connection.
+    /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
+    /// the server closed.
     var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
 
     private var doesNoHarmTwice: Bool {
@@ -102,7 +104,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     var isHeldByClient: Bool { isPaused || hasUnreadInput }
 
-    /// Something has come that was not read yet.
+    /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
         guard case .open = phase else { return false }
         return consumed < filled || connection.channel.hasUnreadBytes
@@ -150,7 +152,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if !isNew { times?.reuse(channel) }
         channel.label = owner.label
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
-        // Until `abandon()`.
+        // `abandon()` breaks this cycle.
         channel.handler = { [self] in handle($0) }
         do throws(HTTP1Error) {
             sender = try RequestSender(request, codec: &connection.codec)
@@ -183,14 +185,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         return true
     }
 
-    /// No further event comes.
+    /// Makes sure that no further event comes.
     private func abandon() {
         phase = .closed
         connection.channel.handler = nil
     }
 
-    /// Reads the rest of a response that is not wanted: if it is here already, the connection can still serve another
-    /// request; it is not waited for.
+    /// Reads the rest of an unwanted response that has already arrived, so that the connection can serve
+    /// another request. Does not wait for more.
     private func discardRest() {
         guard case .open = phase else { return abandon() }
         abandon()
@@ -202,7 +204,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 case .end, .needMoreData, .paused, .closed, .switchedProtocol: return
                 }
             } catch {
-                // A codec that has failed cannot be reused, and that is all that matters here.
+                // The connection is not reused after a codec error; nothing else matters here.
                 return
             }
         }
@@ -260,14 +262,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    /// HTTP is over. What came behind the head is the other protocol's.
+    /// Hands the connection over. Bytes after the head belong to the other protocol.
     private func begin(_ upgrade: any Upgrade) {
         phase = .upgraded(upgrade)
         times?.endResponse()
         connection.channel.wantsWrite = false
         let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
         consumed = filled
-        // What it does may end the exchange; the bytes stay where they are until then.
+        // The protocol may end the exchange; the bytes have to stay in place until it returns.
         withExtendedLifetime(buffer) { upgrade.begin(connection.channel, received: rest) }
     }
 
@@ -316,7 +318,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    /// The body's stream may have bytes.
+    /// Call it when the body's stream may have bytes.
     func bodyIsReady() {
         guard case .open = phase, !connection.channel.wantsWrite else { return }
         send()
@@ -355,15 +357,15 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 }
             }
         } catch {
-            // After what has come before it, which the delegate may not want yet.
+            // Reported after the bytes that came before it, which the delegate may not take yet.
             receiveFailure = error
         }
-        // Be it a byte of a head, which says nothing yet (rule UC-58).
+        // Even a byte of a head, which makes up no event yet, is a sign of life (rule UC-58).
         if filled > before { owner.noteReceived() }
         parse()
     }
 
-    /// The bytes from `consumed` on were not read yet.
+    /// The received bytes that have not been parsed yet.
     private var unread: UnsafeRawBufferPointer {
         guard let buffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
@@ -376,8 +378,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         ReceiveBuffer.give(back: buffer)
     }
 
-    /// Takes what can be told from the received bytes, an event at a time: each may pause or end the
-    /// exchange.
+    /// Parses the received bytes, an event at a time: each event may pause or end the exchange.
     private func parse() {
         defer { if consumed == filled { giveBackBuffer() } }
         while case .open = phase, !isPaused {
@@ -408,7 +409,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .response(let head, let bodyLength):
             let head = connection.shared(head)
             status = head.status
-            // It need not be the response to this request, nor what follows that to the next.
+            // A 408 need not belong to this request, nor the next response to the next request.
             if head.status == 408 { connection.noteOutOfStep() }
             if tellsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
@@ -429,7 +430,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .switchedProtocol where upgrade != nil:
             if let upgrade { begin(upgrade) }
         case .end:
-            // Where nothing but the end of the connection has ended the body (RFC 9112 §9.8), anything could have.
+            // If only the end of the connection ends the body (RFC 9112 §9.8), a forged end could have cut it
+            // short.
             if endIsForgeable, !sawEnd {
                 fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
             } else {
@@ -451,7 +453,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Makes the connection ready for another request, if it can serve one.
     ///
-    /// - Returns: Whether it is.
+    /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
         guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,

@@ -3,26 +3,26 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// Has malloc give back to the system what a burst of loads has left.
+/// Makes malloc return to the system the memory that a burst of loads has left.
 ///
-/// A load in flight takes four kilobytes. When thousands have ended nearly all of that is free, but glibc by
-/// itself gives back only memory that is free at the very end of a heap, so that the process stays as large as it was.
-/// `malloc_trim(3)` gives back every whole page that is free, and takes a millisecond and a half for 20 MB: so
-/// it is called on the loader's thread, when the burst is over, and after no small one.
+/// A load in flight takes four kilobytes. When thousands have ended nearly all of that is free, but glibc on
+/// its own returns only memory at the very end of a heap, so the process stays as large as it was.
+/// `malloc_trim(3)` returns every whole page that is free, and takes a millisecond and a half for 20 MB: so
+/// it is called on the loader's thread, after the burst, and only after a large one.
 final class HeapTrimmer: Sendable {
     static let shared = HeapTrimmer()
 
     /// Connections that a burst has to leave parked: after less there is next to nothing to be given back.
     static let burst = 1_000
 
-    /// Seconds between two trims: each takes the longer the larger the heap is.
+    /// The least number of seconds between two trims: a trim of a larger heap takes longer.
     static let leastInterval = 60.0
 
     private let burst: Int
     private let leastInterval: Double
     /// When the heap was trimmed last, in nanoseconds of the monotonic clock.
     private let trimmedAt = Atomic(Int64.min)
-    /// Since the heap was trimmed.
+    /// How many connections were parked since the heap was trimmed.
     private let parked = Atomic(0)
     private let trims = Atomic(0)
 
@@ -34,11 +34,11 @@ final class HeapTrimmer: Sendable {
         self.leastInterval = leastInterval
     }
 
-    /// One of many connections is parked. Any thread.
+    /// Notes that a connection was parked because there are many. Any thread may call it.
     func noteParked() { parked.wrappingAdd(1, ordering: .relaxed) }
 
-    /// To be called when no connection is used any more, and every now and then, since some may always be.
-    /// Any thread.
+    /// Trims the heap after a burst. Call it when no connection is in use any more, and also from time to
+    /// time, since a few may always be in use. Any thread may call it.
     func trimAfterBurst() {
         // Read first, since the count is nearly always 0; the thread that exchanges it does the work.
         guard parked.load(ordering: .relaxed) >= burst else { return }
@@ -53,7 +53,7 @@ final class HeapTrimmer: Sendable {
         }
     }
 
-    /// malloc's function of this name, which Swift's module of glibc lacks; nil: the C library has none.
+    /// malloc's function of this name, which Swift's Glibc module lacks; nil if the C library has none.
     ///
     /// Safe: wherever there is one its type is that of `malloc.h`, `int malloc_trim(size_t)`.
     private static let trim = dlsym(nil, "malloc_trim").map {

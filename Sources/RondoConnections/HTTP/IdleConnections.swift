@@ -1,11 +1,12 @@
 internal import RondoCore
 
-/// The idle connections of an origin, and which of them have to go: decisions only, no sockets.
+/// The idle connections of an origin, and when they have to be closed: decisions only, no sockets.
 ///
-/// They are grouped by the loop that used them last and by the way to the server. A loop takes its own, and another
-/// loop's only where it has none. All instants are by one clock, and never before one that was given already.
+/// They are grouped by the loop that used them last and by the route to the server. A loop takes a connection
+/// of its own, and one of another loop only if it has none. All instants are of one clock, and never earlier
+/// than a previous one.
 struct IdleConnections<Connection>: ~Copyable {
-    /// A connection is not kept idle for longer, in seconds: servers close theirs after a minute or so.
+    /// Seconds after which an idle connection is closed: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
     /// With more groups, empty ones are removed when another one is added.
     static var groupsKept: Int { 16 }
@@ -18,7 +19,7 @@ struct IdleConnections<Connection>: ~Copyable {
     private struct Group {
         let key: ConnectionKey
         let loop: ObjectIdentifier?
-        /// In order of their becoming idle. It may be empty: it is about to be filled again, as a rule.
+        /// In the order in which they became idle. Often empty for a moment, and filled again soon.
         var entries: [Entry] = []
     }
 
@@ -29,7 +30,7 @@ struct IdleConnections<Connection>: ~Copyable {
 
     private var groups: [Group] = []
     private(set) var count = 0
-    /// Nothing has been idle since before.
+    /// No connection has been idle since an earlier instant than this.
     private var first: LoopInstant?
 
     var isEmpty: Bool { count == 0 }
@@ -43,8 +44,8 @@ struct IdleConnections<Connection>: ~Copyable {
         if first == nil { first = now }
     }
 
-    /// Where the connection by `key` stands that is to be used next: of the loop's own that which has been idle for the
-    /// shortest time, otherwise one of the loop that has the most.
+    /// The position of the connection with `key` that is to be used next: the loop's own that became idle
+    /// last, otherwise one of the loop that has the most.
     func next(
         for key: ConnectionKey, of loop: ObjectIdentifier?,
         where isUsable: (Connection) -> Bool = { _ in true }
@@ -65,7 +66,7 @@ struct IdleConnections<Connection>: ~Copyable {
         return groups[position.group].entries.remove(at: position.index).connection
     }
 
-    /// Where a connection stands, and how many of its group have become idle later. It is not taken out.
+    /// A connection's position, and how many of its group became idle after it. It is not removed.
     func find(
         for key: ConnectionKey, where isWanted: (Connection) -> Bool
     ) -> (connection: Connection, position: Position, later: Int)? {
@@ -79,8 +80,8 @@ struct IdleConnections<Connection>: ~Copyable {
 
     /// Replaces the connection at `position`.
     ///
-    /// - Parameter change: Nil: it is left as it is.
-    /// - Returns: What it was, if it was replaced.
+    /// - Parameter change: Returns the new connection; nil to leave the old one.
+    /// - Returns: The old connection, if it was replaced.
     mutating func change(at position: Position, _ change: (Connection) -> Connection?) -> Connection? {
         let old = groups[position.group].entries[position.index].connection
         guard let new = change(old) else { return nil }
@@ -88,7 +89,7 @@ struct IdleConnections<Connection>: ~Copyable {
         return old
     }
 
-    /// Where the connection stands that became idle `count` connections of its group before the last one.
+    /// The position of the connection that became idle `count` connections of its group before the last one.
     func position(behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?) -> Position? {
         guard let group = group(key, loop), groups[group].entries.count > count else { return nil }
         return Position(group: group, index: groups[group].entries.count - 1 - count)
@@ -99,21 +100,21 @@ struct IdleConnections<Connection>: ~Copyable {
         oldest.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
     }
 
-    /// Since when the one has been idle that has been so for the longest time.
+    /// The instant since which the oldest connection has been idle.
     var oldestSince: LoopInstant? { oldest?.since }
 
     mutating func removeOldest() -> Connection? {
         oldest.map { remove(at: Position(group: $0.group, index: 0)) }
     }
 
-    /// Takes out the oldest until there are no more than `limit`.
+    /// Removes the oldest connections until there are no more than `limit`.
     mutating func shrink(to limit: Int) -> [Connection] {
         var removed: [Connection] = []
         while count > limit, let oldest = removeOldest() { removed.append(oldest) }
         return removed
     }
 
-    /// Takes out those that have been idle for too long.
+    /// Removes the connections that have been idle for too long.
     mutating func removeExpired(now: LoopInstant) -> [Connection] {
         let isExpired = { (since: LoopInstant) in now.seconds(since: since) > Self.maximumIdleSeconds }
         guard let first, isExpired(first) else { return [] }
@@ -125,10 +126,10 @@ struct IdleConnections<Connection>: ~Copyable {
         return expired
     }
 
-    /// All of them, in no order.
+    /// All idle connections, in no particular order.
     var all: some Sequence<Connection> { groups.lazy.map(\.entries).joined().map(\.connection) }
 
-    /// Takes out those that are of no use any more.
+    /// Removes the connections for which `isUseless` is true.
     mutating func remove(where isUseless: (Connection) -> Bool) -> [Connection] {
         var removed: [Connection] = []
         for group in groups.indices {
@@ -153,7 +154,7 @@ struct IdleConnections<Connection>: ~Copyable {
 
     // MARK: Groups
 
-    /// How many there are.
+    /// The number of groups.
     var groupCount: Int { groups.count }
 
     mutating func removeEmptyGroups() { groups.removeAll(where: \.entries.isEmpty) }

@@ -1,12 +1,12 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// Told when there is room for the connection that it waits for.
+/// A waiter for a connection, which is told when it is admitted.
 protocol ConnectionWaiter: AnyObject, Sendable {
-    /// On any thread, with no lock held. The waiter has a lease from now on.
+    /// Called on any thread, with no lock held. The waiter has a lease from now on.
     func isAdmitted(with waiterID: Int)
 
-    /// Of several that wait those of a higher one go first. Any thread, under a lock.
+    /// Waiters of higher priority go first. Any thread reads it, under a lock.
     var priority: Float { get }
 }
 
@@ -15,9 +15,9 @@ protocol ConnectionWaiter: AnyObject, Sendable {
 struct Lease: ~Copyable {
     let origin: Origin
     let key: ConnectionKey
-    /// Whose idle connections are taken first, and to which this one belongs when it is idle again.
+    /// The loop whose idle connections are taken first, and to which this one belongs when it is idle again.
     let loop: RunLoop
-    /// Nil: a connection is to be opened.
+    /// The idle connection to use; nil if one is to be opened.
     let connection: ServerConnection?
 
     /// Ends it, and closes the idle connection that it was to go over.

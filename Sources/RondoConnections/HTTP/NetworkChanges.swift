@@ -1,13 +1,14 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Tells of changes of the machine's interfaces, addresses and routes, as the kernel does by netlink (rtnetlink(7)).
+/// Reports changes of the machine's interfaces, addresses and routes, as the kernel reports them by netlink
+/// (rtnetlink(7)).
 ///
-/// The socket is open while anything is registered. Where there is none to be had, nothing is told.
+/// The socket is open while there are registrations. If no socket can be opened, nothing is reported.
 final class NetworkChanges: Sendable {
     static let shared = NetworkChanges()
 
-    /// As long as it is held, changes are told.
+    /// Changes are reported as long as the registration is retained.
     final class Registration: Sendable {
         private let number: Int
 
@@ -59,7 +60,7 @@ final class NetworkChanges: Sendable {
         var groups = NetworkChanges.groups
     }
 
-    /// Nil: there is no socket, or no thread.
+    /// Nil if no socket can be opened, or no thread made.
     private func makeSource() -> RunLoop.Source? {
         guard let loader = try? RunLoop.startedLoader() else { return nil }
         let kind = Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -76,7 +77,8 @@ final class NetworkChanges: Sendable {
             _ = close(descriptor)
             return nil
         }
-        // It is closed when the source has left the loop: a loop must not watch a descriptor that is another file's by then.
+        // Closed only when the source has left the loop: a loop must not watch a number that means another
+        // file by then.
         let source = RunLoop.Source(
             fileDescriptor: descriptor, interest: .read,
             cancel: { _, _ in _ = close(descriptor) }
@@ -88,7 +90,7 @@ final class NetworkChanges: Sendable {
         return source
     }
 
-    /// What has changed is of no interest.
+    /// Discards the messages: what exactly has changed does not matter.
     private func drain(_ descriptor: Int32) {
         var bytes = [UInt8](repeating: 0, count: 8192)
         // Bounded, since a machine may change faster than this reads; the next pass reads on.

@@ -2,11 +2,12 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that wait for one.
+/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that
+/// wait for one.
 ///
-/// There is one for each host and port, not one for each way there (TLS, proxy), since limits count all of those
-/// together; each idle connection carries its way. An origin has one lock, under which at most a channel is taken out of
-/// its loops: it comes before the locks of channels, queues, sources and loops.
+/// There is one origin for each host and port, not for each route to it (TLS, proxy), since the limits count
+/// all of these together; each idle connection has its own key. An origin has one lock, under which at most a
+/// channel is removed from its loops: it is taken before the locks of channels, queues, sources and loops.
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
@@ -18,7 +19,7 @@ final class Origin: BudgetCandidate {
     }
 
     let server: ConnectionKey.Server
-    /// It keeps its origins until it is retired.
+    /// The pool, which retains its origins until it is retired.
     private let pool: ConnectionPool
     private let budget: ConnectionBudget
     private let state: UnfairMutex<State>
@@ -33,13 +34,14 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Asks for a connection. On the thread of a loop that is to serve it.
+    /// Asks for a connection. Call it on the thread of a loop that is to serve it.
     ///
     /// - Parameters:
-    ///   - loop: Whose idle connections are taken first.
-    ///   - queue: Where the connection is to be served, and nowhere else; nil: in several places. One that is registered
-    ///     there remains so (`ServerConnection.takeRegistration()` tells), any other is in no run loop.
-    ///   - mayReuse: False: the connection has to be a new one.
+    ///   - loop: The loop whose idle connections are taken first.
+    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
+    ///     several. A connection that is registered with it stays registered (see
+    ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
+    ///   - mayReuse: False if the connection has to be a new one.
     func lease(
         _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
         mayReuse: Bool
@@ -66,7 +68,7 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// The lease of a waiter that was admitted; as `lease`.
+    /// The lease of a waiter that was admitted; see `lease`.
     func admittedLease(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, mayReuse: Bool)
         -> Lease
     {
@@ -74,12 +76,12 @@ final class Origin: BudgetCandidate {
         return Lease(origin: self, key: key, loop: loop, connection: connection)
     }
 
-    /// The waiter `waiterID` does not want a connection any more. If it was admitted already, its lease ends.
+    /// Removes the waiter `waiterID`. If it was admitted already, its lease ends.
     func withdraw(_ waiterID: Int) {
         if !state.withLock({ $0.withdraw(waiterID) }) { endLease() }
     }
 
-    /// A connection is in use no longer, and is not kept.
+    /// Ends a lease whose connection is not kept.
     func endLease() {
         end { state in
             state.endLease()
@@ -87,8 +89,8 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// A connection in use serves no requests any more: it counts among all connections still, and not among those to this
-    /// server (rule WS-29).
+    /// Stops counting a connection among those to this server, because it serves no more requests; it still
+    /// counts among all connections (rule WS-29).
     func leavePlace() {
         end { state in
             state.endLease()
@@ -96,10 +98,10 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// A connection that has left its place is closed.
+    /// Ends the lease of a connection that `leavePlace()` was called for, and that is closed.
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
-    /// A connection is in use no longer, and idle.
+    /// Ends a lease whose connection is idle from now on.
     func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
         guard pool.keeps(connection.generation) else {
             connection.unregister(unlessAt: nil)
@@ -111,12 +113,12 @@ final class Origin: BudgetCandidate {
         let now = LoopClock.machineNow
         end { state in
             state.endLease()
-            // First, so that a waiter that is admitted finds it.
+            // Before the end, so that an admitted waiter finds the connection.
             let counts = budget.giveBack(toIdle: true)
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
         }
-        // Connections are not kept any longer since it was asked.
+        // The pool may have been renewed or retired since the check above.
         if !pool.keeps(connection.generation) { for idle in removeAll() { idle.close() } }
         noteIdle()
     }
@@ -164,7 +166,7 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Idle connections
 
-    /// Keeps a connection that no lease was for, and that is in no run loop.
+    /// Keeps an idle connection that had no lease and is in no run loop.
     func keep(_ connection: ServerConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
@@ -179,7 +181,7 @@ final class Origin: BudgetCandidate {
         noteIdle()
     }
 
-    /// What connections that are opened now belong to; see `ConnectionPool.renew()`.
+    /// The generation of connections that are opened now; see `ConnectionPool.renew()`.
     var generation: Int { pool.generation }
 
     private func noteIdle() {
@@ -187,7 +189,7 @@ final class Origin: BudgetCandidate {
         pool.watch()
     }
 
-    /// An idle connection that shows no sign of being dead, or nil.
+    /// Takes an idle connection that shows no sign of being dead; nil if there is none.
     func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> ServerConnection? {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
@@ -210,7 +212,7 @@ final class Origin: BudgetCandidate {
         return { _ in true }
     }
 
-    /// - Returns: Nil: it was dead, and is closed.
+    /// - Returns: Nil if the connection was dead, and is closed.
     private func revived(
         _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
     ) -> ServerConnection? {
@@ -226,7 +228,8 @@ final class Origin: BudgetCandidate {
         return nil
     }
 
-    /// Unregisters an idle connection from its loop, unless a load has it by now. Any thread.
+    /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call
+    /// it.
     func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
         let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in
@@ -235,19 +238,20 @@ final class Origin: BudgetCandidate {
             else { return (nil, nil) }
             // Under the lock: no load has it meanwhile, and none finds it missing.
             let left = idle.channel.takeOutOfLoops()
-            // Its turn to be parked may have come while it was registered.
+            // The connection may have become old enough to be parked while it was registered.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Without the lock: this may release the program's objects, and wakes a loop, of which an instrument is told.
+        // Outside the lock: leaving may release objects of the program, and wakes a loop, which instruments
+        // report.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
 
-    /// Of each loop's connections by one way those that were used last stay as they are, `count` of them; the one before
-    /// them is parked, which takes a microsecond or two to be made ready again.
+    /// Parks the connection of a loop's group that became idle `count` connections before the last one; the
+    /// later ones stay ready. Making a parked one ready again takes a microsecond or two.
     ///
-    /// - Returns: What it was, to be released without the lock.
+    /// - Returns: The connection that was parked, to be released outside the lock.
     private func park(
         behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?, in state: inout State
     ) -> IdleConnection? {
@@ -264,7 +268,7 @@ final class Origin: BudgetCandidate {
 
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
-    /// Takes out those that are dead, of the descriptors that have something to read.
+    /// Removes the dead connections among those whose descriptors have something to read.
     func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
@@ -301,7 +305,7 @@ final class Origin: BudgetCandidate {
             return (dropped, state.admissibleWaiterID)
         }
         for idle in dropped { idle.close() }
-        // It lets in as many as there is room for.
+        // The budget admits as many waiters as there is room for.
         if let waiterID { budget.enqueue(self, waiterID: waiterID) }
     }
 }

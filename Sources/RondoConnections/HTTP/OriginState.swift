@@ -2,7 +2,7 @@ internal import RondoCore
 
 /// The connections of one server: how many are in use, which are idle, and which loads wait for one. Decisions only.
 struct OriginState<Connection, Waiter>: ~Copyable {
-    /// What becomes of a wish for a connection.
+    /// The answer to a request for a connection.
     enum Decision {
         /// An idle connection is used again.
         case reuse(Connection)
@@ -19,11 +19,11 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         let waiter: Waiter
     }
 
-    /// How many connections may be in use.
+    /// The maximum of connections in use.
     private(set) var limit: Int
     private(set) var idleLimit: Int
     private(set) var inUse = 0
-    /// In order.
+    /// Waiters in the order in which they came.
     private var waiting: [Waiting] = []
     var idle = IdleConnections<Connection>()
 
@@ -32,17 +32,17 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         self.idleLimit = idleLimit
     }
 
-    /// Nothing is kept, used or waited for.
+    /// Whether there are no connections and no waiters.
     var isUnused: Bool { inUse == 0 && waiting.isEmpty && idle.isEmpty }
 
     // MARK: Leases
 
-    /// - Parameter mayReuse: False: the connection has to be a new one.
+    /// - Parameter mayReuse: False if the connection has to be a new one.
     mutating func lease(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: Waiter, within budget: ConnectionBudget,
         mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
     ) -> Decision {
-        // A later one does not overtake.
+        // A later request does not overtake waiters.
         guard waiting.isEmpty, inUse < limit else {
             return .wait(waiterID: add(waiter, within: budget), lacksBudget: false)
         }
@@ -55,7 +55,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return .reuse(idle.remove(at: position))
     }
 
-    /// An idle connection for a lease that has none.
+    /// Takes an idle connection for a lease that has none.
     mutating func takeIdle(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
         where isUsable: (Connection) -> Bool = { _ in true }
@@ -65,7 +65,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return idle.remove(at: position)
     }
 
-    /// A connection is in use no longer.
+    /// Counts one connection less in use.
     mutating func endLease() {
         precondition(inUse > 0, "bug in Rondo: no connection is in use")
         inUse -= 1
@@ -73,9 +73,9 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Idle connections
 
-    /// Keeps a connection, which the budget has counted.
+    /// Keeps a connection, which the budget has counted as idle.
     ///
-    /// - Returns: Those that are kept no longer: too old, or too many.
+    /// - Returns: The connections that are not kept any longer: too old, or too many.
     mutating func keep(
         _ connection: Connection, for key: ConnectionKey, of loop: ObjectIdentifier?, now: LoopInstant,
         within budget: ConnectionBudget
@@ -87,7 +87,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return dropped + removeExpired(now: now, within: budget)
     }
 
-    /// Takes out the idle connections that are too old.
+    /// Removes the idle connections that are too old.
     mutating func removeExpired(now: LoopInstant, within budget: ConnectionBudget) -> [Connection] {
         let expired = idle.removeExpired(now: now)
         budget.removeIdle(expired.count)
@@ -98,15 +98,15 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     var hasWaiters: Bool { !waiting.isEmpty }
 
-    /// The number of the first waiter, if the server has room for it.
+    /// The ID of the first waiter, if the server's limit allows one more connection.
     var admissibleWaiterID: Int? { inUse < limit ? waiting.first?.waiterID : nil }
 
-    /// Lets the first waiter have a connection.
+    /// Admits a waiter to a connection.
     ///
     /// - Parameters:
-    ///   - isQueued: The origin's turn has come in the budget's queue.
-    ///   - rank: The first of the highest rank goes first; nil: all have the same.
-    /// - Returns: Nil: there is none, or no room.
+    ///   - isQueued: Whether the origin's turn has come in the budget's queue.
+    ///   - rank: Returns a waiter's rank: the first of the highest rank is admitted; nil if all have the same.
+    /// - Returns: Nil if there is no waiter, or no room.
     mutating func admit(
         within budget: ConnectionBudget, isQueued: Bool = false, rank: ((Waiter) -> Float)? = nil
     ) -> Waiting? {
@@ -116,12 +116,12 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return waiting.remove(at: waiting.firstIndex { $0.waiterID == top?.waiterID } ?? 0)
     }
 
-    /// The first of the highest rank.
+    /// The first waiter of the highest rank.
     func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
         waiting.map { RankedWaiter(rank: rank($0.waiter), waiterID: $0.waiterID) }.min()
     }
 
-    /// - Returns: False: the waiter with that number was admitted already.
+    /// - Returns: False if the waiter with that ID was admitted already.
     mutating func withdraw(_ waiterID: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.waiterID == waiterID }) else { return false }
         waiting.remove(at: index)

@@ -2,24 +2,24 @@ internal import RondoCore
 internal import RondoHTTP
 public import RondoStreams
 
-/// By which proxy a connection goes.
+/// The choice of a connection's proxy.
 enum ProxySelection: Sendable, Hashable {
-    /// As the environment says; see `ProxyEnvironment`.
+    /// The proxy that the environment names; see `ProxyEnvironment`.
     case environment
     case direct
-    /// This one, whatever the host.
+    /// This proxy, for every host.
     case by(StreamProxy)
 }
 
-/// What the environment says about proxies: decisions only.
+/// The proxy settings in the environment: decisions only.
 ///
-/// `http_proxy` counts in lower case alone: in upper case it is what a web server hands to a CGI program for
-/// a field `Proxy:` that any client can send. The others count in either case, the lower one first.
+/// `http_proxy` is read in lower case only: `HTTP_PROXY` is set by web servers for a CGI program from a
+/// `Proxy:` field, which any client can send. The others are read in either case, lower case first.
 struct ProxyEnvironment: Sendable {
-    /// What a proxy's URL means where it names no port; that of an https proxy is 443.
+    /// The port of a proxy whose URL names none; that of an https proxy is 443.
     static let defaultPort = 1080
 
-    /// Why a proxy that is named cannot be used.
+    /// The reason why a named proxy cannot be used.
     enum Failure: Error, Equatable {
         case unsupported(String)
     }
@@ -27,10 +27,10 @@ struct ProxyEnvironment: Sendable {
     private let variables: [String: String]
     private let exceptions: NoProxyList
 
-    /// Of this process, as it was at the first load.
+    /// The environment of this process at the first load.
     static let process = ProxyEnvironment { name in getenv(name).map { String(cString: $0) } }
 
-    /// It names no proxy at all.
+    /// Whether no proxy is named at all.
     var isEmpty: Bool { variables.isEmpty }
 
     init(_ environment: [String: String]) { self.init { environment[$0] } }
@@ -44,7 +44,7 @@ struct ProxyEnvironment: Sendable {
         exceptions = NoProxyList(value("no_proxy") ?? value("NO_PROXY") ?? "")
     }
 
-    /// The proxy for a host; nil: none.
+    /// The proxy for a host; nil if there is none.
     func proxy(scheme: String, host: String, port: Int) throws(Failure) -> StreamProxy? {
         if variables.isEmpty || exceptions.contains(host: host, port: port) { return nil }
         let names = scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
@@ -54,8 +54,8 @@ struct ProxyEnvironment: Sendable {
         return proxy
     }
 
-    /// A proxy by its URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or a host
-    /// and perhaps a port, which is one of HTTP. Nil if it is none of these.
+    /// Parses a proxy's URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or
+    /// a host with an optional port, which means an HTTP proxy. Nil if the text is none of these.
     static func proxy(of text: String) -> StreamProxy? {
         let full = text.contains("://") ? text : "http://" + text
         guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty,
@@ -81,8 +81,8 @@ struct ProxyEnvironment: Sendable {
 
 /// The hosts of `no_proxy`: separated by commas or spaces, `*` for all.
 ///
-/// A name stands for itself and for every host below it, with or without a dot in front; with a port, for that
-/// port alone. An address stands for itself, with a prefix length (`10.0.0.0/8`) for its network.
+/// A name matches itself and every host below it, with or without a leading dot; if it has a port, only that
+/// port. An address matches itself, or with a prefix length (`10.0.0.0/8`) its network.
 package struct NoProxyList: Sendable, Equatable {
     private enum Entry: Sendable, Equatable {
         case everything
@@ -165,11 +165,11 @@ package struct NoProxyList: Sendable, Equatable {
 }
 
 extension StreamProxy {
-    /// A proxy by its URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://` or `socks5h://`, perhaps
-    /// with user and password, or a host and perhaps a port, which is one of HTTP. Without a port it is 1080, and
-    /// 443 of an https proxy, whose `tls` is that of a careful client.
+    /// Makes a proxy from its URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://` or
+    /// `socks5h://`, with optional user and password, or a host with an optional port, which means an HTTP
+    /// proxy. The default port is 1080, or 443 for an https proxy, whose `tls` has the default checks.
     ///
-    /// - Returns: Nil if it is none of these, or its port is none (above 65,535, for one).
+    /// - Returns: Nil if the text is none of these, or the port is invalid (above 65,535, for instance).
     public init?(url text: String) {
         guard let proxy = ProxyEnvironment.proxy(of: text) else { return nil }
         self = proxy

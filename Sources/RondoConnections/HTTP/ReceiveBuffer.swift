@@ -1,20 +1,21 @@
 internal import RondoCore
 
-/// Memory that a channel reads into and that `Data` may keep a part of without a copy.
+/// A buffer that a channel reads into, and of which a `Data` may share a part without a copy.
 ///
-/// A large piece of a body is handed to the delegate where it was received: the `Data` keeps this object, and
-/// the next read takes new memory. A small one is copied, so that it does not hold on to much more than
-/// itself.
+/// A large piece of a body is delivered where it was received: the `Data` retains this object, and the next
+/// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
+/// needs.
 final class ReceiveBuffer: @unchecked Sendable {
     // `@unchecked`: written only before a part of it is handed out as `Data`, which cannot be written to.
 
-    /// Bytes asked of the socket at once. Reading 64 KiB or more at a time is what bulk transfers need; twice
-    /// that costs no more and halves the calls.
+    /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
+    /// costs no more and halves the calls.
     static let capacity = 128 * 1024
-    /// From this size on a piece is handed out in place.
+    /// Pieces of at least this size are delivered in place.
     static let inPlaceThreshold = 16 * 1024
 
-    /// Owned: allocated here, freed in `deinit`, which waits for every `Data` that shows a part of it.
+    /// Owned: allocated here, and freed in `deinit`, which comes only after every `Data` that shares it is
+    /// released.
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
     private(set) var isShared = false
 
@@ -31,18 +32,20 @@ final class ReceiveBuffer: @unchecked Sendable {
         @exclusivity(unchecked) var buffers: [ReceiveBuffer] = []
     }
 
-    /// On the thread of a loop; elsewhere it is always a new one.
+    /// Takes a spare buffer of the calling thread's loop, or makes a new one.
     static func take() -> ReceiveBuffer {
         RunLoop.stored(Spares.self, orMake: Spares.init)?.buffers.popLast() ?? ReceiveBuffer()
     }
 
-    /// To be called by the owner, which does not use it afterwards. One that a `Data` shows a part of is not used again.
+    /// Returns a buffer, which the caller must not use afterwards. A buffer that a `Data` shares is not used
+    /// again.
     static func give(back buffer: ReceiveBuffer) {
         guard !buffer.isShared, let spares = RunLoop.stored(Spares.self, orMake: Spares.init) else { return }
         if spares.buffers.count < Spares.maximum { spares.buffers.append(buffer) }
     }
 
-    /// The same as bytes of its own, where `data` may be a part of a buffer several times as large: to be kept for long.
+    /// A copy of `data` if that may share a buffer several times as large, for data that is kept for a long
+    /// time.
     static func compact(_ data: Data) -> Data {
         guard inPlaceThreshold..<(capacity / 4 * 3) ~= data.count else { return data }
         return data.withUnsafeBytes { Data($0) }

@@ -2,17 +2,17 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Where a request's connection goes.
+/// The destination of a request's connection, and how it is reached.
 ///
-/// A reference that never changes: it is handed on at each step of a request.
+/// An immutable reference, because it is passed on at each step of a request.
 final class Route: Sendable {
     let origin: Origin
     let key: ConnectionKey
     let channel: SocketChannel.Configuration
-    /// The request line names the whole URL, and proxy fields go with the request.
+    /// Whether the request line has the whole URL, and the request has proxy fields.
     let isForProxy: Bool
 
-    /// What `OutgoingRequest.usualFields(_:)` has made for the server.
+    /// The result of `OutgoingRequest.usualFields(_:)` for the server.
     let usualFields: HeaderFields?
 
     init(
@@ -26,12 +26,12 @@ final class Route: Sendable {
         self.isForProxy = isForProxy
     }
 
-    /// How its connections come about.
+    /// How connections are established.
     struct Way {
         var connect: ConnectSettings?
         /// In seconds.
         var timeout: TimeInterval?
-        /// What the client calls itself to a proxy that is asked for a tunnel, where the settings say so.
+        /// The User-Agent sent to a proxy that is asked for a tunnel; nil unless the settings have one.
         var userAgent: String?
 
         func apply(to channel: inout SocketChannel.Configuration) {
@@ -40,7 +40,7 @@ final class Route: Sendable {
         }
     }
 
-    /// The direct way.
+    /// The direct route.
     convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ way: Way = Way()) {
         var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
         way.apply(to: &channel)
@@ -49,14 +49,14 @@ final class Route: Sendable {
             channel: channel, usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
-    /// The way by `proxy`: an http proxy is handed http requests whole (absolute-form, RFC 9112 §3.2.2) and makes a tunnel
-    /// for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https proxy is an http proxy that is spoken
-    /// to by TLS, which the tunnel then goes through: TLS inside of TLS.
+    /// The route through `proxy`: an http proxy forwards http requests (absolute-form, RFC 9112 §3.2.2) and
+    /// makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https proxy is
+    /// an http proxy that is reached over TLS, and a tunnel goes through that: TLS inside TLS.
     ///
     /// - Parameters:
-    ///   - tunnels: An http proxy makes a tunnel for http too.
-    ///   - authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the proxy's
-    ///     response.
+    ///   - tunnels: Whether an http proxy makes a tunnel for http too.
+    ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values
+    ///     by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         _ settings: Way = Way(), tunnels: Bool = false,
@@ -67,7 +67,7 @@ final class Route: Sendable {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure, !tunnels {
             var channel = SocketChannel.Configuration(host: proxy.host, port: proxy.port, tls: proxy.tls)
-            // Detours are for the hosts of URLs.
+            // Detours apply to the hosts of URLs only.
             var toProxy = settings
             toProxy.connect?.detours = []
             toProxy.apply(to: &channel)
@@ -94,15 +94,16 @@ final class Route: Sendable {
     }
 }
 
-/// The direct ways that a loop's requests went last. Loop's thread only.
+/// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
-/// A request whose way is known here looks neither into the table of all origins, which has a lock, nor compares settings.
+/// A request whose route is known here neither looks into the table of all origins, which has a lock, nor
+/// compares settings.
 final class KnownRoutes {
-    /// More are forgotten, the one that was made first before the others.
+    /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16
 
     private struct Known {
-        /// Of pool and TLS settings; 0: plain HTTP by the shared pool.
+        /// The number of the pool's and TLS settings; 0 for plain HTTP by the shared pool.
         let settings: Int
         let route: Route
     }
@@ -111,11 +112,11 @@ final class KnownRoutes {
     @exclusivity(unchecked) private var known: [Known] = []
     private var next = 0
 
-    /// The direct way to a server.
+    /// The direct route to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool without
-    ///     either.
+    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool
+    ///     without either.
     static func route(
         to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
         way: @autoclosure () -> Route.Way = Route.Way()

@@ -7,27 +7,28 @@ internal import struct Synchronization.Atomic
 
 /// A connection to a server: a channel and the codec that speaks over it.
 ///
-/// While it is in use its exchange alone touches it; while it is idle, its origin under that's lock, but for
-/// `registration`.
+/// While it is in use only its exchange uses it; while it is idle only its origin, under the origin's lock.
+/// `registration` is atomic.
 final class ServerConnection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
     private let origin: Origin
     /// See `ConnectionPool.renew()`.
     let generation: Int
-    /// Also changed by the exchange that has the connection, which hands it bytes from its own buffer.
+    /// Also changed by the exchange that has the connection, which passes it bytes of its own buffer.
     // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
-    /// It has served a request before.
+    /// Whether the connection has served a request before.
     private(set) var isReused = false
-    /// Where the program holds what connections share.
+    /// Used if the program retains the responses that connections share.
     private var lastResponse = RememberedResponse()
-    /// A delegate has let the server through, or shown an identity: no other load may use it.
+    /// Whether a delegate has accepted the server, or shown an identity: no other load may use the
+    /// connection.
     private(set) var isPrivate = false
     /// A response came that may belong to no request: what follows may belong to another one.
     private(set) var isOutOfStep = false
-    /// The shared queue in whose loop and mode an idle connection is still registered; 0: none. The channel retains the
-    /// queue for as long.
+    /// The address of the shared queue with which the idle connection is still registered; 0 if there is
+    /// none. The channel retains the queue meanwhile.
     private let registration = Atomic<UInt>(0)
 
     init(_ channel: SocketChannel, key: ConnectionKey, of origin: Origin) {
@@ -38,7 +39,7 @@ final class ServerConnection: DeferredWork {
         if let heads = ServerMemory.current?.heads(of: origin) { codec.lastHeads = heads }
     }
 
-    /// A parked connection, made ready for use again.
+    /// Makes a parked connection ready for use again.
     convenience init(resuming socket: ParkedSocket, for key: ConnectionKey, of origin: Origin) {
         self.init(
             SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key, of: origin)
@@ -49,7 +50,7 @@ final class ServerConnection: DeferredWork {
 
     /// Makes the connection ready for another request.
     ///
-    /// - Returns: False: the codec cannot go on.
+    /// - Returns: False if the codec cannot continue.
     func startNextCycle() -> Bool {
         guard codec.startNextCycle() else { return false }
         isReused = true
@@ -62,13 +63,13 @@ final class ServerConnection: DeferredWork {
 
     // MARK: What it is told
 
-    /// The same as `head`, which was read just now, as other connections of the loop hold it.
+    /// The head that other connections of the loop share, if it equals `head`, which was read just now.
     func shared(_ head: ResponseHead) -> ResponseHead {
         guard codec.hasNewHeads, let memory = ServerMemory.current else { return head }
         return memory.share(head, of: &codec, to: origin)
     }
 
-    /// The response to a request for `url`; nil where Foundation makes none of `head`.
+    /// The response to a request for `url`; nil if Foundation cannot make one from `head`.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         guard let memory = ServerMemory.current else {
             return lastResponse.response(to: url, head, bodyLength: bodyLength)
@@ -78,23 +79,23 @@ final class ServerConnection: DeferredWork {
 
     // MARK: The end of its use
 
-    /// Ends the lease by which the connection, which is closed, was in use.
+    /// Ends the lease of this connection, which is closed.
     func endLease() { origin.endLease() }
 
-    /// It serves no requests any more, and takes no place of its server's.
+    /// Stops counting the connection among those to its server, because it serves no more requests.
     func leavePlace() { origin.leavePlace() }
 
     /// Ends the lease of a connection that has left its place.
     func endUpgradedLease() { origin.endUpgradedLease() }
 
-    /// Ends the lease by which the connection was in use, and keeps it, which is ready for its next exchange.
+    /// Ends the lease of this connection, which is ready for its next exchange and is kept.
     ///
     /// - Parameters:
-    ///   - loop: Among whose idle connections it is.
-    ///   - queue: Where it is registered and remains so for now; the caller sees to it that `leave()` is called soon. Nil:
-    ///     it leaves all loops now.
+    ///   - loop: The loop whose idle connections it joins.
+    ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called
+    ///     soon. If nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
-        // It does not matter that the next exchange will want to read: it is in no loop, or no event is let in.
+        // The read interest can stay: the connection is in no loop, or its gate lets no event in.
         channel.wantsWrite = false
         if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
         origin.endLease(keeping: self, of: loop)
@@ -102,7 +103,7 @@ final class ServerConnection: DeferredWork {
 
     // MARK: Registered while idle
 
-    /// It is idle and registered with a loop's kernel set.
+    /// Whether the connection is idle and registered with a loop's kernel set.
     var isRegisteredIdle: Bool { registration.load(ordering: .relaxed) != 0 }
 
     func noteRegistered(at queue: SharedQueue) {
@@ -112,7 +113,8 @@ final class ServerConnection: DeferredWork {
     /// - Returns: Whether it was registered until now; it is still, and the caller uses that or ends it.
     func takeRegistration() -> Bool { registration.exchange(0, ordering: .relaxed) != 0 }
 
-    /// Unregisters it, unless it is registered where it is to be used: to be called once it was taken.
+    /// Unregisters the connection, unless it is registered where it is to be used. Call it after taking the
+    /// connection.
     func unregister(unlessAt queue: SharedQueue?) {
         let registered = registration.load(ordering: .relaxed)
         if registered == 0 { return }
@@ -120,10 +122,10 @@ final class ServerConnection: DeferredWork {
         if takeRegistration() { channel.removeFromAllLoops() }
     }
 
-    /// Unregisters it if it is idle still.
+    /// Unregisters the connection if it is still idle.
     func leave() { if isRegisteredIdle { origin.unregister(self) } }
 
-    /// It leaves the loop that it was left in for the next request.
+    /// Leaves the loop in which it had stayed for the next request.
     func performDeferredWork() -> Bool {
         leave()
         return false
@@ -132,10 +134,11 @@ final class ServerConnection: DeferredWork {
 
 /// A connection while no load uses it.
 ///
-/// `@unchecked Sendable`: the exchange that hands it in has let go of it, and it is handed out once.
+/// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
+/// handed out once.
 enum IdleConnection: @unchecked Sendable {
     case ready(ServerConnection)
-    /// There are many to its server: nothing is kept of this one but the descriptor.
+    /// There are many connections to its server: only the descriptor of this one is kept.
     case parked(ParkedSocket)
 
     var descriptor: Int32? {
@@ -157,7 +160,7 @@ enum IdleConnection: @unchecked Sendable {
         if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
     }
 
-    /// It shows no sign of being dead.
+    /// Whether it shows no sign of being dead.
     var isAlive: Bool {
         switch self {
         case .ready(let connection): connection.channel.isAliveWhenIdle
@@ -172,7 +175,7 @@ enum IdleConnection: @unchecked Sendable {
         }
     }
 
-    /// Nil: it is parked already, or cannot be.
+    /// Nil if it is parked already, or cannot be parked.
     func parked() -> IdleConnection? {
         guard case .ready(let connection) = self, !connection.isRegisteredIdle else { return nil }
         return connection.channel.park().map { .parked($0) }

@@ -2,19 +2,21 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// What servers have said last to the connections of one run loop: what one of them is told again, any other need not take
-/// apart, hold or make anew. Without it a GET on each of 9,000 connections takes a fifth more (`make bench`, curves), and one
-/// that a server closes each time a seventh (W15).
+/// The last responses of servers to the connections of one run loop: a response that one connection has
+/// received another need not parse, store or make again. Without it a GET on each of 9,000 connections takes
+/// a fifth longer (`make bench`, curves), and one after which the server closes the connection a seventh
+/// (W15).
 ///
-/// Used on the thread of its loop alone.
+/// Used on its loop's thread only.
 final class ServerMemory {
-    /// With more servers, that is forgotten which was added first.
+    /// The maximum of servers; the one that was added first is forgotten.
     static let maximumServers = 16
-    /// The same of responses, of all servers.
+    /// The maximum of responses, of all servers together.
     static let maximumResponses = 16
 
     private struct Server {
-        /// Whether it is still the same origin does not matter: what is remembered is compared before it is used.
+        /// It does not matter if another origin has this address by now: the memory is compared before it is
+        /// used.
         let origin: ObjectIdentifier
         var heads = HTTP1Connection.LastHeads()
     }
@@ -22,18 +24,18 @@ final class ServerMemory {
     private var servers: [Server] = []
     private var responses: [RememberedResponse] = []
 
-    /// That of the calling thread's loop; nil: it has none, or one that is ending.
+    /// The memory of the calling thread's loop; nil if it has no loop, or one that is ending.
     static var current: ServerMemory? { RunLoop.stored(ServerMemory.self, orMake: ServerMemory.init) }
 
-    /// For a connection that begins.
+    /// The last heads of `origin`, for a new connection.
     func heads(of origin: Origin) -> HTTP1Connection.LastHeads { servers[index(of: origin)].heads }
 
-    /// Has connections that were told the same hold one copy of it.
+    /// Makes connections that have received equal heads share one copy.
     ///
     /// - Parameters:
-    ///   - codec: That of a connection to `origin`.
-    ///   - head: What it has read just now.
-    /// - Returns: The same head, as it is held from here on.
+    ///   - codec: The codec of a connection to `origin`.
+    ///   - head: The head that it has just read.
+    /// - Returns: The shared head.
     func share(_ head: ResponseHead, of codec: inout HTTP1Connection, to origin: Origin) -> ResponseHead {
         codec.share(&servers[index(of: origin)].heads, head)
     }
@@ -46,9 +48,10 @@ final class ServerMemory {
         return servers.count - 1
     }
 
-    /// The response to a request for `url`; nil where Foundation makes none of `head`.
+    /// The response to a request for `url`; nil if Foundation cannot make one from `head`.
     ///
-    /// - Parameter own: That of a connection, which serves as long as the program holds what others share.
+    /// - Parameter own: The memory of one connection, used while the program retains the responses that are
+    ///   shared.
     func response(
         to url: URL, _ head: ResponseHead, bodyLength: Int64?, otherwise own: inout RememberedResponse
     ) -> LoadedResponse? {

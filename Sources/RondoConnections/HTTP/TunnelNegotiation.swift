@@ -11,15 +11,15 @@ struct TunnelNegotiation: ChannelNegotiation {
     private let authority: String
     private let authorization: String?
     private let userAgent: String?
-    /// By what a proxy is checked that claims to know the password too.
+    /// The values by which a proxy that claims to know the password is checked.
     private let session: DigestSession?
     private let sent: DigestSession.Authorization?
     private var codec = HTTP1Connection()
 
     /// - Parameters:
     ///   - authorization: The value of Proxy-Authorization.
-    ///   - userAgent: What the client calls itself; nil: nothing.
-    ///   - proof: Where that is one of Digest.
+    ///   - userAgent: The value of User-Agent; nil for none.
+    ///   - proof: The values to check the proxy by, if the authorization is Digest.
     init(
         by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
         userAgent: String? = nil,
@@ -79,7 +79,7 @@ struct TunnelNegotiation: ChannelNegotiation {
 
     func receiveEnd() -> NegotiationError { failure(.closed, "it closed the connection without an answer") }
 
-    /// It says that it knows the password, and is wrong (RFC 7616 §3.5).
+    /// Whether the proxy claims to know the password, and the claim is false (RFC 7616 §3.5).
     private func isImpostor(_ head: ResponseHead) -> Bool {
         guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let sent
         else { return false }
@@ -107,7 +107,8 @@ struct TunnelNegotiation: ChannelNegotiation {
 }
 
 extension TunnelNegotiation {
-    /// The head of a proxy's response to CONNECT that is a challenge; nil if that is not what has failed.
+    /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of the failure; nil
+    /// otherwise.
     static func challenge(in failure: LoadFailure) -> ResponseHead? {
         guard case .channel(.negotiation(let error)) = failure, error.code == 407, !error.response.isEmpty
         else { return nil }
@@ -127,7 +128,7 @@ extension TunnelNegotiation {
                 }
             }
         } catch {
-            // What cannot be read asks for nothing; the failure stays what it is.
+            // A challenge that cannot be parsed cannot be answered; the failure stays as it is.
             return nil
         }
     }

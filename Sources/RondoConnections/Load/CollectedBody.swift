@@ -1,7 +1,7 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// The body of a response, for a client that gets all of it at once. A value; it has a limit (rule US-44).
+/// The body of a response for a client that gets all of it at once. A value, with a limit (rule US-44).
 package struct CollectedBody {
     package private(set) var data = Data()
     private let limit: Int
@@ -14,13 +14,14 @@ package struct CollectedBody {
 
     init(limit: Int) { self.limit = limit }
 
-    /// The body of `response` begins; another one's is forgotten.
+    /// Begins the body of `response`, and drops that of an earlier one.
     package mutating func begin(_ response: URLResponse) {
         data = Data()
         announced = response.expectedContentLength
     }
 
-    /// - Returns: Why the piece is refused: the body is longer than the limit, or was announced to become so; nil: it is not.
+    /// - Returns: The failure if the piece is refused, because the body is longer than the limit, or was
+    ///   announced to be; nil otherwise.
     package mutating func add(_ piece: Data) -> LoadFailure? {
         guard data.count + piece.count <= limit, announced <= Int64(limit) else {
             data = Data()

@@ -6,7 +6,8 @@ internal import RondoStreams
 ///
 /// Used inside the gate of its load.
 final class ConnectivityWait {
-    /// It is tried again at least so often, in seconds: what a name server or a router does further out, nothing tells.
+    /// The maximum pause before another attempt, in seconds: nothing reports changes at a name server or a
+    /// distant router.
     static let longestPause: TimeInterval = 30
     /// Between a change and the next try, in seconds: an address, a route and a name server come one after the other.
     static let settlingTime: TimeInterval = 0.2

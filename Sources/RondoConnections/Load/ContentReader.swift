@@ -8,31 +8,33 @@ struct ContentReader {
     enum Piece {
         case nothing
         case data(Data)
-        /// These bytes are in the file now: how many, and how many so far and in all.
+        /// These bytes have been written to the file: in this piece, so far, and in total.
         case written(Data, total: Int64, expected: Int64)
         /// The next part of a multipart begins, with this head (rule UC-22).
         case part(ResponseHead)
         case end
     }
 
-    /// Where the content goes, if it is that of a download.
+    /// The file of a download; nil if the load is none.
     private(set) var download: DownloadTarget?
-    /// Nil where the body is the content.
+    /// Nil if the body is the content.
     private var pipe: ContentPipe?
     /// The head of the whole, where the body has parts.
     private var headOfParts: ResponseHead?
-    /// What came without a pipe, and was not asked for yet.
+    /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?
     private var sawEnd = false
 
-    /// - Parameter earlier: What an earlier download has left of this one.
+    /// - Parameter earlier: The partial file of an earlier download.
     init(isDownload: Bool, continuing earlier: PartialDownload?) {
         download = isDownload ? DownloadTarget(earlier) : nil
     }
 
-    /// Gets ready for the content of `incoming`, of which `response` was made. A part of a multipart is such a response, too.
+    /// Prepares for the content of `incoming`, from which `response` was made. A part of a multipart is such
+    /// a response, too.
     ///
-    /// - Parameter limits: Of what is decoded; nil: the body is the content, whatever its head says.
+    /// - Parameter limits: The limits for decoding; nil if the body is to be treated as the content, whatever
+    ///   its head says.
     mutating func begin(
         _ incoming: IncomingResponse, _ response: URLResponse, method: String,
         limits: RondoHTTP.ContentLimits?
@@ -51,7 +53,7 @@ struct ContentReader {
         try download.open(for: response, expecting: changesLength ? -1 : response.expectedContentLength)
     }
 
-    /// The content of `response`, of which nothing was read, goes to a file.
+    /// Makes the content of `response`, of which nothing was read, go to a file.
     mutating func becomeDownload(of response: URLResponse) throws(LoadFailure) {
         let target = DownloadTarget()
         try target.open(
@@ -89,7 +91,8 @@ struct ContentReader {
         return .written(data, total: download.length, expected: download.expectedLength)
     }
 
-    /// The whole's fields, with those of the part in the place of what speaks of content.
+    /// The head of a part: the fields of the whole response, with the part's fields in place of those that
+    /// describe content.
     private func head(ofPart fields: HeaderFields) -> ResponseHead {
         guard let whole = headOfParts else { preconditionFailure("bug in Rondo: a part without a whole") }
         var all = HeaderFields()
@@ -102,7 +105,7 @@ struct ContentReader {
             version: whole.version, status: whole.status, reason: whole.reason, fields: all)
     }
 
-    /// What has come and was not read is of no interest.
+    /// Discards what has come and was not read.
     mutating func discard() {
         pipe = nil
         headOfParts = nil
@@ -110,15 +113,15 @@ struct ContentReader {
         sawEnd = false
     }
 
-    /// The same, and of the file that it has been written to.
+    /// Discards that, and the file.
     mutating func discardAll() {
         discard()
         download?.discard()
     }
 
-    /// The part of a download that is there, if the rest can be asked for later.
+    /// The partial file of a download, if the rest can be requested later.
     ///
-    /// - Parameter request: The last one that was sent.
+    /// - Parameter request: The last request that was sent.
     func takePartial(of request: LoadRequest) -> PartialDownload? {
         isChanged ? nil : download?.takePartial(of: request)
     }
@@ -133,7 +136,7 @@ struct ContentReader {
     /// The codings of the content, in the order in which they were applied.
     var codings: [ContentCoding] { pipe?.codings ?? [] }
 
-    /// Undoes only so many of them, those that were applied last. Before anything has come.
+    /// Decodes only that many codings, the ones applied last. Call it before any bytes have come.
     func undoCodings(_ count: Int) throws(LoadFailure) {
         do throws(ContentDecodingError) {
             try pipe?.undo(count)

@@ -1,7 +1,8 @@
 internal import RondoCore
 
 extension DelegateCall {
-    /// What traces call it: what the delegate of a connection knows it by, and that of a session's task.
+    /// The names of the call in traces: that of a connection's delegate method, and that of a session's
+    /// task's.
     package var names: (connection: String, session: String) {
         switch self {
         case .willSend: ("willSend", "willPerformHTTPRedirection")

@@ -1,7 +1,7 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// One call to a delegate, on its way.
+/// A call to a delegate that is to be made.
 package enum DelegateCall {
     case willSend(URLRequest, redirectResponse: URLResponse?)
     case shouldUseCredentialStorage
@@ -16,51 +16,51 @@ package enum DelegateCall {
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
-    /// One other than 100 and 101.
+    /// An informational response other than 100 and 101.
     case informational(HTTPURLResponse)
     case waitingForConnectivity
     case metrics(LoadMetrics)
-    /// What an upgrade has to say; `size`: bytes that it keeps from being forgotten.
+    /// A call of an upgrade; `size`: the number of bytes that it retains.
     case upgraded(name: String, size: Int, @Sendable () -> Void)
     case finish
     case finishDownload(DownloadFile)
     /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
-    /// A delegate's reply to a call; on its way from the delegate queue to the loop.
+    /// A delegate's reply to a call, passed from the delegate queue to the loop.
     ///
-    /// `@unchecked Sendable`: handed over once. A stream is not used by the delegate any more.
+    /// `@unchecked Sendable`: a reply is handed over once. The delegate must not use a stream afterwards.
     package enum Reply: @unchecked Sendable {
         case none
-        /// The reply comes by `Load.reply(_:)`.
+        /// `Load.reply(_:)` will give the reply.
         case later
         case disposition(ResponseDisposition)
         case request(URLRequest?)
         case usesStorage(Bool)
         case challenge(ChallengeHandling)
-        /// Nil: the delegate has none to give.
+        /// Nil if the delegate has no stream to give.
         case bodyStream(Foundation.InputStream?)
-        /// The delegate has no method that gives one.
+        /// The delegate does not implement the method.
         case noBodyStreamMethod
-        /// The response that may be stored; nil: none.
+        /// The response that may be stored; nil to store none.
         case cached(CachedURLResponse?)
     }
 
-    /// How a load goes on after a response.
+    /// A client's decision about a response.
     package enum ResponseDisposition {
         /// The client gets its body piece by piece.
         case allow
         /// The body goes to a file.
         case becomeDownload(URLResponse)
-        /// Of a 101: the upgrade gets the connection; the closure gets what serves it.
+        /// For a 101: the upgrade gets the connection; the closure gets its owner.
         case becomeUpgrade((any UpgradeOwner) -> Void)
     }
 
-    /// Which method of a delegate handles a challenge, if any.
+    /// How a challenge is handled, and by which of the delegate's methods.
     package enum ChallengeHandling {
         /// The delegate tells the challenge's sender what to do, or has done so already.
         case taken
-        /// The same, by the older method, which is told when the challenge is cancelled.
+        /// As `taken`, but through the older method; the delegate is told if the challenge is cancelled.
         case takenByOlderMethod
         /// A known credential is used; the delegate was not asked.
         case useSilently
@@ -90,11 +90,12 @@ package enum DelegateCall {
         }
     }
 
-    /// Bytes that it keeps from being forgotten.
+    /// The number of bytes that the call retains.
     var size: Int {
         switch self {
         case .data(let data): data.count
-        // They are on the disk; but a delegate that lags behind should not be told of gigabytes one by one.
+        // The bytes are on the disk; but a delegate that lags behind should not be told of gigabytes one by
+        // one.
         case .wrote(let count, _, _): count
         case .upgraded(_, let size, _): size
         default: 0

@@ -2,10 +2,10 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// Which methods of a class of delegates are defaults that change nothing, as far as that is known.
+/// The methods of a class of delegates that are known to be defaults without effect.
 ///
-/// Whether a class has a method of its own can only be told by calling it (rule UC-74), and stays as it is from
-/// then on: so a default is called once for each class, and the calls after it are left out.
+/// Only a call tells whether a class has a method of its own (rule UC-74), and the answer never changes: so a
+/// default is called once for each class, and later calls are left out.
 package final class DelegateDefaults: Sendable {
     package enum Method: UInt8 {
         case shouldUseCredentialStorage = 1
@@ -37,8 +37,8 @@ package final class DelegateDefaults: Sendable {
 }
 
 extension DelegateDefaults? {
-    /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
-    /// call, so that all are made while there is a listener.
+    /// Whether a call of `method` would only reach its default, as an earlier call has shown. While a trace
+    /// is recorded all calls are made, since the trace lists them.
     func spares(_ method: DelegateDefaults.Method) -> Bool {
         self?.contains(method) ?? false && !RunLoop.isTraced
     }

@@ -1,19 +1,21 @@
 package import RondoCore
 internal import RondoMutex
 
-/// An operation queue that delegates are called on. Each call is an operation of it, so that it keeps its place among the
-/// program's own operations and, where the program has named an underlying queue, among that queue's blocks (rule US-17).
+/// An operation queue on which delegates are called. Each call is an operation of its own, so that it keeps
+/// its place among the program's operations and, if the program has set an underlying queue, among that
+/// queue's blocks (rule US-17).
 ///
-/// On a queue that the program has not seen there are none of these, and one operation makes all calls that wait, and those
-/// that come while it makes them: Dispatch has to wake a thread for an operation, and none for a call that is made by one
-/// that runs. In W10 by a completion handler, 64 in flight, 10,000 requests take 0.20 s of CPU so, and 0.26 s otherwise.
+/// If the program has not seen the queue, it has no operations there. Then one operation makes all calls that
+/// wait, and those that come meanwhile: Dispatch has to wake a thread for an operation, but not for a call
+/// that a running operation makes. In W10 with a completion handler, 64 in flight, 10,000 requests take 0.20
+/// s of CPU this way, and 0.26 s otherwise.
 package final class DelegateQueue: DeferredWork, Sendable {
     private struct State {
         /// The program may have seen the queue.
         var isSeen: Bool
         /// Calls for the next operation.
         var waiting: [@Sendable () -> Void] = []
-        /// Those of them that go before what comes now, the last first.
+        /// Calls that go before `waiting`, in reverse order.
         var earlier: [@Sendable () -> Void] = []
         var operation = Next.none
     }
@@ -21,20 +23,20 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// The operation that makes the calls that wait.
     private enum Next {
         case none
-        /// It is to be added: it has no place in the queue yet.
+        /// It is to be added: it is not in the queue yet.
         case owed
-        /// It waits in the queue, or runs.
+        /// It is in the queue, or runs.
         case added
     }
 
-    /// Calls that one operation makes before another one does: `OperationQueue.current` gives the queue away to a call that
-    /// comes on it, and what is added to it so has to have its turn.
+    /// The number of calls that one operation makes before it leaves the rest to another: a call can obtain
+    /// the queue by `OperationQueue.current`, and operations that it adds must get their turn.
     private static let maximumCalls = 256
 
     private let queue: OperationQueue
     private let state: Mutex<State>
 
-    /// - Parameter queue: The program's.
+    /// - Parameter queue: A queue of the program.
     package init(_ queue: OperationQueue) {
         self.queue = queue
         state = Mutex(State(isSeen: true))
@@ -56,11 +58,11 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// The program has suspended it.
     package var isSuspended: Bool { queue.isSuspended }
 
-    /// Has `body` called by an operation, in the order of these calls where the queue makes one at a time. A run loop that
-    /// calls this does not wait where the system has no thread for the queue.
+    /// Makes an operation call `body`, in the order of these calls if the queue runs one operation at a time.
+    /// It does not block a run loop, even if the system has no thread for the queue.
     package func submit(_ body: @escaping @Sendable () -> Void) {
         let (isAlone, mustAdd) = state.withLock { state -> (Bool, Bool) in
-            // Behind calls that wait for an operation it has to wait too.
+            // If calls wait for an operation, this one has to wait behind them.
             if state.isSeen, state.operation == .none { return (true, false) }
             state.waiting.append(body)
             let mustAdd = state.operation == .none
@@ -68,7 +70,7 @@ package final class DelegateQueue: DeferredWork, Sendable {
             return (false, mustAdd)
         }
         if isAlone { return add(body) }
-        // What further callbacks of the loop submit is called by the same operation.
+        // Calls that further callbacks of the loop submit are made by the same operation.
         if mustAdd, !RunLoop.deferWorkBehindCallbacks(self) { addOperation() }
     }
 
@@ -100,7 +102,7 @@ package final class DelegateQueue: DeferredWork, Sendable {
     }
 
     /// - Parameter made: Calls that this operation has made.
-    /// - Returns: Nil: there are none, or the next operation makes them.
+    /// - Returns: Nil if there are no calls, or the next operation makes them.
     private func takeFirst(after made: Int) -> (@Sendable () -> Void)? {
         let (first, isForNext) = state.withLock { state -> ((@Sendable () -> Void)?, Bool) in
             if state.earlier.isEmpty {

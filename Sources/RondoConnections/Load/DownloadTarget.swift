@@ -2,49 +2,50 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The file that a download delegate's body goes to (rule UC-67), and the means to ask for the rest of it.
+/// The file for the body of a download (rule UC-67), and the logic to request the rest of it.
 ///
-/// A body that breaks off is asked for again from where it broke off, where the server can prove that it is still
-/// the same (RFC 9110 §13.1.5). Anything but the rest itself leaves the failure as it is.
+/// If a body is cut off, its rest is requested, provided that the server can prove that the body has not
+/// changed (RFC 9110 §13.1.5). If the response is not that rest, the load fails with the original failure.
 ///
-/// A session's download may also begin with what an earlier one has left (rule US-64): then the first response is the rest,
-/// or the whole, by which it begins anew.
+/// A session's download may also continue the partial file of an earlier one (rule US-64): then the first
+/// response is the rest, or the whole, which replaces the file's contents.
 final class DownloadTarget {
     /// Times that the rest of a body is asked for; each has to have brought something.
     static let maximumResumptions = 5
 
-    /// The rest that is being asked for again, and the failure that made it necessary.
+    /// A request for the rest, and the failure that made it necessary.
     private struct Resuming {
         let resumption: DownloadResumption
         let failure: LoadFailure
     }
 
-    /// What the head of a response is to a file whose rest was asked for.
+    /// The meaning of a response's head for a file whose rest was requested.
     enum Rest {
-        /// Nothing was asked for again: it is a response like any other.
+        /// No rest was requested: the response is like any other.
         case notAwaited
-        /// It is neither the rest of an earlier download nor a whole: the whole has to be asked for.
+        /// The response is neither the rest of an earlier download nor a whole: the whole has to be
+        /// requested.
         case wholeIsNeeded
-        /// What follows is the rest.
+        /// The body of the response is the rest.
         case follows
-        /// It is not the rest; the failure that came first stands.
+        /// The response is not the rest; the load fails with the original failure.
         case failed(LoadFailure)
     }
 
-    /// What an earlier download has left, until the response has come.
+    /// The partial file of an earlier download, until the response has come.
     private var earlier: PartialDownload?
-    /// What follows is the rest of an earlier download.
+    /// Whether the body is the rest of an earlier download.
     private(set) var continuesEarlier = false
     private var file: DownloadFile?
     private(set) var length: Int64 = 0
     private(set) var expectedLength: Int64 = 0
-    /// The response whose body it is.
+    /// The response to which the file's contents belong.
     private var response: URLResponse?
     private var resuming: Resuming?
     private var resumptions = 0
     private var resumedAt: Int64 = 0
 
-    /// - Parameter earlier: What an earlier download has left of it.
+    /// - Parameter earlier: The partial file of an earlier download.
     init(_ earlier: PartialDownload? = nil) { self.earlier = earlier }
 
     /// Makes a new file for the body of `response`, or goes on with that of an earlier download.
@@ -87,7 +88,7 @@ final class DownloadTarget {
         length += Int64(data.count)
     }
 
-    /// The file, closed; nil: the response had none.
+    /// Closes the file and returns it; nil if there is none.
     func close() throws(LoadFailure) -> DownloadFile? {
         guard let file = file.take() else { return nil }
         do throws(SystemError) {
@@ -98,18 +99,18 @@ final class DownloadTarget {
         }
     }
 
-    /// Deletes what there is.
+    /// Deletes the files.
     func discard() {
         file = nil
         earlier = nil
     }
 
-    /// The part that is there, if the rest can be asked for later; this target has nothing any more.
+    /// Hands over the partial file, if the rest can be requested later.
     ///
-    /// - Parameter request: The last one that was sent.
+    /// - Parameter request: The last request that was sent.
     func takePartial(of request: LoadRequest) -> PartialDownload? {
         if let earlier = earlier.take() { return earlier }
-        // What a program has asked for a part of does not begin with the file.
+        // If the program itself has requested a part, the body does not begin with the file.
         guard continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = response as? HTTPURLResponse, let file,
             let resumption = DownloadResumption(response, bytes: length, method: request.method),
@@ -121,7 +122,7 @@ final class DownloadTarget {
 
     // MARK: - Asking for the rest
 
-    /// The request for the missing bytes after `failure`; nil: the failure stands.
+    /// The request for the missing bytes after `failure`; nil if the load is to fail.
     func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> LoadRequest? {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
@@ -138,10 +139,10 @@ final class DownloadTarget {
         return LoadRequest(rest)
     }
 
-    /// The request for the rest has failed: the failure that came first; nil: no rest was asked for.
+    /// The original failure, if a request for the rest has failed; nil if no rest was requested.
     func takeFirstFailure() -> LoadFailure? { resuming.take()?.failure }
 
-    /// Looks at the head of a response, which may be that of the rest.
+    /// Checks the head of a response, which may be that of the rest.
     func receive(_ head: ResponseHead, from url: URL?) -> Rest {
         if earlier != nil { return isUsable(head, from: url) ? .notAwaited : .wholeIsNeeded }
         guard let resuming = resuming.take() else { return .notAwaited }
@@ -167,10 +168,10 @@ final class DownloadTarget {
         }
     }
 
-    /// The whole is asked for: what an earlier download has left is of no use.
+    /// Drops the partial file of an earlier download, because the whole is requested.
     func forgetEarlier() { earlier = nil }
 
-    /// The rest of the file has come, and the whole is not as long as was announced.
+    /// The failure if the rest of the file has come, and the whole does not have the announced length.
     var restFailure: LoadFailure? {
         guard resumptions > 0 || continuesEarlier, file != nil, expectedLength > 0, length != expectedLength
         else { return nil }

@@ -3,9 +3,9 @@ internal import RondoMutex
 
 /// Lets one thread at a time into a load.
 ///
-/// A connection may be scheduled in several loops, and a callback may run its loop again. A call that comes while
-/// another one is inside does not wait, since a delegate may be running there for as long as it likes: it leaves a
-/// mark, and the call inside looks again before it leaves.
+/// A connection may be scheduled in several loops, and a callback may run its loop again. A call that finds
+/// another one inside does not wait, since a delegate may be running there for any length of time: it is
+/// refused, and leaves a mark; the call inside then catches up before it leaves.
 struct Gate: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a gate in another file then.
     struct State {
@@ -18,7 +18,7 @@ struct Gate: ~Copyable, Sendable {
     /// Runs `body` if no other call is inside.
     ///
     /// - Parameters:
-    ///   - catchUp: Run afterwards, as long as a call was turned away meanwhile.
+    ///   - catchUp: Called afterwards, and again as long as calls were refused meanwhile.
     ///   - turnedAway: Run instead, if another call is inside.
     func enter(_ body: () -> Void, catchUp: () -> Void, turnedAway: () -> Void = {}) {
         let isOurs = state.withLock { state in

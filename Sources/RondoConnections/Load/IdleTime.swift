@@ -2,12 +2,11 @@ internal import RondoCore
 
 /// How long a load has heard nothing (rule UC-58).
 ///
-/// Time outside the scheduled modes is not held against the load, and time that several loops ran at once counts
-/// once.
+/// Time outside the scheduled modes does not count, and time in which several loops ran at once counts once.
 struct IdleTime {
-    /// What both clocks said at one moment.
+    /// The values of both clocks at one moment.
     private struct Reading {
-        /// How long the scheduled modes had been running, in nanoseconds, the sum of all.
+        /// The time for which the scheduled modes had been running, the sum of all, in nanoseconds.
         let running: Int64
         let clock: LoopInstant
     }
@@ -17,7 +16,7 @@ struct IdleTime {
     private let isInOneMode: Bool
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
-    /// Seconds that count besides: from before it was held last.
+    /// Seconds that count in addition: those before the last `hold()`.
     private var earlier = 0.0
     private var isHeld = false
 
@@ -27,13 +26,14 @@ struct IdleTime {
         isInOneMode = schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
     }
 
-    /// Begins anew: there was a sign of progress, or a reason to wait that is not the server's.
+    /// Starts again from zero, after a sign of progress, or because the load waits for something else than
+    /// the server.
     mutating func restart() {
         progressedAt = now
         earlier = 0
     }
 
-    /// No time passes until `go()`.
+    /// Stops the time until `go()`.
     mutating func hold() {
         guard !isHeld else { return }
         earlier = seconds
@@ -46,7 +46,8 @@ struct IdleTime {
         progressedAt = now
     }
 
-    /// Seconds since the last `restart()`: of running modes, and no more than the clock says.
+    /// The seconds since the last `restart()` for which the modes were running, but no more than the clock
+    /// shows.
     var seconds: Double {
         if isHeld { return earlier }
         guard let progressedAt else { return 0 }

@@ -6,7 +6,7 @@ enum IncomingResponse: Equatable {
     case http(ResponseHead, bodyLength: Int64?)
     case other(URLResponse)
 
-    /// Zero for a response that is not HTTP's.
+    /// The HTTP status; 0 for other responses.
     var status: Int {
         switch self {
         case .http(let head, _): head.status

@@ -4,14 +4,15 @@ package import RondoStreams
 
 private import struct Synchronization.Atomic
 
-/// One load: where threads, run loops, the clock and the client meet it. What it does with requests and their answers is
-/// `LoadDriver`'s.
+/// A load: the meeting point of threads, run loops, the clock and the client. `LoadDriver` handles requests
+/// and their answers.
 ///
 /// The run loops that the load is scheduled in are its only engine. It is registered with the shared queues of their
 /// modes from start to end, so that none of them is empty while the load waits for anything (rule UC-72).
 ///
-/// It and its driver hold each other until the load ends, which comes in any case once it is started: so `start()` is called
-/// for each load that is made. (A weak reference makes every use of an object slower.)
+/// The load and its driver retain each other until the load ends, which it certainly does once it is started:
+/// so `start()` has to be called for each load that is made. (A weak reference would make every use of an
+/// object slower.)
 ///
 /// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside the
 /// gate only, which lets one thread in.
@@ -23,7 +24,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
     private let rank = Atomic(LoadRank.normal.bits)
-    /// The raw value of a `LoadObstacle`; 0: there is none.
+    /// The raw value of a `LoadObstacle`; 0 if there is none.
     private let obstacleBits = Atomic<UInt8>(0)
     // Inside the gate, which lets one call in at a time, so that no access overlaps with another. To check that for these and
     // for those of `LoadDriver` takes 10 % of the instructions of bench-guard's http.request.
@@ -35,7 +36,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// That of the connection under way.
     @exclusivity(unchecked) private var channel: SocketChannel?
 
-    /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
+    /// - Parameter earlier: The partial file of an earlier download, whose rest `request` asks for.
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
@@ -59,7 +60,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         enter { enterLoops() }
     }
 
-    /// Once, as `start()` has asked: another thread may be inside meanwhile, which suspends the load before it has begun.
+    /// Takes the first step once, after `start()`: another thread inside may suspend the load before it has
+    /// begun.
     private func enterLoops() {
         guard inbox.takeStart() else { return }
         // Another thread may have cancelled it already.
@@ -72,20 +74,21 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// No more callbacks (rule UC-17). Any thread.
     package func cancel() {
         inbox.dropCalls()
-        // If another thread is inside, that thread clears up: it catches up before it leaves.
+        // If another thread is inside, it tears the load down when it catches up.
         enter { tearDown() }
     }
 
-    /// The thread of a loop has ended: with the last of them the load cannot go on, and is released.
+    /// Call it when the thread of a loop has ended: without any loop the load cannot continue, and is
+    /// released.
     package func loopHasEnded() { enter { if registration.isLost { tearDown() } } }
 
-    /// Releases everything, without a word to the delegate.
+    /// Releases everything, without a call to the delegate.
     private func tearDown() {
         driver?.cancel()
         leave()
     }
 
-    /// The load leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue. Inside the gate.
+    /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
         registration.leave(self, idle: driver.take()?.close())
@@ -94,7 +97,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     // MARK: - The gate
 
-    /// Runs `body`, unless a call is inside: that one catches up before it leaves.
+    /// Runs `body`, unless another call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
@@ -141,7 +144,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     // MARK: - Passes
 
-    /// Has the load served in a pass of a scheduled mode. Any thread.
+    /// Makes the load be served in a pass of a scheduled mode. Any thread may call it.
     package func wakeUp() { registration.wakeUp(self, deferred: false) }
 
     package func serve(by queue: SharedQueue) -> Bool {
@@ -168,7 +171,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         let messages = inbox.take()
         if messages.mustGoOn { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
-        // What has ended has no time any more, and its last call must not be lost.
+        // A load that has ended cannot time out, and its last call must not be lost.
         if times.isOver, let failure = times.takeFailure(isLocal: driver.waitsLocally),
             !driver.isEnded
         {
@@ -183,10 +186,10 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     var client: (any LoadClient)? { delivery.client }
 
-    /// Calls the delegate, at once on this loop's thread, by its queue, or when the load is resumed. What was decided
-    /// before may be otherwise afterwards: the delegate can cancel.
+    /// Makes a call to the client: at once on this loop's thread, through its queue, or when the load is
+    /// resumed. Check earlier decisions again afterwards: the delegate can cancel.
     ///
-    /// - Returns: Whether the call is still to be made, and the load goes on when it was.
+    /// - Returns: Whether the call has still to be made, so that the load continues after it.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient
@@ -211,7 +214,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         return false
     }
 
-    /// On the delegate queue, and not inside the gate.
+    /// Makes a call on the delegate queue, outside the gate.
     private func make(_ call: DelegateCall, for client: any LoadClient) {
         guard !client.isCancelled else { return }
         let reply = client.make(call)
@@ -226,14 +229,14 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         }
     }
 
-    /// Makes the calls that came up while the load was suspended.
+    /// Makes the calls that waited while the load was suspended.
     private func makeWaitingCalls() {
-        // After one that suspends the load again, the others wait anew.
+        // If one of them suspends the load again, the others wait again.
         guard let calls = delivery.takeWaiting() else { return }
         for call in calls where !deliver(call) && call.isTerminal { leave() }
     }
 
-    /// The program was called, or may have been.
+    /// Notes that the program was called, or may have been.
     func noteCall() { delivery.noteCall() }
 
     /// The program takes content, and it has not come faster than the settings want.
@@ -245,16 +248,17 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         ScheduleTimer(registration.modes, after: seconds, repeats: true) { [self] _ in shortDelayHasPassed() }
     }
 
-    /// The load may have been idle for too long.
+    /// Checks whether the load has been idle for too long.
     package func shortDelayHasPassed() {
-        // A call that finds the gate taken leaves the check to the pass that follows.
+        // If the gate is taken, the next pass makes the check.
         inbox.putTimeCheck()
         enter { if inbox.takeTimeCheck() { checkTimes() } }
     }
 
     private func checkTimes() {
         guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
-        // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
+        // The client is told in a pass of the shared queue: a delivery has to be a handled source, which a
+        // timer is not (rule UC-72).
         switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .pass(let mayWait): registration.wakeUp(self, deferred: mayWait)
@@ -264,16 +268,17 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// When the load made its first step.
     var startedAt: LoopInstant { times.startedAt }
 
-    /// There was a sign of life.
+    /// Notes a sign of life.
     func noteProgress() { times.noteProgress() }
 
-    /// Another protocol has the connection: silence is no failure any more.
+    /// Stops the timeout, because another protocol has the connection: silence is not a failure any more.
     func stopTimeout() { times.stopTimeout() }
 
-    /// Nothing more comes.
+    /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
-    /// Bytes of the body were taken; whether no more are for now, since they have come faster than the settings want.
+    /// Notes that bytes of the body were taken. Returns whether no more are to be taken for now, because they
+    /// have come faster than the settings allow.
     func mustPause(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
             inbox.putGoOn()
@@ -281,14 +286,15 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         } ?? false
     }
 
-    // MARK: - What the client may do with it. Any thread.
+    // MARK: - Commands of the client (any thread)
 
-    /// Ends the load with `failure`: nothing more is sent or read, and the client hears of metrics and of that end alone, in
-    /// a pass of a scheduled mode, or by its queue. Of several failures the first counts.
+    /// Ends the load with `failure`: nothing more is sent or read, and the client is only told of metrics and
+    /// of this end, in a pass of a scheduled mode, or through its queue. Of several failures the first
+    /// counts.
     ///
-    /// A load that is ended before its start tells so after it.
+    /// A load that is ended before its start reports that after it.
     ///
-    /// - Parameter keeps: What there is of a download goes with the end.
+    /// - Parameter keeps: Whether the partial file of a download is handed over with the end.
     package func abort(_ failure: LoadFailure, keepingDownload keeps: Bool = false) {
         inbox.abort(failure, keepingDownload: keeps)
         enter { stop() }
@@ -300,7 +306,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         driver?.abort()
     }
 
-    /// Nothing is sent, read or told any more, and no time passes for the timeout, until `resume()`.
+    /// Suspends the load: nothing is sent, read or reported, and no time counts towards the timeout, until
+    /// `resume()`.
     package func suspend() {
         inbox.suspend(true)
         enter { standStill() }
@@ -312,32 +319,32 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         wakeUp()
     }
 
-    /// The loops leave the channel alone.
+    /// Stops the clocks and the channel's events while the load is suspended.
     private func standStill() {
         guard inbox.isSuspended else { return }
         times.hold()
         inbox.suspendInterest()
     }
 
-    /// As far as it stood still.
+    /// Undoes `standStill()`.
     private func goOn() {
         if times.go() { inbox.putTimeCheck() }
         channel?.resumeInterest()
     }
 
-    /// The delegate's reply to a question, which was `.later` at first.
+    /// Gives the delegate's reply to a question whose first reply was `.later`.
     package func reply(_ reply: DelegateCall.Reply) {
         inbox.put(reply)
         wakeUp()
     }
 
-    /// The program wants no more content at present, or again.
+    /// Stops delivering content, or continues.
     package func holdBack(_ holds: Bool) {
         inbox.holdBack(holds)
         if !holds { wakeUp() }
     }
 
-    /// Among the loads that wait for a connection those of higher ranks go first.
+    /// The priority among the loads that wait for a connection.
     package var priority: Float {
         get { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
         set {
@@ -348,9 +355,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         }
     }
 
-    // MARK: - What the client may ask. Any thread.
+    // MARK: - Questions of the client (any thread)
 
-    /// What the load waits for beside its server and its client; nil: nothing.
+    /// The obstacle, other than its server and its client, for which the load waits; nil if there is none.
     package var obstacle: LoadObstacle? { LoadObstacle(rawValue: obstacleBits.load(ordering: .relaxed)) }
 
     func noteObstacle(_ new: LoadObstacle?) { obstacleBits.store(new?.rawValue ?? 0, ordering: .relaxed) }
@@ -365,6 +372,6 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// The codings of its content, in the order in which they were applied.
     var contentCodings: [ContentCoding] { driver?.contentCodings ?? [] }
 
-    /// Has only so many of them undone, those that were applied last.
+    /// Decodes only that many codings, the ones applied last.
     func undoCodings(_ count: Int) { driver?.undoCodings(count) }
 }

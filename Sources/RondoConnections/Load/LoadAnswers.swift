@@ -13,17 +13,18 @@ final class LoadAnswers {
     private let startedAt: LoopInstant?
     /// Whether the delegate lets credentials of the storage be used (rule UC-43).
     private let usesCredentialStorage: Bool
-    /// The load, which lets go of this at its end.
+    /// The load, which releases this object at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
-    /// That of servers, which serves all requests of the load.
+    /// The server's answer, which serves all requests of the load.
     private var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
-    /// The request that is answered.
+    /// The request under way.
     private var request: LoadRequest?
-    /// For the metrics: what the cache has answered, each behind so many exchanges with servers.
+    /// For the metrics: the requests that the cache has answered, each with the number of server exchanges
+    /// before it.
     private var kept: [(place: Int, TransferMetrics)] = []
 
     init(
@@ -42,8 +43,8 @@ final class LoadAnswers {
 
     // MARK: - Choosing
 
-    /// The one place where it is decided what answers a request: the cache, a protocol of the program, the URL itself, or
-    /// a server.
+    /// Chooses what answers a request, in this one place: the cache, a protocol of the program, the URL
+    /// itself, or a server.
     func answer(_ request: LoadRequest) {
         self.request = request
         let type = settings.values.protocols.accepting(request.value)
@@ -119,7 +120,7 @@ final class LoadAnswers {
 
     // MARK: - The head of a response
 
-    /// What becomes of a head.
+    /// The next step after a head.
     enum HeadDecision {
         case deliver
         case fail(LoadFailure)
@@ -127,7 +128,7 @@ final class LoadAnswers {
         case answeredAnew
     }
 
-    /// - Parameter request: The one that was sent.
+    /// - Parameter request: The request that was sent.
     func received(
         _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
     ) -> HeadDecision {
@@ -143,17 +144,17 @@ final class LoadAnswers {
         return .answeredAnew
     }
 
-    /// Has the cache answer for a server that was not reached; false: it may not.
+    /// Lets the cache answer for a server that was not reached; false if it may not.
     func answerByStandIn() -> Bool {
         guard let (response, data) = cache.standIn() else { return false }
         answerFromCache(response, data)
         return true
     }
 
-    /// Every head is looked at, those that send the request elsewhere too.
+    /// Takes the fields of every head, including those of redirects.
     ///
-    /// Cookies are kept of a server that was let through as well (rule UC-57 knows no exception, nor do browsers): a
-    /// user who lets a server through wants to be logged in there.
+    /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
+    /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
     private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
@@ -173,15 +174,15 @@ final class LoadAnswers {
     /// Ends the answer under way, without a further event.
     func cancel() { current.take()?.cancel() }
 
-    /// All has come: nothing more is sent.
+    /// Call it when everything has come: nothing more is sent.
     func end() {
         cancel()
         server?.closeBody()
     }
 
-    /// The load is over.
+    /// Call it when the load is over.
     ///
-    /// - Returns: The connection of the last exchange, if it is idle and registered with the loop still.
+    /// - Returns: The connection of the last exchange, if it is idle and still registered with the loop.
     func close() -> ServerConnection? {
         cancel()
         cache.forget()
@@ -197,16 +198,16 @@ final class LoadAnswers {
     /// A request is under way on a connection.
     var isExchanging: Bool { server?.isExchanging ?? false }
 
-    /// The next request goes to another origin: credentials stay behind (rule UC-33).
+    /// Drops the credentials, because the next request goes to another origin (rule UC-33).
     func leaveOrigin() { server?.leaveOrigin() }
 
-    /// The connection under way carries another protocol from here on.
+    /// Makes the current connection carry another protocol from here on.
     func upgrade(to upgrade: any Upgrade) { server?.upgrade(to: upgrade) }
 
-    /// The response `head` is a challenge.
+    /// Handles the challenge in the response `head`.
     func challenged(by head: ResponseHead) { server?.challenged(by: head) }
 
-    /// The delegate's reply to `.needsBodyStream`; `.none` if it has no such method.
+    /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
     func replied(bodyStream reply: Foundation.InputStream??) { server?.replied(bodyStream: reply) }
 
     var transfers: [TransferMetrics] {
@@ -217,12 +218,12 @@ final class LoadAnswers {
         return all
     }
 
-    /// `incoming` as the client gets it, the response to `request`; nil where Foundation makes none.
+    /// The response to `request` in the client's form; nil if Foundation cannot make one from `incoming`.
     func response(_ incoming: IncomingResponse, to request: LoadRequest) -> URLResponse? {
         switch incoming {
         case .http(let head, let bodyLength):
             guard let url = request.url else { return nil }
-            // A response that is remembered holds no user's name and password.
+            // A remembered response must not contain a user's name and password.
             guard let server, request.address?.isPlain ?? false else {
                 return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             }
@@ -233,7 +234,7 @@ final class LoadAnswers {
 
     // MARK: - Fields of requests
 
-    /// Adds the fields that are not the request's own: cookies, and what the cache asks.
+    /// Adds the fields that are not the request's own: cookies, and the cache's conditions.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
         setCookies(of: request, in: &fields)
         cache.addFields(of: request, to: &fields)

@@ -1,38 +1,40 @@
 package import FoundationNetworking
 internal import RondoCore
 
-/// What a load works for: a connection, or the task of a session, which makes the calls to the delegate.
+/// The client of a load: a connection, or the task of a session, which makes the calls to the delegate.
 ///
-/// A load knows nothing else of it.
+/// A load uses nothing else of it.
 package protocol LoadClient: AnyObject, Sendable {
-    /// No call may be made any more. Any thread.
+    /// Whether no more calls may be made. Any thread may read it.
     var isCancelled: Bool { get }
 
-    /// What the load's registrations in run loops are called in traces; nil: nothing of their own.
+    /// The name of the load's registrations in run loops, for traces; nil for the default.
     var nameInRunLoops: String? { get }
 
-    /// The queue that calls are made on; nil: the thread of the loop that serves the load.
+    /// The queue on which calls are made; nil for the thread of the loop that serves the load.
     var delegateQueue: DelegateQueue? { get }
 
     /// A load waits after each response until the client has said how it goes on.
     var decidesOnResponses: Bool { get }
 
-    /// A download that fails is handed over, as far as it has come.
+    /// Whether the partial file of a failed download is handed over.
     var keepsPartialDownloads: Bool { get }
 
-    /// Informational responses other than 100 and 101 are told of.
+    /// Whether informational responses other than 100 and 101 are reported.
     var hearsOfInformational: Bool { get }
 
-    /// What the delegate says of a server holds for later loads by the same pool, which is no other's (rule US-58).
+    /// Whether the delegate's decision about a server also applies to later loads with the same pool, which
+    /// is the client's own (rule US-58).
     var sharesVerdicts: Bool { get }
 
     /// Makes `call` on the calling thread.
     func make(_ call: DelegateCall) -> DelegateCall.Reply
 
-    /// The request that is sent next: the canonical one, or the one that a redirect leads to (rule UC-14).
+    /// Sets the request that is sent next: the canonical one, or the one that a redirect leads to (rule
+    /// UC-14).
     func setCurrentRequest(_ request: URLRequest)
 
-    /// The load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
+    /// Called when the load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
     func loadDidEnd()
 }
 

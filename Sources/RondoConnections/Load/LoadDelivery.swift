@@ -1,12 +1,13 @@
 internal import RondoCore
 
-/// The way of a load's calls to its client: at once, by the client's queue, or, while the load is suspended, later.
+/// Decides when a load's calls to its client are made: at once, through the client's queue, or, while the
+/// load is suspended, later.
 ///
-/// A value, inside the gate of its load. It says which way a call goes; the load makes it.
+/// A value, inside the gate of its load. It only decides; the load makes the calls.
 struct LoadDelivery {
-    /// What becomes of a call.
+    /// How a call is made.
     enum Way {
-        /// It is not made: the load is cancelled, or ended in another way.
+        /// It is not made: the load was cancelled, or has ended in another way.
         case dropped
         /// It waits until the load is resumed.
         case waits
@@ -17,14 +18,14 @@ struct LoadDelivery {
 
     /// Kept alive by the load from start to end (rule UC-15).
     private(set) var client: (any LoadClient)?
-    /// Calls that wait until the load is resumed; nil: there never was one.
+    /// Calls that wait until the load is resumed; nil if there never was one.
     private var waiting: [DelegateCall]?
     /// The program was called since the last pass began.
     private(set) var hasCalled = false
 
     init(to client: any LoadClient) { self.client = client }
 
-    /// The load is over: there is no client any more.
+    /// Releases the client, because the load is over.
     mutating func end() -> (any LoadClient)? {
         waiting = nil
         return client.take()
@@ -36,7 +37,7 @@ struct LoadDelivery {
         if inbox.isAborted {
             guard call.isTerminal || call.isMetrics else { return .dropped }
         } else if inbox.isSuspended || waiting != nil {
-            // What came up later does not overtake what waits still.
+            // A later call must not overtake those that wait.
             waiting = (waiting ?? []) + [call]
             return .waits
         }
@@ -46,10 +47,11 @@ struct LoadDelivery {
         return .byQueue(queue, client)
     }
 
-    /// The calls that came up while the load was suspended: their ways are asked for anew. Nil: there are none.
+    /// Takes the calls that waited while the load was suspended; each is decided about again. Nil if there
+    /// are none.
     mutating func takeWaiting() -> [DelegateCall]? { waiting.take() }
 
-    /// None of them is made any more.
+    /// Drops the calls that wait.
     mutating func dropWaiting() { waiting = nil }
 
     // MARK: - Whether the program was called

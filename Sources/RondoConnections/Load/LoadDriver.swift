@@ -3,14 +3,15 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Carries out what the state of a load decides, by an answer on one side and the client's delegate on the other.
+/// Carries out the actions of a load's state, through an answer on one side and the client's delegate on the
+/// other.
 ///
-/// `@unchecked Sendable`: all of it is used inside the gate of its load, but for what says "any thread".
+/// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// What the server is asked for beside a response; nil for nearly all.
+    /// The protocol that the server is asked for besides a response; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     // Unchecked: see `Load`.
     @exclusivity(unchecked) private var state: LoadState
@@ -40,18 +41,18 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The end
 
-    /// Nothing more is to be told.
+    /// Ends the load without a further call.
     func cancel() { state.cancelled() }
 
     /// Releases everything.
     ///
-    /// - Returns: A connection that is registered with the loop still.
+    /// - Returns: A connection that is still registered with the loop.
     func close() -> ServerConnection? {
         content.discardAll()
         return answers.take()?.close()
     }
 
-    /// The client has ended the load: it hears of the end in a pass.
+    /// Stops the load, because the client has ended it; the client is told in a pass.
     func abort() {
         answers?.cancel()
         // Read before the state is changed: the closure is called while it is.
@@ -60,7 +61,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discardAll()
     }
 
-    /// That pass.
+    /// Tells the client, in that pass.
     func endAborted(_ failure: LoadFailure) {
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
     }
@@ -69,7 +70,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - A pass
 
-    /// Whatever waited and can go on, goes on.
+    /// Continues everything that waited and can go on.
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
@@ -106,10 +107,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// The one place where a request is sent, or sent again with other fields. (That a kept connection breaks, and a new
-    /// one takes its place, is `ServerAnswer`'s own affair.)
+    /// Sends a request, in this one place, or sends it again with other fields. (If a kept connection breaks,
+    /// `ServerAnswer` replaces it by itself.)
     private func send(_ request: LoadRequest) {
-        // It is the client's already: the first one, or the last one again with credentials.
+        // The client has the request already: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         if let answers {
@@ -138,8 +139,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
-    /// the disk first, or a thread is bringing others to where the program sees them.
+    /// Whether the request has to wait until its cookies can be read, which is nearly never: either they have to be
+    /// read from the disk first, or a thread is bringing others to Foundation's storage.
     private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
             return false
@@ -260,7 +261,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.answerByServer(state.lastSent)
     }
 
-    /// Tells the listener, if there is one, what happens below the delegate's methods, until the end.
+    /// Reports a step below the delegate's methods to the listener, if there is one, until the end.
     private func report(_ step: ExchangeStep) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning(
@@ -300,7 +301,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Upgrade
 
-    /// Delivers the response to a request for `upgrade`, which a response of another kind makes fail.
+    /// Delivers the response to a request for `upgrade`; any other response fails the load.
     private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
         if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
@@ -334,7 +335,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Content
 
-    /// Tells the client of a response, and makes its content ready to be read.
+    /// Tells the client of a response, and prepares its content for reading.
     private func deliver(_ incoming: IncomingResponse) {
         guard let answers, let response = answers.response(incoming, to: state.request) else {
             return perform(state.failed(.unusableResponse(status: incoming.status)))
@@ -366,7 +367,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Nil where Foundation makes none.
+    /// Nil if Foundation cannot make one.
     private func response(_ incoming: IncomingResponse) -> URLResponse? {
         answers?.response(incoming, to: state.request)
     }
@@ -383,7 +384,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.current?.resume()
     }
 
-    /// Hands on what has come, as far as the delegate takes it.
+    /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {
         while state.deliversBody, load.wantsMore {
             do throws(LoadFailure) {
@@ -403,7 +404,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        // What comes now would only be stored.
+        // Content that came now would only be stored.
         if state.deliversBody { pause() }
     }
 
@@ -426,7 +427,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The end of the content
 
-    /// All has come.
+    /// Ends the content: everything has come.
     private func finish() {
         if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: load.inbox.callsOnLoop) {
             state.askAboutCaching()
@@ -436,7 +437,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Ends the load that has all, as soon as it is stored.
+    /// Ends the load, whose content is complete, as soon as everything is stored.
     private func finishIfStored() {
         guard !load.inbox.isStoring, state.stored() else { return }
         do throws(LoadFailure) {
@@ -464,7 +465,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - The client's replies
 
-    /// Goes on with the delegate's reply to a question.
+    /// Continues with the delegate's reply to a question.
     func take(_ reply: DelegateCall.Reply) {
         switch reply {
         case .none, .later: break

@@ -3,41 +3,42 @@ package import RondoCore
 package import RondoHTTP
 package import RondoStreams
 
-/// Why a load ended without a response, as its own layers know it; `URLErrors` makes a `URLError` of it.
+/// The reason why a load ended without a response, in the terms of its own layers; `URLErrors` translates it
+/// into a `URLError`.
 ///
 /// Indirect, since each load has room for one, and hardly any fails.
 package indirect enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTP1Error)
     case timedOut(seconds: Double)
-    /// The load was not over in the time that it had in all.
+    /// The load took longer than its maximum time.
     case exceededTotalTime(seconds: Double)
     case tooManyRedirects(Int)
-    /// Or with one that cannot be followed, or with several that differ.
+    /// Or with a location that cannot be followed, or with several different ones.
     case redirectWithoutLocation(status: Int)
     case unsupportedRedirect(URL)
     case canonicalRequestRefused
     case unsupportedURL
     /// The URL names a port that does not exist.
     case impossiblePort
-    /// Foundation makes no response of this status.
+    /// Foundation cannot make a response with this status.
     case unusableResponse(status: Int)
     case invalidDataURL
-    /// The environment names a proxy of a kind that is not known. Its text may hold a password.
+    /// The environment names a proxy of an unknown kind. The text may contain a password.
     case unsupportedProxy(String)
     /// A protocol of the program ended without a response.
     case noResponse
-    /// What a protocol of the program says; handed on as it is.
+    /// An error of a protocol of the program, passed on unchanged.
     case program(NSError)
     /// The task that waited was cancelled.
     case cancelled
     /// The challenge was answered by cancelling it.
     case authenticationCancelled
-    /// The server, or the proxy, says that it knows the password, and does not.
+    /// The server, or the proxy, claims to know the password, and the claim is false.
     case impostor(isProxy: Bool)
     /// The body has to be sent, perhaps again, and there is nothing to send it from.
     case bodyStreamMissing
-    /// They are none of ours, or of an upload, which cannot be resumed.
+    /// The data are not Rondo's resume data, or belong to an upload, which cannot be resumed.
     case unusableResumeData
     case bodyStreamFailed(NSError)
     case bodyTooShort(announced: Int64, given: Int64)
@@ -49,7 +50,7 @@ package indirect enum LoadFailure: Error, Equatable {
     /// A status of 400 or more, where that is to be an error.
     case errorStatus(Int)
     case content(ContentDecodingError)
-    /// The cache has nothing, and nothing may be loaded.
+    /// The cache has no response, and the request must not be loaded.
     case notInCache
     case multipart(MultipartReader.Failure)
     case noRunLoop

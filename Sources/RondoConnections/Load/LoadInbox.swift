@@ -4,9 +4,10 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// What other threads give a load, and what they may ask of it, while one of its loops serves it: any thread.
+/// The messages and commands of other threads to a load, while one of its loops serves it. Any thread may use
+/// it.
 struct LoadInbox: ~Copyable, Sendable {
-    /// What the next pass of the load takes.
+    /// Messages for the next pass of the load.
     struct Messages {
         /// The delegate's reply, from the delegate queue.
         var reply: DelegateCall.Reply?
@@ -23,24 +24,24 @@ struct LoadInbox: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out an inbox in another file then.
     struct State: ~Copyable {
         var messages = Messages()
-        /// Calls that wait for the delegate queue; nil: there never was one.
+        /// Calls that wait for the delegate queue; nil if there never was one.
         var calls: QueuedCalls?
-        /// The last call has been made by the delegate queue: there is nothing left but to leave.
+        /// Whether the delegate queue has made the last call: the load only has to leave its loops.
         var isOver = false
         /// Why the client has ended the load, until that is told.
         var abortion: LoadFailure?
-        /// What there is of a download goes with the end.
+        /// Whether the partial file of a download is handed over with the end.
         var keepsDownload = false
-        /// What makes the loops leave the channel alone while another call is inside; see `Gate`.
+        /// The interest that turns the channel's events off while another call is inside; see `Gate`.
         var interest: ChannelInterest?
     }
 
     private let state = Mutex(State())
-    /// Calls go by a delegate queue, or have.
+    /// Whether calls are made through a delegate queue, or were.
     private let hasQueue = Atomic(false)
     /// The program wants no more content at present.
     private let isHeldBack = Atomic(false)
-    /// Nothing is to be sent, read or told at present.
+    /// Whether the load is suspended: nothing is sent, read or reported.
     private let suspended = Atomic(false)
     /// The client has ended the load.
     private let aborted = Atomic(false)
@@ -52,7 +53,7 @@ struct LoadInbox: ~Copyable, Sendable {
     // MARK: - Messages
 
     func put(_ reply: DelegateCall.Reply) {
-        // It comes by `Load.reply(_:)`.
+        // `Load.reply(_:)` will give the reply.
         if case .later = reply { return }
         state.withLock { $0.messages.reply = reply }
     }
@@ -95,10 +96,10 @@ struct LoadInbox: ~Copyable, Sendable {
         }
     }
 
-    /// None that waits is made any more.
+    /// Drops the calls that wait.
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 
-    /// The queue has made the last call.
+    /// Notes that the queue has made the last call.
     func noteOver() { state.withLock { $0.isOver = true } }
     var isOver: Bool { state.withLock { $0.isOver } }
 
@@ -111,7 +112,7 @@ struct LoadInbox: ~Copyable, Sendable {
         !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
 
-    /// What waits for the delegate queue is not too much.
+    /// Whether not too much waits for the delegate queue.
     var callsAllowReading: Bool { callsOnLoop || calls.mayRead }
 
     // MARK: - The start
@@ -121,9 +122,9 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Whether the load is to enter its run loops; true once.
     func takeStart() -> Bool { starting.exchange(false, ordering: .acquiringAndReleasing) }
 
-    // MARK: - What the client wants of the load
+    // MARK: - Commands of the client
 
-    /// Ends the load with `failure`, unless it was ended so before. The calls that wait are dropped.
+    /// Ends the load with `failure`, unless the client has ended it before. Calls that wait are dropped.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
         let calls = state.withLock { state in
             if state.abortion == nil { state.abortion = failure }
@@ -139,10 +140,10 @@ struct LoadInbox: ~Copyable, Sendable {
 
     var keepsDownload: Bool { state.withLock { $0.keepsDownload } }
 
-    /// Why it was ended; once.
+    /// The failure with which the client has ended the load; nil from the second call on.
     func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion.take() } }
 
-    /// Has the calls that wait stand still, or go on.
+    /// Suspends the calls that wait, or continues them.
     func suspend(_ suspends: Bool) {
         suspended.store(suspends, ordering: .sequentiallyConsistent)
         state.withLock { $0.calls }?.hold(suspends)
@@ -156,13 +157,13 @@ struct LoadInbox: ~Copyable, Sendable {
 
     func beginStoring() { storing.add(1, ordering: .acquiringAndReleasing) }
 
-    /// - Returns: Whether all is stored by that.
+    /// - Returns: Whether everything is stored now.
     func endStoring() -> Bool { storing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 
     // MARK: - The channel
 
     func setInterest(_ interest: ChannelInterest?) { state.withLock { $0.interest = interest } }
 
-    /// The loops leave the channel alone, until the call inside has looked again.
+    /// Turns the channel's events off, until the call inside has caught up.
     func suspendInterest() { state.withLock { $0.interest?.suspend() } }
 }

@@ -3,7 +3,7 @@ package import RondoCore
 internal import RondoHTTP
 package import RondoStreams
 
-/// Where the time of a load went; the values behind `URLConnection.Metrics`.
+/// The times of a load: the values behind `URLConnection.Metrics`.
 package struct LoadMetrics: Sendable {
     package let startDate: Date
     /// Seconds from there to the last call.
@@ -12,7 +12,7 @@ package struct LoadMetrics: Sendable {
     package let redirectCount: Int
     package let transfers: [TransferMetrics]
 
-    /// Of a load that has begun at `start` and ends now.
+    /// The metrics of a load that began at `start` and ends now.
     package init(since start: LoopInstant, redirectCount: Int, transfers: [TransferMetrics]) {
         startDate = LoopClock.date(of: start)
         duration = LoopClock.now.seconds(since: start)
@@ -31,19 +31,20 @@ package struct TransferMetrics: Sendable {
     package let proxy: String?
     package let tlsVersion: String?
     package let tlsCipher: String?
-    /// As the load had it, without the fields that are added on the way: of cookies, credentials and cache.
+    /// The request as the load had it, without the fields that are added when it is sent: cookies,
+    /// credentials and cache conditions.
     package var request: URLRequest?
     /// The cache has answered, and no server was asked.
     package var isFromCache = false
-    /// Of the response, where a server has made one.
+    /// The head of the response, if a server has made it.
     var head: ResponseHead?
     var bodyLength: Int64?
-    /// The one that the cache had.
+    /// The cache's response.
     var keptResponse: URLResponse?
     package var isTLSResumed = false
     package var localAddress: SocketAddress?
 
-    /// Made anew each time.
+    /// Made again at each access.
     package var response: URLResponse? {
         keptResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
@@ -54,7 +55,7 @@ package struct TransferMetrics: Sendable {
         return head.map { $0.version.description.lowercased() } ?? (connectEnd == nil ? nil : "http/1.1")
     }
 
-    // In seconds since the start of the load.
+    // Times in seconds since the start of the load.
     /// The request was begun with.
     package var fetchStart: TimeInterval?
     package var lookUpStart: TimeInterval?

@@ -1,7 +1,7 @@
-/// What keeps a load from going on that is neither its server's doing nor its client's. `DeliveryObstacle` tells programs of it,
-/// among other reasons why no callback comes.
+/// An obstacle that keeps a load from continuing and is due to neither its server nor its client.
+/// `DeliveryObstacle` reports it to programs, among other reasons why no callback comes.
 package enum LoadObstacle: UInt8, Sendable {
-    /// As many connections to its server as the limits allow are in use.
+    /// The maximum of connections to its server is in use.
     case connectionLimit = 1
     /// There is no network; see `ConnectivityWait`.
     case noNetwork

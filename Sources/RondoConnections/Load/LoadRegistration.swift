@@ -8,17 +8,17 @@ package struct LoadRegistration: ~Copyable, Sendable {
     struct State: Sendable {
         var schedule = StreamSchedule()
         var first: SharedQueue.Registration?
-        /// Where there are several loops or modes.
+        /// Used if there are several loops or modes.
         var others: [SharedQueue.Registration] = []
     }
 
-    /// Where the client is scheduled; it does not change.
+    /// The loops and modes in which the client is scheduled; they never change.
     let modes: [LoopMode]
     private let state = Mutex(State())
 
     package init(_ modes: [LoopMode]) { self.modes = modes }
 
-    /// - Parameter label: What the registrations are called in traces; nil: they share one with others.
+    /// - Parameter label: The name of the registrations in traces; nil if they share one with others.
     /// - Returns: False if the threads of all loops have ended.
     package func join(as client: any RegisteredClient, label: String?) -> Bool {
         var isLost = false
@@ -40,7 +40,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
     /// The threads of all loops have ended. Any thread.
     var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
-    /// The queue of the only loop and mode; nil: there are several, or the client has left.
+    /// The queue of the only loop and mode; nil if there are several, or the client has left.
     var onlyQueue: SharedQueue? { modes.count == 1 ? state.withLock { $0.first?.queue } : nil }
 
     var isJoined: Bool { state.withLock { $0.first != nil } }
@@ -51,9 +51,10 @@ package struct LoadRegistration: ~Copyable, Sendable {
         for other in others { body(other.queue) }
     }
 
-    /// Has `client` served in a pass of one of the modes. Any thread.
+    /// Makes `client` be served in a pass of one of the modes. Any thread may call it.
     ///
-    /// - Parameter deferred: The pass may come after the callbacks of the descriptors that are ready by now.
+    /// - Parameter deferred: Whether the pass may come after the callbacks of the descriptors that are ready
+    ///   by now.
     package func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
         let queues = state.withLock { state in
             state.schedule.isWanted = true
@@ -71,7 +72,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         }
     }
 
-    /// Has the client told once when a short delay has passed; false: its loops cannot tell.
+    /// Makes the client be told once when a short delay has passed; false if its loops cannot do that.
     func notifyAfterShortDelay() -> Bool {
         guard modes.count == 1, let first = state.withLock({ $0.first }) else { return false }
         first.notifyAfterShortDelay()

@@ -1,17 +1,18 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// A request as a load holds it, with copies of what the load asks again and again: to ask the request itself takes longer.
+/// A request as a load holds it, with copies of the values that the load reads often: reading them from the
+/// request takes longer.
 ///
-/// A reference that never changes, so that it costs little to hand on.
+/// An immutable reference, so that it costs little to pass on.
 package final class LoadRequest: Sendable, Equatable {
     package let value: URLRequest
     package let url: URL?
     /// GET where the request names none.
     package let method: String
-    /// Nil unless it is http or https.
+    /// Nil unless it is an http or https request.
     let address: WebAddress?
-    /// The fields of its own; empty where it has none.
+    /// The request's own fields; empty if it has none.
     let fields: [String: String]
     let handlesCookies: Bool
 

@@ -2,10 +2,10 @@ internal import RondoCore
 package import RondoStreams
 
 extension LoadSettings {
-    /// The way to a host of a connection that belongs to no load: by the proxy that the settings name. What the environment
-    /// says of proxies is about URLs.
+    /// The configuration of a connection that belongs to no load: it uses the proxy that the settings name,
+    /// but not the environment's proxies, which are meant for URLs.
     ///
-    /// - Parameter limit: How long it may take until the connection is open, in seconds; 0: as long as it takes.
+    /// - Parameter limit: The maximum number of seconds until the connection is open; 0 for no limit.
     package func connection(toHost host: String, port: Int, limit: Double) -> ChannelConfiguration {
         var configuration = ChannelConfiguration(host: host, port: port)
         if case .by(let proxy) = values.proxy { configuration.route = proxy.route(toHost: host, port: port) }
@@ -15,6 +15,6 @@ extension LoadSettings {
         return configuration
     }
 
-    /// How such a connection is secured. Its own handlers come before the delegate's methods.
+    /// The TLS settings of such a connection. Their handlers take precedence over the delegate's methods.
     package var tlsOfConnections: TLSSettings { values.tls }
 }

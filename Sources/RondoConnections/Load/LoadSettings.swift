@@ -7,56 +7,58 @@ internal import struct Synchronization.Atomic
 
 /// The settings of a load, as `URLConnection.Configuration` gives them, or a session (`SessionSettings`).
 ///
-/// A reference: most loads share one, and to read one value of it copies no other.
+/// A reference: most loads share one, and reading one value does not copy the others.
 package final class LoadSettings: Sendable {
     struct Values: Sendable {
         var tls = TLSSettings()
         var proxy = ProxySelection.environment
         /// Names of fields that are not added to a request.
         var omittedFields: [String] = []
-        /// Whose connections are used.
+        /// The pool whose connections are used.
         var pool = ConnectionPool.shared
         /// The classes of the program that may load requests.
         var protocols = ProtocolClasses.registered
-        /// Where credentials are looked for and kept; nil: nowhere.
+        /// The storage for credentials; nil for none.
         var credentials: StoredCredentials? = .shared
-        /// What the loads' cookies come from; nil: none are sent or kept.
+        /// The store of the load's cookies; nil if none are sent or kept.
         var cookieStore: CookieStore?
         /// Cookies of the store are sent.
         var sendsCookies = true
-        /// Which cookies are kept; nil: as the storage says.
+        /// Which cookies are kept; nil to use the storage's policy.
         var cookiePolicy: HTTPCookie.AcceptPolicy?
-        /// Where responses are kept; nil: nowhere. The shared cache may be another one at the next request.
+        /// Returns the store for responses; nil for none. The shared cache may be replaced between two
+        /// requests.
         var store: @Sendable () -> (any ResponseStore)?
         var contentLimits = RondoHTTP.ContentLimits()
         /// In seconds.
         var goAheadTimeout: TimeInterval = 1
-        /// Where connections lead; nil: nothing is set.
+        /// The destinations and local addresses of connections; nil if nothing is set.
         var connect: ConnectSettings?
         /// In seconds.
         var connectTimeout: TimeInterval?
         /// In seconds.
         var totalTimeout: TimeInterval?
-        /// Loads wait for a network where there is none (rule US-70).
+        /// Whether loads wait for a network if there is none (rule US-70).
         var waitsForConnectivity = false
         var redirects = RedirectLimit()
         var additionalFields: [(name: String, value: String)] = []
-        /// In place of the URL's path and query.
+        /// The request target in place of the URL's path and query.
         var requestTarget: String?
         var decodesContent = true
-        /// Bytes of bodies a second.
+        /// The maximum of body bytes for each second.
         var maximumRate: Int?
-        /// Is told of the steps of exchanges.
+        /// Called for the steps of exchanges.
         var onStep: (@Sendable (ExchangeStep) -> Void)?
-        /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3), with these settings.
+        /// Loads a request separately, with these settings, to renew a cached response (RFC 5861 §3).
         var refresh: @Sendable (URLRequest, Values) -> Void
     }
 
     let values: Values
-    /// Without the values that are meant for the origin that a load begins at; nil: there are none.
+    /// The TLS settings without the values that are meant only for a load's first origin; nil if there are
+    /// none such.
     private let tlsElsewhere: TLSSettings?
 
-    // Of `values.proxy`, which takes longer to look at than all else about a direct way.
+    // Derived from `values.proxy`, reading which takes longer than everything else about a direct route.
     private let namesProxy: Bool
     private let asksEnvironment: Bool
 
@@ -77,17 +79,17 @@ package final class LoadSettings: Sendable {
     /// Requests go by no proxy, whatever their hosts.
     var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
 
-    /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3).
+    /// Loads a request separately to renew a cached response (RFC 5861 §3).
     func refresh(_ request: URLRequest) { values.refresh(request, values) }
 
-    /// The way to the cookies; nil: none are sent or kept.
+    /// The load's access to the cookies; nil if none are sent or kept.
     var jar: CookieJar? {
         values.cookieStore.map {
             CookieJar(store: $0, sends: values.sendsCookies, policy: values.cookiePolicy)
         }
     }
 
-    /// The proxy for `address`; nil: none.
+    /// The proxy for `address`; nil if there is none.
     func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
         switch values.proxy {
         case .direct: return nil
@@ -104,10 +106,10 @@ package final class LoadSettings: Sendable {
         }
     }
 
-    /// Whether the way depends on the origin that a load began at.
+    /// Whether the route depends on the load's first origin.
     let isForOneOrigin: Bool
 
-    /// What a secured connection to a server speaks.
+    /// The TLS settings of a connection to a server.
     func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
 
     // MARK: Direct routes
@@ -118,7 +120,7 @@ package final class LoadSettings: Sendable {
 
     private static let lastNumber = Atomic(0)
 
-    /// The direct way to `address`.
+    /// The direct route to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
         KnownRoutes.route(
             to: address, of: values.pool,
@@ -129,7 +131,7 @@ package final class LoadSettings: Sendable {
     /// Plain HTTP goes by the way of all loads: by connections that every load may use.
     private let isPlainWayUsual: Bool
 
-    /// How connections come about.
+    /// How connections are established.
     var way: Route.Way {
         let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
         return Route.Way(

@@ -29,9 +29,9 @@ struct LoadState {
         case answering
         /// There is no network: the request goes out again when there may be one (rule US-70).
         case waitingForConnectivity(ConnectivityWait)
-        /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
+        /// The delegate was shown a redirect, whose own response is kept in case the delegate refuses.
         case askingAboutRedirect(IncomingResponse)
-        /// The server, or a proxy, wants a credential; its own response stands ready, should there be none.
+        /// The server, or a proxy, wants a credential; its own response is kept in case there is none.
         case challenged(IncomingResponse)
         /// The client was shown a response, and says what becomes of its body.
         case askingAboutResponse
@@ -42,7 +42,7 @@ struct LoadState {
         case askingAboutCaching
         /// All content is here, and other threads are storing it.
         case storing
-        /// The client has ended the load, and has still to be told; with what there is of a download.
+        /// The client has ended the load, and has still to be told; with the partial file of a download.
         case aborted(PartialDownload?)
         case ended
     }
@@ -53,7 +53,7 @@ struct LoadState {
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: IncomingResponse?)
-        /// Have `request` answered; the rest of an answer before it is of no interest.
+        /// Answer `request`; the rest of an earlier answer is not needed.
         case send(LoadRequest)
         /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
@@ -75,10 +75,10 @@ struct LoadState {
     private(set) var request: LoadRequest
     /// The request that the exchange under way, or the last one, is for.
     private(set) var lastSent: LoadRequest
-    /// The first that was sent.
+    /// The first request that was sent.
     private var origin: LoadRequest?
 
-    /// Those that may load its requests.
+    /// The protocols of the program that may load its requests.
     private let protocols: ProtocolClasses
     private let policy: RedirectLimit
     /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
@@ -97,14 +97,14 @@ struct LoadState {
 
     var url: URL? { request.url }
 
-    /// The request is on its way.
+    /// Notes that the request is being sent.
     mutating func noteSending() {
         lastSent = request
         if origin == nil { origin = request }
     }
 
-    /// Whether `address` is of the origin that the load began at, which is the one that its settings were made for
-    /// (RFC 6454, section 5).
+    /// Whether `address` is of the load's first origin, the one for which its settings were made (RFC 6454,
+    /// section 5).
     func isAtOrigin(_ address: WebAddress) -> Bool {
         guard let first = origin?.address else { return origin == nil }
         return first.isSecure == address.isSecure && first.port == address.port
@@ -132,7 +132,7 @@ struct LoadState {
         }
     }
 
-    /// What comes next is this machine's doing, not that of the sender of the response.
+    /// Whether the load waits for this machine, not for the sender of the response.
     var waitsLocally: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
@@ -142,19 +142,19 @@ struct LoadState {
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
-    /// The response was an answer to an upgrade.
+    /// Notes that the response was the answer to an upgrade.
     mutating func upgraded() { if case .receiving = phase { phase = .upgraded } }
 
-    /// The first pass on the loop.
+    /// Begins the load, in its first pass.
     ///
-    /// - Parameter asksAboutStorage: False: the delegate is known to have no method for it.
+    /// - Parameter asksAboutStorage: False if the delegate is known not to implement the method.
     mutating func begin(asksAboutStorage: Bool = false) -> Action {
         guard case .created = phase else { return .nothing }
         phase = .askingAboutStorage
         return asksAboutStorage ? .askAboutStorage : repliedAboutStorage()
     }
 
-    /// The delegate's reply to `.askAboutStorage`.
+    /// Takes the delegate's reply to `.askAboutStorage`.
     mutating func repliedAboutStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
         usesCredentialStorage = uses
@@ -176,15 +176,15 @@ struct LoadState {
         return .ask(canonical, redirect: nil)
     }
 
-    /// The request that `.send` wants sent has to wait for its cookies.
+    /// Makes the request of a `.send` action wait for its cookies.
     mutating func waitForCookies(_ request: LoadRequest) {
         guard case .answering = phase else { return }
         phase = .waitingForCookies(request)
     }
 
-    /// They can be read.
+    /// Call it when the cookies can be read.
     ///
-    /// - Returns: The request that waited for them; nil: none did.
+    /// - Returns: The request that waited for them; nil if there is none.
     mutating func takeRequestWithCookies() -> LoadRequest? {
         guard case .waitingForCookies(let request) = phase else { return nil }
         phase = .answering
@@ -194,7 +194,7 @@ struct LoadState {
     /// The request is under way, and no response has come.
     var isAnswering: Bool { if case .answering = phase { true } else { false } }
 
-    /// Instead of failing, the load waits.
+    /// Makes the load wait instead of failing.
     ///
     /// - Returns: Whether the client has to be told.
     mutating func waitForConnectivity(_ wait: ConnectivityWait) -> Bool {
@@ -204,16 +204,16 @@ struct LoadState {
         return !hasToldOfConnectivity
     }
 
-    /// The request goes out again.
+    /// Ends the wait: the request is sent again.
     ///
-    /// - Returns: False: the load has not waited.
+    /// - Returns: False if the load was not waiting.
     mutating func endConnectivityWait() -> Bool {
         guard case .waitingForConnectivity = phase else { return false }
         phase = .answering
         return true
     }
 
-    /// The delegate's reply to `.ask`: the request to be sent; nil: none.
+    /// Takes the delegate's reply to `.ask`: the request to send; nil for none.
     mutating func replied(_ reply: URLRequest?) -> Action {
         switch phase {
         case .askingAboutCanonical(let canonical):
@@ -235,26 +235,26 @@ struct LoadState {
         }
     }
 
-    /// The client is asked what becomes of the response that it is shown.
+    /// Notes that the client is asked about the response that it is shown.
     mutating func askAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
 
-    /// It has replied: the body is delivered.
+    /// Notes the client's reply: the body is delivered.
     ///
-    /// - Returns: False: it was not asked, or the load is over.
+    /// - Returns: False if the client was not asked, or the load is over.
     mutating func repliedAboutResponse() -> Bool {
         guard case .askingAboutResponse = phase else { return false }
         phase = .receiving
         return true
     }
 
-    /// A credential was found: the request is sent again with it.
+    /// Sends the request again, with the credential that was found.
     mutating func authenticated() -> Action {
         guard case .challenged = phase else { return .nothing }
         phase = .answering
         return .send(request)
     }
 
-    /// There is no credential: the response to the challenge is the result (rule UC-48).
+    /// Delivers the response to the challenge as the result, because there is no credential (rule UC-48).
     mutating func notAuthenticated() -> Action {
         guard case .challenged(let response) = phase else { return .nothing }
         phase = .receiving
@@ -282,7 +282,7 @@ struct LoadState {
     ) -> Action {
         guard case .answering = phase else { return .nothing }
         if head.status == 417, isHoldingBackBody {
-            // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
+            // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18).
             var without = request.value
             without.setValue(nil, forHTTPHeaderField: "Expect")
             request = LoadRequest(without)
@@ -323,7 +323,7 @@ struct LoadState {
         return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location
     }
 
-    /// The response is of no use, being a part: the whole is asked for.
+    /// Requests the whole, because the response is a part and of no use.
     mutating func askForWhole() -> Action {
         guard case .answering = phase else { return .nothing }
         var whole = request.value
@@ -340,13 +340,13 @@ struct LoadState {
         return .ask(next, redirect: response)
     }
 
-    /// A protocol of the program says that the request goes elsewhere.
+    /// Follows a redirect that a protocol of the program reports.
     mutating func redirected(to next: URLRequest, by response: URLResponse) -> Action {
         guard case .answering = phase else { return .nothing }
         return redirect(to: next, by: .other(response))
     }
 
-    /// A response that is not HTTP's, or that a protocol of the program has made; there may be several.
+    /// Takes a response that is not HTTP, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
         switch phase {
         case .answering, .receiving:
@@ -360,7 +360,7 @@ struct LoadState {
         }
     }
 
-    /// Rule UC-52: without the field that says how, there is nothing to answer.
+    /// Rule UC-52: without the field that names the schemes, a challenge cannot be answered.
     private static func isChallenge(_ head: ResponseHead) -> Bool {
         switch head.status {
         case 401: head.fields.has("WWW-Authenticate")
@@ -369,7 +369,7 @@ struct LoadState {
         }
     }
 
-    /// The response's body, or the protocol after it, is complete.
+    /// Notes that the response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
         switch phase {
         case .receiving, .upgraded: break
@@ -382,21 +382,21 @@ struct LoadState {
         return .finish
     }
 
-    /// The delegate is shown the response that is to be stored.
+    /// Notes that the delegate is shown the response that is to be stored.
     mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
 
-    /// It has replied.
+    /// Notes the delegate's reply.
     ///
-    /// - Returns: False: it was not asked, or the load is over.
+    /// - Returns: False if it was not asked, or the load is over.
     mutating func repliedAboutCaching() -> Bool {
         guard case .askingAboutCaching = phase else { return false }
         phase = .storing
         return true
     }
 
-    /// All is stored that the end waits for.
+    /// Notes that everything for which the end waits has been stored.
     ///
-    /// - Returns: Whether the load is over by that.
+    /// - Returns: Whether the load is over now.
     mutating func stored() -> Bool {
         guard case .storing = phase else { return false }
         phase = .ended
@@ -408,20 +408,20 @@ struct LoadState {
         return fail(failure)
     }
 
-    /// The client has ended the load: `takeAborted()` comes before the end is told.
+    /// Ends the load for the client; call `takeAborted()` before the client is told.
     mutating func abort(keeping partial: @autoclosure () -> PartialDownload?) {
         if case .aborted = phase { return }
         phase = .aborted(partial())
     }
 
-    /// What there is of a download.
+    /// The partial file of a download that was aborted.
     mutating func takeAborted() -> PartialDownload? {
         guard case .aborted(let partial) = phase else { return nil }
         phase = .ended
         return partial
     }
 
-    /// No more callbacks, whatever comes.
+    /// Ends the load without a further callback.
     mutating func cancelled() {
         phase = .ended
     }

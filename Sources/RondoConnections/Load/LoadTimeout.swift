@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// How long a load may hear nothing, and the timer that looks whether it has (rule UC-58).
+/// The maximum time for which a load may receive nothing, and the timer that checks it (rule UC-58).
 struct LoadTimeout {
     let seconds: TimeInterval
     private var idle: IdleTime
@@ -17,9 +17,10 @@ struct LoadTimeout {
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
-    /// Idle time begins with the first pass. Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
+    /// Starts the idle time, with the first pass. Most loads end quickly: so a timer is made only for a load
+    /// that takes longer than a short delay.
     ///
-    /// - Returns: Whether the load is told of the short delay by that.
+    /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) -> Bool {
@@ -48,7 +49,7 @@ struct LoadTimeout {
         if timer != nil { restartAfterProgress() }
     }
 
-    /// No time passes until `go()`.
+    /// Stops the time until `go()`.
     mutating func hold() {
         restartAfterProgress()
         idle.hold()
@@ -56,18 +57,19 @@ struct LoadTimeout {
 
     mutating func go() { idle.go() }
 
-    /// Seconds until the load has been idle for too long. What has come is looked at before the clock is.
+    /// The seconds until the load has been idle for too long. Call it after everything that has come was
+    /// processed.
     ///
-    /// - Parameter isLocal: What the load waits for is not the sender's affair.
+    /// - Parameter isLocal: Whether the load waits for something else than the sender.
     mutating func secondsLeft(isLocal: Bool) -> TimeInterval {
         restartAfterProgress()
         if isLocal { idle.restart() }
         return seconds - idle.seconds
     }
 
-    /// Looks at the clock, and again when the time can be over.
+    /// Checks the time, and sets the timer for the next check.
     ///
-    /// - Returns: Whether it is over. See `takeReached()`.
+    /// - Returns: Whether the time is over. See `takeReached()`.
     mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard isLimited else { return false }
         let left = secondsLeft(isLocal: isLocal)

@@ -1,15 +1,15 @@
 internal import RondoCore
 
-/// The clocks of one load: how long it may hear nothing, how long it may take in all, and how fast it takes bytes.
+/// The clocks of a load: its idle time, its total time, and its rate of receiving.
 ///
 /// Used inside the gate of its load.
 struct LoadTimes {
     private var timeout: LoadTimeout
     /// Silence is a failure.
     private var limitsSilence = true
-    /// Nil: the settings set no limit.
+    /// Nil if the settings set no limit.
     private let total: TotalTime?
-    /// How fast it takes bytes; nil: the settings set no limit.
+    /// The limiter of the receiving rate; nil if the settings set no limit.
     let rate: RateLimiter?
     private var hasBegun = false
     /// When the load made its first step.
@@ -21,7 +21,7 @@ struct LoadTimes {
         rate = settings.values.maximumRate.map { RateLimiter(bytesPerSecond: $0, in: schedule) }
     }
 
-    /// The load enters its loops.
+    /// Call it when the load enters its loops.
     mutating func start(
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
@@ -29,7 +29,7 @@ struct LoadTimes {
         total?.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
     }
 
-    /// The load makes its first step, if it has not yet.
+    /// Notes the load's first step, if there was none yet.
     mutating func begin() {
         guard !hasBegun else { return }
         hasBegun = true
@@ -45,19 +45,19 @@ struct LoadTimes {
 
     // MARK: - How long it takes
 
-    /// There was a sign of life.
+    /// Notes a sign of life.
     mutating func noteProgress() { timeout.noteProgress() }
 
     /// The work of a pass, or what a connection has reported, is done: from here on the time is the sender's again.
     mutating func endEvents() { timeout.endEvents() }
 
-    /// Time without a sign of life is no failure any more; the time in all still counts (rule WS-6).
+    /// Stops the limit on silence; the total time still counts (rule WS-6).
     mutating func stopTimeout() {
         limitsSilence = false
         timeout.stop()
     }
 
-    /// No time passes until `go()`.
+    /// Stops the time until `go()`.
     mutating func hold() {
         timeout.hold()
         total?.hold()
@@ -69,19 +69,19 @@ struct LoadTimes {
         return total?.go() ?? false
     }
 
-    /// What a look at the clock asks for.
+    /// The result of a check.
     enum Look {
         case nothing
         /// A pass has to ask for `takeFailure`; after what has come by then, if it `mayWait`.
         case pass(mayWait: Bool)
     }
 
-    /// Looks at the clock, and again when a time can be over.
+    /// Checks the times, and sets timers for the next check.
     ///
-    /// - Parameter isLocal: What the load waits for is not the sender's affair.
+    /// - Parameter isLocal: Whether the load waits for something else than the sender.
     mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
         let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
-        // What has come by then is looked at before: it may be all (rule US-69).
+        // Events that have come by then are processed first: the load may be complete (rule US-69).
         let isOver = total?.look(makeTimer: makeTimer) ?? false
         if isIdle { return .pass(mayWait: false) }
         return isOver ? .pass(mayWait: true) : .nothing
@@ -90,11 +90,11 @@ struct LoadTimes {
     /// The last look has found a time over.
     var isOver: Bool { timeout.isReached || total?.isReached ?? false }
 
-    /// Why the load fails, where a time was found over; once.
+    /// The failure if a time was found over; nil from the second call on.
     mutating func takeFailure(isLocal: Bool) -> LoadFailure? {
         let isIdle = timeout.takeReached()
         if let total, total.takeReached() { return .exceededTotalTime(seconds: total.seconds) }
-        // What it was idle for may have come meanwhile.
+        // The awaited bytes may have come meanwhile.
         guard isIdle, timeout.secondsLeft(isLocal: isLocal) <= 0 else { return nil }
         return .timedOut(seconds: timeout.seconds)
     }
@@ -104,6 +104,6 @@ struct LoadTimes {
     /// No more bytes are taken at present.
     var isPausing: Bool { rate?.isPausing ?? false }
 
-    /// More may be taken.
+    /// Allows more bytes to be taken.
     func endPause() { rate?.endPause() }
 }

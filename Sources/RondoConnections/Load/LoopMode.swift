@@ -18,8 +18,8 @@ package struct LoopMode: Hashable, Sendable {
 extension [LoopMode] {
     /// Whether the calling thread is in a pass of one of them.
     var servesCallingThread: Bool {
-        // Where there is one, its thread alone puts a channel there, which cannot have happened since the callback
-        // began: whatever mode of the loop runs, it is the right one.
+        // With one place, only its thread registers the channel there, which cannot have happened since the
+        // callback began: so whichever mode of the loop runs is the right one.
         if count == 1 { return self[0].loop.isCurrent }
         return contains { place in
             guard place.loop.isCurrent, let mode = place.loop.currentMode else { return false }

@@ -25,7 +25,7 @@ package final class QueuedCalls: Sendable {
         var isDraining = false
         /// No call is made at present.
         var isHeld = false
-        /// Has the queue make the first call that waits, and then the next; kept while there are any.
+        /// Makes the queue make the first call that waits, and then the next; kept while there are any.
         var drain: (@Sendable () -> Void)?
     }
 
@@ -34,8 +34,8 @@ package final class QueuedCalls: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - queue: Nil if the delegate has none (any more). What waits is then still made by the old one, and
-    ///     what comes after it as well, or calls would overtake each other.
+    ///   - queue: Nil if the delegate has none (any more). Calls that wait are then still made by the old
+    ///     one, and so are later ones, which would otherwise overtake them.
     ///   - make: Makes a call, on the queue.
     package func add(
         _ call: DelegateCall, to queue: DelegateQueue?, make: @escaping @Sendable (DelegateCall) -> Void
@@ -57,7 +57,7 @@ package final class QueuedCalls: Sendable {
         return .queued(mayRead: mayRead)
     }
 
-    /// Makes no call until it is let go again; what comes meanwhile waits. Any thread.
+    /// Stops making calls, or continues; calls that come meanwhile wait. Any thread may call it.
     package func hold(_ holds: Bool) {
         let drain = state.withLock { state -> (@Sendable () -> Void)? in
             state.isHeld = holds
@@ -68,13 +68,13 @@ package final class QueuedCalls: Sendable {
         drain?()
     }
 
-    /// Nothing that waits is called any more.
+    /// Drops the calls that wait.
     func removeAll() {
         let dropped = state.withLock { state in
             defer {
                 state.waiting = []
                 state.bytes = 0
-                // One that is under way lets go of it at its end.
+                // A call under way releases it at its end.
                 if !state.isDraining { state.drain = nil }
             }
             return (state.waiting, state.drain)
@@ -82,7 +82,7 @@ package final class QueuedCalls: Sendable {
         withExtendedLifetime(dropped) {}
     }
 
-    /// In an operation of the queue.
+    /// Makes the first call, in an operation of the queue.
     private func makeFirst(_ make: (DelegateCall) -> Void) {
         let first = state.withLock { state -> Waiting? in
             guard !state.isHeld, !state.waiting.isEmpty else { return nil }

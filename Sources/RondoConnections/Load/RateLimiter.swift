@@ -16,10 +16,10 @@ final class RateLimiter {
     /// No more bytes are taken at present.
     var isPausing: Bool { pause != nil }
 
-    /// Bytes were taken.
+    /// Notes that bytes were taken.
     ///
-    /// - Parameter goOn: Called in a mode of the load's when more may be taken, unless that is at once.
-    /// - Returns: Whether the load has to wait for that.
+    /// - Parameter goOn: Called in a mode of the load when more may be taken, unless that is at once.
+    /// - Returns: Whether the load has to wait for that call.
     func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
         guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()
@@ -27,24 +27,24 @@ final class RateLimiter {
         return true
     }
 
-    /// More may be taken.
+    /// Allows more bytes to be taken.
     func endPause() { pause.take()?.invalidate() }
 
     func stop() { endPause() }
 }
 
-/// When the next bytes may be taken, so that a rate is kept on the average; a value.
+/// The pace of receiving: when the next bytes may be taken, so that an average rate is kept. A value.
 struct ReceivePace {
     /// Shorter pauses are added to the next one, in seconds: a timer has its price.
     static let shortestPause = 0.005
 
     private let bytesPerSecond: Double
-    /// When what was taken so far will have had its time.
+    /// The instant at which the bytes taken so far are due by the rate.
     private var due: LoopInstant?
 
     init(bytesPerSecond: Int) { self.bytesPerSecond = Double(max(bytesPerSecond, 1)) }
 
-    /// - Returns: The seconds until more may be taken; nil: at once.
+    /// - Returns: The seconds until more may be taken; nil if that is at once.
     mutating func received(_ count: Int, at now: LoopInstant) -> Double? {
         let late = max(0, due?.seconds(since: now) ?? 0)
         let wait = late + Double(count) / bytesPerSecond

@@ -1,9 +1,9 @@
 package import RondoCore
 
-/// A timer in all the loops of a load: one timer for each loop, since a timer belongs to one.
+/// A timer in all the loops of a load: one for each loop, since a timer belongs to one.
 package struct ScheduleTimer: Sendable {
     private let first: Timer
-    /// Those of the other loops: nearly always there are none.
+    /// The timers of the other loops: nearly always there are none.
     private let others: [Timer]
 
     /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
@@ -20,7 +20,7 @@ package struct ScheduleTimer: Sendable {
         others = places.count == 1 ? [] : Set(places.map(\.loop)).subtracting([places[0].loop]).map(timer)
     }
 
-    /// The next firing comes in so many seconds.
+    /// Sets the next firing to the given number of seconds from now.
     func move(to seconds: TimeInterval) {
         forEach { $0.fireDate = LoopClock.date(inSeconds: max(seconds, 0.001)) }
     }

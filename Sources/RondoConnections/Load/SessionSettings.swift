@@ -1,30 +1,30 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// What a session sets apart for its loads, beside what a connection's configuration has.
+/// The settings of a session for its loads, beside those of a connection's configuration.
 package struct SessionSettings: Sendable {
-    /// All that is not said here.
+    /// The settings that the other properties do not override.
     package var connection = URLConnection.Configuration()
-    /// Whose connections the loads use.
+    /// The pool whose connections the loads use.
     package var pool = ConnectionPool.shared
-    /// In place of the configuration's: where cookies are kept; nil within: none are sent or kept.
+    /// Overrides the configuration's storage for cookies; if the inner value is nil, none are sent or kept.
     package var cookieStorage: HTTPCookieStorage??
     /// Cookies of the storage are sent.
     package var sendsCookies = true
     /// Which cookies are kept, whatever the storage says.
     package var cookiePolicy: HTTPCookie.AcceptPolicy?
-    /// Where credentials are looked for and kept; nil: nowhere.
+    /// The storage for credentials; nil for none.
     package var credentialStorage: URLCredentialStorage?
-    /// In place of the configuration's: where responses are kept; nil within: nowhere.
+    /// Overrides the configuration's cache; if the inner value is nil, no responses are kept.
     package var cache: URLCache??
     /// Asked in this order before Rondo loads a request itself.
     package var protocolClasses: [AnyClass] = []
     /// Classes that were registered by `URLProtocol.registerClass(_:)` are asked as well.
     package var countsRegisteredClasses = false
 
-    /// Seconds in all; nil: as long as it takes.
+    /// The maximum time of a load in seconds; nil for no limit.
     package var totalTimeout: TimeInterval?
-    /// A load waits for a network where there is none, instead of failing.
+    /// Whether a load waits for a network if there is none, instead of failing.
     package var waitsForConnectivity = false
 
     package init() {}

@@ -1,16 +1,17 @@
 internal import RondoCore
 
-/// How long a load may take in all, and the timer that looks whether it has (rule US-69). Most loads have no such limit.
+/// The maximum time of a load in total, and the timer that checks it (rule US-69). Most loads have no such
+/// limit.
 ///
-/// Time counts from the start, whether the load's modes run or not, but for the time that it was suspended.
+/// Time counts from the start, whether the load's modes run or not, except while the load is suspended.
 final class TotalTime {
-    /// Longer limits are none, in seconds: 31 years.
+    /// Limits longer than this, in seconds, are treated as none: 31 years.
     private static let longest: TimeInterval = 1e9
 
     let seconds: TimeInterval
-    /// When the time that counts began last; nil before the start.
+    /// The instant since which time counts; nil before the start.
     private var since: LoopInstant?
-    /// Seconds that count besides: from before the load was suspended last.
+    /// Seconds that count in addition: those before the load was last suspended.
     private var earlier = 0.0
     private var isHeld = false
     private var timer: ScheduleTimer?
@@ -18,15 +19,16 @@ final class TotalTime {
 
     private init(seconds: TimeInterval) { self.seconds = seconds }
 
-    /// Nil: there is no limit.
+    /// Nil if there is no limit.
     static func of(seconds: TimeInterval?) -> TotalTime? {
         guard let seconds, seconds < longest else { return nil }
         return TotalTime(seconds: max(seconds, 0))
     }
 
-    /// Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
+    /// Starts the time. Most loads end quickly: so a timer is made only for a load that takes longer than a
+    /// short delay.
     ///
-    /// - Parameter isToldOfDelay: `look(makeTimer:)` is called after a short delay in any case.
+    /// - Parameter isToldOfDelay: Whether `look(makeTimer:)` is called after a short delay in any case.
     func start(
         _ registration: borrowing LoadRegistration, isToldOfDelay: Bool,
         makeTimer: (TimeInterval) -> ScheduleTimer
@@ -39,7 +41,7 @@ final class TotalTime {
 
     func stop() { timer.take()?.invalidate() }
 
-    /// No time passes until `go()`.
+    /// Stops the time until `go()`.
     func hold() {
         guard !isHeld else { return }
         earlier = passed
@@ -61,9 +63,9 @@ final class TotalTime {
         return earlier + LoopClock.now.seconds(since: since)
     }
 
-    /// Looks at the clock, and again when the time can be over.
+    /// Checks the time, and sets the timer for the next check.
     ///
-    /// - Returns: Whether it is over. See `takeReached()`.
+    /// - Returns: Whether the time is over. See `takeReached()`.
     func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard since != nil, !isHeld else { return false }
         let left = seconds - passed

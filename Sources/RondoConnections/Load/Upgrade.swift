@@ -3,19 +3,21 @@ package import RondoStreams
 
 /// Another protocol that a load asks its server for (RFC 9110 §7.8), and that goes on over the connection after a 101.
 ///
-/// All of it is used inside the gate of the load, in the modes of the load; calls to the program go by `UpgradeOwner`.
+/// Used inside the gate of the load, in the modes of the load; calls to the program are made through
+/// `UpgradeOwner`.
 package protocol Upgrade: AnyObject, Sendable {
-    /// A response that does not bring it fails the load; nothing but the server can answer. Otherwise the client says what
-    /// becomes of a 101, and other responses are as ever.
+    /// Whether only a response that switches to the protocol is accepted: any other fails the load, and only
+    /// the server can answer. If false, the client decides about a 101, and other responses are delivered as
+    /// usual.
     var isRequired: Bool { get }
 
-    /// Puts the fields by which it asks into a request. Each request of the load has fields of its own, one that is sent
-    /// again after a redirect or a challenge too.
+    /// Adds the fields that ask for the protocol to a request. They are different for each request of the
+    /// load, also for one that is sent again after a redirect or a challenge.
     func addFields(to fields: inout HeaderFields)
 
-    /// Why the final response is not what was asked for, as a sentence; nil: the connection is handed over.
+    /// The sentence that says why the final response is not acceptable; nil if the connection is handed over.
     ///
-    /// - Parameter owner: To be released when the load ends.
+    /// - Parameter owner: The owner, to be released when the load ends.
     func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String?
 
     /// The connection is the protocol's until the load ends, which closes it.
@@ -23,14 +25,14 @@ package protocol Upgrade: AnyObject, Sendable {
     /// - Parameter received: What came behind the response's head.
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer)
 
-    /// In a pass after `UpgradeOwner.wakeUp()`.
+    /// Serves the protocol, in a pass after `UpgradeOwner.wakeUp()`.
     func serve()
 
     func readable()
     func writable()
     func failed(_ error: ChannelError)
 
-    /// The program lags behind: nothing is read, and nothing handed over, until `resume()`.
+    /// Stops reading and delivering until `resume()`, because the program lags behind.
     func pause()
     func resume()
 }
@@ -39,19 +41,20 @@ extension Upgrade {
     package var isRequired: Bool { true }
 }
 
-/// What an upgrade wants of the load that it belongs to.
+/// The owner of an upgrade: the load that it belongs to.
 package protocol UpgradeOwner: AnyObject, Sendable {
-    /// Has `Upgrade.serve()` called in a pass of a scheduled mode. Any thread.
+    /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// Has `call` made where the calls of the load come, in order with them. Inside the gate.
+    /// Makes `call` in order with the other calls of the load, and in the same place. Call it inside the
+    /// gate.
     ///
     /// - Parameters:
-    ///   - name: What traces call it.
-    ///   - size: Bytes that it keeps from being forgotten.
+    ///   - name: The name of the call in traces.
+    ///   - size: The number of bytes that the call retains.
     func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void)
 
-    /// The load is over: nil for success. Inside the gate.
+    /// Ends the load; nil for success. Call it inside the gate.
     func endUpgrade(_ failure: LoadFailure?)
 
     /// A timer whose time passes while the modes of the load run.

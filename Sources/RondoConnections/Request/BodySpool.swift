@@ -1,11 +1,11 @@
 internal import RondoCore
 
-/// Keeps the bytes of a body that were sent, in case they have to be sent again (rule UC-40): in memory while
-/// they are few, then in a file without a name, which the kernel removes with its descriptor.
+/// A store for the bytes of a body that were sent, in case they have to be sent again (rule UC-40): in memory
+/// while they are few, then in a file without a name, which the kernel removes when its descriptor is closed.
 final class BodySpool {
-    /// Bytes that are kept in memory.
+    /// The maximum of bytes that are kept in memory.
     static let maximumInMemory = 256 * 1024
-    /// Bytes that are kept at all. A body that is longer is sent, but cannot be sent again.
+    /// The maximum of bytes that are kept at all. A longer body is sent, but cannot be sent again.
     static let maximum: Int64 = 64 << 30
 
     private(set) var count: Int64 = 0
@@ -18,7 +18,7 @@ final class BodySpool {
 
     /// Appends `bytes` to those that are kept.
     ///
-    /// - Throws: What the disk says, or `EFBIG` past the maximum; what was kept is of no use then.
+    /// - Throws: The error of the disk, or `EFBIG` beyond the maximum; the kept bytes are of no use then.
     func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         guard count + Int64(bytes.count) <= Self.maximum else { throw SystemError("write", code: EFBIG) }
         if descriptor < 0, memory.count + bytes.count <= Self.maximumInMemory {
@@ -30,9 +30,9 @@ final class BodySpool {
         count += Int64(bytes.count)
     }
 
-    /// Copies kept bytes from `offset` on.
+    /// Copies kept bytes, beginning at `offset`.
     ///
-    /// - Returns: How many bytes; 0 at the end.
+    /// - Returns: The number of bytes copied; 0 at the end.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
         guard descriptor >= 0 else {
             let length = min(buffer.count, memory.count - Int(offset))
@@ -67,7 +67,8 @@ final class BodySpool {
         }
     }
 
-    /// In `TMPDIR`, else where large temporary files belong: `/tmp` is in memory on many systems.
+    /// In `TMPDIR` or, if that is not set, in `/var/tmp`, which is meant for large temporary files: `/tmp` is
+    /// in memory on many systems.
     private static func unnamedFile() throws(SystemError) -> Int32 {
         let chosen = ProcessInfo.processInfo.environment["TMPDIR"]
         let folder = chosen ?? (access("/var/tmp", W_OK) == 0 ? "/var/tmp" : NSTemporaryDirectory())

@@ -4,39 +4,39 @@ internal import RondoStreams
 
 /// The body of a request, read from a stream while it is sent (rules UC-37 and UC-38).
 ///
-/// What was read is kept, so that `rewind()` can have it sent again, unless the delegate gives new streams
-/// (rules UC-39 and UC-40). A stream of ours that has no bytes yet says when it has; one of another class is
-/// asked again and again.
+/// Bytes that were read are kept, so that `rewind()` can repeat them, unless the delegate gives new streams
+/// (rules UC-39 and UC-40). A stream of Rondo's that has no bytes yet reports when it has some; a stream of
+/// another class is polled.
 ///
 /// Used inside the gate of its load; only `onReady` is called from elsewhere.
 final class BodyStream: NSObject, StreamDelegate {
     enum Reading {
         case bytes(Int)
-        /// Nothing yet: `onReady` is called when it is worth another look.
+        /// No bytes yet: `onReady` is called when it is worth trying again.
         case notReady
         case end
         case failed(any Error)
     }
 
-    /// Seconds between two looks at a stream that cannot tell by itself.
+    /// The seconds between two polls of a stream that does not report when it has bytes.
     static let pollInterval = 0.01
 
-    /// The stream of the request that this is the body of, which the delegate may have replaced.
+    /// The body stream of the request, in whose place the delegate may have given another one.
     let origin: Foundation.InputStream
     private let stream: Foundation.InputStream
     private let onReady: @Sendable () -> Void
     private var spool: BodySpool?
-    /// Bytes handed out since the start, or since the last `rewind()`.
+    /// The number of bytes read by the sender since the start, or since the last `rewind()`.
     private var position: Int64 = 0
-    /// Bytes that came out of the stream.
+    /// The number of bytes read from the stream.
     private var taken: Int64 = 0
     private var isFinished = false
     private var isOpened = false
-    /// Hashes of the whole, in hexadecimal digits.
+    /// Hashes of the whole body, in hexadecimal digits.
     private(set) var digests: [DigestHash: String] = [:]
     private var running: RunningHash?
 
-    /// - Parameter keeps: Whether it can be rewound.
+    /// - Parameter keeps: Whether bytes are kept, so that the body can be rewound.
     init(
         _ stream: Foundation.InputStream, of origin: Foundation.InputStream, keeps: Bool,
         onReady: @escaping @Sendable () -> Void
@@ -49,13 +49,13 @@ final class BodyStream: NSObject, StreamDelegate {
 
     deinit { close() }
 
-    /// Nothing has been read from it: it can be sent as it is.
+    /// Whether nothing has been read since the start or the last `rewind()`: the body can be sent as it is.
     var isUntouched: Bool { position == 0 }
 
-    /// Whether it has to be asked again and again whether bytes have come.
+    /// Whether the stream has to be polled for bytes.
     var mustBePolled: Bool { type(of: stream) != RondoStreams.InputStream.self && !neverWaits }
 
-    /// Foundation's own streams are of files and memory.
+    /// Foundation's own streams read files and memory.
     private var neverWaits: Bool { type(of: stream) == Foundation.InputStream.self }
 
     // MARK: - Reading
@@ -76,7 +76,7 @@ final class BodyStream: NSObject, StreamDelegate {
         if position < taken, let spool {
             do throws(SystemError) {
                 let count = try spool.read(at: position, into: buffer)
-                // Another process has cut the file short.
+                // Another process has truncated the file.
                 guard count > 0 else { return .failed(SystemError("pread", code: EIO)) }
                 position += Int64(count)
                 return .bytes(count)
@@ -110,12 +110,13 @@ final class BodyStream: NSObject, StreamDelegate {
         return .end
     }
 
-    /// What the stream's status says by itself; nil: look for bytes.
+    /// The result that follows from the stream's status alone; nil if the stream has to be read.
     private var verdict: Reading? {
         switch stream.streamStatus {
         case .error: .failed(stream.streamError ?? Self.unexplained)
         case .closed: .end
-        // Of ours: the last byte was read. (Another's may be at its end with bytes still to be had.)
+        // For a stream of Rondo's the last byte was read. (Streams of other classes may be at their end and
+        // still have bytes.)
         case .atEnd where !stream.hasBytesAvailable: .end
         case .opening: .notReady
         default: nil
@@ -126,7 +127,7 @@ final class BodyStream: NSObject, StreamDelegate {
         do throws(SystemError) {
             try spool?.append(bytes)
         } catch {
-            // Sent all the same; only a second time is not possible any more.
+            // The body is sent all the same; it only cannot be sent a second time.
             Log.connections.warning(
                 "A request's body can be sent once only, it could not be kept: \(error)")
             spool = nil
@@ -135,29 +136,30 @@ final class BodyStream: NSObject, StreamDelegate {
 
     // MARK: - Again
 
-    /// Starts over with what was kept.
+    /// Starts again with the bytes that were kept.
     ///
-    /// - Returns: False if it was not kept.
+    /// - Returns: False if they were not kept.
     func rewind() -> Bool {
         guard spool != nil || isUntouched else { return false }
         position = 0
         return true
     }
 
-    // MARK: - Known before it is sent
+    // MARK: - Hashing before sending
 
     enum Hashing {
-        /// It is among `digests`, and the body is at its start.
+        /// The hash is among `digests`, and the body is at its start.
         case done
-        /// There is more; the loop serves others before it goes on.
+        /// There is more to read; the loop serves others first.
         case more
         case notReady
         case failed(any Error)
-        /// It cannot be kept until then.
+        /// The body cannot be kept until its hash is known.
         case lost
     }
 
-    /// Reads on, and keeps the bytes whatever the delegate can do, until the hash of the whole is known.
+    /// Reads on until the hash of the whole is known, and keeps the bytes even if the delegate can give new
+    /// streams.
     func hash(by function: DigestHash, piece: inout [UInt8]) -> Hashing {
         if digests[function] != nil { return .done }
         if running?.function != function {
@@ -182,7 +184,8 @@ final class BodyStream: NSObject, StreamDelegate {
         }
     }
 
-    /// A class, because a hash under way cannot be copied, and an optional of it not be asked.
+    /// A class, because a running hash is not copyable, and an optional of one cannot be tested without
+    /// consuming it.
     private final class RunningHash {
         let function: DigestHash
         private var state: DigestHash.RunningHash?

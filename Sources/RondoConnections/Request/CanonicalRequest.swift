@@ -2,10 +2,10 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The form of a request in which it is sent (rule UC-29): of http and https, scheme and host in lower case,
-/// and a path; of a protocol of the program, what that makes of it.
+/// The form in which a request is sent (rule UC-29): for http and https, with scheme and host in lower case,
+/// and a path; for a protocol of the program, the form that the protocol returns.
 enum CanonicalRequest {
-    /// - Returns: Nil for what cannot be loaded.
+    /// - Returns: Nil if the request cannot be loaded.
     static func of(_ request: URLRequest, by protocols: ProtocolClasses = .registered) -> URLRequest? {
         if let type = protocols.accepting(request) { return type.canonicalRequest(for: request) }
         guard let url = request.url else { return nil }
@@ -15,7 +15,7 @@ enum CanonicalRequest {
         }
         let lowerScheme = scheme.lowercased()
         guard lowerScheme == "http" || lowerScheme == "https" else { return nil }
-        // It stays as it is, and fails as such: put together anew it could lose its port.
+        // The request stays as it is, and fails later because of its port: a rebuilt URL could lose the port.
         if URIPort(of: url) == .impossible { return request }
         if let secure = KnownHSTSHosts.upgraded(url) {
             var rewritten = request
@@ -33,7 +33,7 @@ enum CanonicalRequest {
         return rewritten
     }
 
-    /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
+    /// Whether `of(_:)` would return the request unchanged, as far as a quick test can tell.
     static func isSent(asIs request: LoadRequest, by protocols: ProtocolClasses = .registered) -> Bool {
         guard request.address?.isPlain ?? false, protocols.accepting(request.value) == nil else {
             return false
@@ -41,7 +41,7 @@ enum CanonicalRequest {
         return KnownHSTSHosts.isEmpty || request.url.flatMap { KnownHSTSHosts.upgraded($0) } == nil
     }
 
-    /// Whether `of(_:)` gives a request.
+    /// Whether `of(_:)` returns a request.
     static func exists(for request: LoadRequest) -> Bool { isSent(asIs: request) || of(request.value) != nil }
 
     private static func isCanonical(_ url: URL) -> Bool {

@@ -1,8 +1,9 @@
 internal import RondoCore
 
-/// A file as the body of a request: read as it is sent, up to the length that was announced.
+/// A file as the body of a request: it is read as it is sent, up to the length that was announced.
 ///
-/// The file is open from `open()` to `close()` only, so that uploads which wait for a connection hold no descriptor.
+/// The file is open only from `open()` to `close()`, so that uploads that wait for a connection hold no
+/// descriptor.
 final class FileBodyStream: Foundation.InputStream {
     private let path: String
     private let length: Int64
@@ -11,7 +12,7 @@ final class FileBodyStream: Foundation.InputStream {
     private var status = Foundation.Stream.Status.notOpen
     private var failure: NSError?
 
-    /// - Parameter length: Bytes that are read of the file at most.
+    /// - Parameter length: The maximum of bytes that are read from the file.
     init(_ path: String, length: Int64) {
         self.path = path
         self.length = length
@@ -20,7 +21,7 @@ final class FileBodyStream: Foundation.InputStream {
 
     deinit { closeDescriptor() }
 
-    /// The same, from its start.
+    /// A new stream of the same file, from its start.
     func reopened() -> FileBodyStream { FileBodyStream(path, length: length) }
 
     override func open() {
@@ -72,7 +73,7 @@ final class FileBodyStream: Foundation.InputStream {
         }
     }
 
-    /// Its bytes are in no memory that could be shown.
+    /// False: the bytes are not in memory.
     override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
     ) -> Bool {

@@ -3,14 +3,15 @@ internal import RondoHTTP
 
 internal import struct Synchronization.Atomic
 
-/// The hosts that are spoken to by TLS only, since they have asked for it ("Known HSTS Hosts", RFC 6797 §8.2); programs
-/// see them as `URLConnection.TransportSecurity`.
+/// The hosts that have asked to be contacted over TLS only ("Known HSTS Hosts", RFC 6797 §8.2). Programs see
+/// them as `URLConnection.TransportSecurity`.
 enum KnownHSTSHosts {
     private static let kept = KeptValue(StrictTransportSecurity(), label: "rondo.hsts")
-    /// Whether any host is known: spares requests the lock where none has asked.
+    /// Whether any host is known: if none is, requests skip the lock.
     private static let isInUse = Atomic(false)
 
-    /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program ends.
+    /// Remembers hosts in `file` from now on, and those that are already in it. With nil, hosts are
+    /// remembered only until the program ends.
     static func keep(
         in file: URL?, onFailure: (@Sendable (any Error) -> Void)?
     ) throws {
@@ -18,14 +19,14 @@ enum KnownHSTSHosts {
         noteUse()
     }
 
-    /// Forgets all hosts, also in the file, which is written when this returns.
+    /// Forgets all hosts; the file, too, has been written when this returns.
     static func forgetAll() {
         let (_, failure) = kept.replace(with: StrictTransportSecurity())
         noteUse()
         failure?.tell()
     }
 
-    /// Writes what waits to be written, and returns when it is.
+    /// Writes everything that waits to be written, and returns when that is done.
     static func flush() { kept.flush() }
 
     /// No host is known.
@@ -42,7 +43,7 @@ enum KnownHSTSHosts {
         return kept.read { $0.upgraded(url, now: Date()) }
     }
 
-    /// A response from `url`, by TLS whose certificate was verified.
+    /// Takes the fields of a response from `url`, over TLS with a verified certificate.
     static func receive(_ fields: HeaderFields, from url: URL) {
         guard let host = url.host, let value = fields.values(for: "Strict-Transport-Security").first else {
             return
@@ -55,7 +56,7 @@ enum KnownHSTSHosts {
     }
 
     private static func noteUse() {
-        // Under the lock, so that the two agree.
+        // Under the lock, so that the flag and the value agree.
         kept.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
     }
 }

@@ -2,20 +2,20 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Where the bytes of a request's body come from.
+/// The source of the bytes of a request's body.
 enum OutgoingBody {
     case data(Data)
     case stream(BodyStream)
 }
 
-/// A request as HTTP/1.1 sends it, and where it goes. It is sent once, and so handed on without copies.
+/// A request in the form in which HTTP/1.1 sends it. It is sent once, and so is passed on without copies.
 struct OutgoingRequest: ~Copyable {
     let head: RequestHead
     let framing: RequestBodyFraming
     let body: OutgoingBody
-    /// The request may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
+    /// Whether the request may be sent a second time without repeating its effect (RFC 9110 §9.2.2).
     let isIdempotent: Bool
-    /// The body waits until the server says go ahead (RFC 9110 §10.1.1).
+    /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
     /// What is known of a head before the fields of the exchange are in it that are not the request's: cookies, credentials,
@@ -140,7 +140,7 @@ struct OutgoingRequest: ~Copyable {
         ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
     ]
 
-    /// The fields of a request that says nothing itself.
+    /// The fields of a request that has none of its own.
     static func usualFields(_ authority: String) -> HeaderFields {
         var fields = HeaderFields([("Host", authority)] + defaults)
         fields.check()
@@ -162,7 +162,7 @@ struct OutgoingRequest: ~Copyable {
         return name == "content-length" || name == "transfer-encoding"
     }
 
-    /// The Content-Length of the request; nil if it has none, or one that is no length.
+    /// The Content-Length of the request; nil if it has none, or an invalid one.
     private static func announcedLength(of request: URLRequest) -> Int64? {
         guard let text = request.value(forHTTPHeaderField: "Content-Length"),
             text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })

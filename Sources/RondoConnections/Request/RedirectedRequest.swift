@@ -4,8 +4,9 @@ internal import RondoHTTP
 
 /// The request that a redirect proposes (rule UC-33).
 enum RedirectedRequest {
-    /// What speaks of a body that is not sent again, besides all that begins with `Content-`: the metadata of RFC 9110
-    /// §8 and the digests of RFC 3230 and RFC 9530 (§15.4, step 5, names some "but not limited to"), and what frames it.
+    /// Fields that describe a body, besides all that begin with `Content-`, and are dropped with it: the
+    /// metadata of RFC 9110 §8, the digests of RFC 3230 and RFC 9530 (§15.4, step 5, names some "but not
+    /// limited to"), and the framing.
     private static let bodyFields: Set<String> = [
         "digest", "repr-digest", "last-modified", "etag", "transfer-encoding", "trailer", "expect",
     ]
@@ -35,7 +36,7 @@ enum RedirectedRequest {
                 next.setValue(nil, forHTTPHeaderField: field)
             }
         }
-        // The Host of the old request names the old server, should the program have set one.
+        // If the program has set a Host field, it names the old server.
         next.setValue(nil, forHTTPHeaderField: "Host")
         if !sameOrigin {
             for field in originFields { next.setValue(nil, forHTTPHeaderField: field) }

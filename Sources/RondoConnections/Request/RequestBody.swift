@@ -2,17 +2,18 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The body of a load's requests where it is a stream. It outlives a request, which may have to be sent again.
+/// The body of a load's requests, if it is a stream. It outlives a request, because that may have to be sent
+/// again.
 ///
 /// Used inside the gate of its load; only `wakeUp` is called from elsewhere.
 final class RequestBody {
-    /// What hashing a piece has come to.
+    /// The result of hashing a piece.
     enum Hashing {
-        /// All wanted hashes are there.
+        /// All hashes that were asked for are known.
         case done
-        /// The next pass goes on.
+        /// There is more to hash in the next pass.
         case more
-        /// The stream has nothing at present.
+        /// The stream has no bytes at present.
         case notReady
         case failed(LoadFailure)
     }
@@ -23,7 +24,7 @@ final class RequestBody {
     private var stream: BodyStream?
     private var timer: ScheduleTimer?
 
-    /// - Parameter wakeUp: Called on any thread when the stream is worth another look.
+    /// - Parameter wakeUp: Called on any thread when it is worth reading the stream again.
     init(
         in schedule: [LoopMode], defaults: DelegateDefaults?, wakeUp: @escaping @Sendable () -> Void
     ) {
@@ -32,8 +33,8 @@ final class RequestBody {
         self.wakeUp = wakeUp
     }
 
-    /// The body of the next request, whose stream is `origin`; nil: the delegate has to give a new stream, since this one
-    /// was read, or there is none yet.
+    /// The body of the next request, whose stream is `origin`. Nil if the delegate has to give a new stream,
+    /// since this one was read, or there is none yet.
     func prepare(_ origin: Foundation.InputStream) -> BodyStream? {
         let current = stream.flatMap { $0.origin === origin ? $0 : nil }
         if let current, current.isUntouched { return current }
@@ -41,13 +42,13 @@ final class RequestBody {
         return current != nil || origin is AwaitedBodyStream ? nil : use(origin, of: origin)
     }
 
-    /// Takes the delegate's reply; `.none` if it has no method that gives a stream.
+    /// Takes the delegate's reply; `.none` if the delegate does not implement the method for streams.
     ///
-    /// Whether a delegate has the method is known only once it was called, and it may be called only where it is due.
-    /// So the bytes that were sent are kept until a delegate of that class was found to have the method (rules UC-39 and
-    /// UC-40).
+    /// Whether a delegate implements the method is known only after a call, and it may be called only when a
+    /// stream is needed. So the bytes that were sent are kept until a delegate of the class was found to
+    /// implement it (rules UC-39 and UC-40).
     ///
-    /// - Returns: Nil: there is no body to send.
+    /// - Returns: Nil if there is no body to send.
     func replace(by reply: Foundation.InputStream??, of origin: Foundation.InputStream) -> BodyStream? {
         guard let reply else {
             guard let stream, stream.rewind() else { return nil }
@@ -59,7 +60,8 @@ final class RequestBody {
 
     private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
         close()
-        // A file can be read again; and what the delegate is asked for each time need not be kept.
+        // A file can be read again; and if the delegate is asked for a stream each time, nothing need be
+        // kept.
         let isThereAgain = origin is FileBodyStream || origin is AwaitedBodyStream
         let keeps = !isThereAgain && !(defaults?.hasBodyStreamMethod ?? false)
         let body = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
@@ -67,7 +69,7 @@ final class RequestBody {
         return body
     }
 
-    /// Hashes a piece, as much as may be read in a pass.
+    /// Hashes as much as may be read in a pass.
     func hash(by hashes: [DigestHash]) -> Hashing {
         guard let stream, let wanted = hashes.first(where: { stream.digests[$0] == nil }) else {
             return .done
@@ -85,7 +87,8 @@ final class RequestBody {
         return .more
     }
 
-    /// The stream has nothing to send yet: a stream that does not tell when it has is asked again after a while.
+    /// Waits for a stream that has no bytes yet: if it does not report when it has some, it is polled after a
+    /// while.
     func waitForBytes() {
         guard let stream, stream.mustBePolled else { return }
         timer?.invalidate()
@@ -94,7 +97,7 @@ final class RequestBody {
         }
     }
 
-    /// It is needed no more.
+    /// Releases the stream, which is not needed any more.
     func close() {
         timer.take()?.invalidate()
         stream.take()?.close()

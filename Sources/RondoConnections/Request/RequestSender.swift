@@ -4,29 +4,31 @@ internal import RondoStreams
 
 /// Sends a request over a connection: the head, then, perhaps after the server's go-ahead, the body.
 ///
-/// A body in memory is written from where it lies. One from a stream is read a piece at a time into one
-/// buffer, in which the piece gets its chunk's size line and line end around it, so that it is one write.
+/// A body in memory is written from where it is. A body from a stream is read piece by piece into one buffer,
+/// in which a piece gets its chunk's size line and line end around it, so that one write sends all three.
 ///
-/// A value that makes no calls: it returns what was sent, and the exchange tells the delegate, which may end that exchange.
+/// A value that makes no calls: it returns what was sent, and the exchange tells the delegate, which may end
+/// the exchange.
 struct RequestSender {
     enum Outcome {
-        /// Bytes of the body went out: now, so far, in all (-1: that is not known). It goes on by another `send`.
+        /// Bytes of the body were sent: in this piece, so far, and in total (-1 if not known). Call `send`
+        /// again.
         case progress(Int, total: Int, expected: Int)
-        /// The channel takes no more at present; or the pass has taken enough.
+        /// The channel takes no more at present, or the pass has sent its share.
         case blocked
-        /// The body's stream has nothing yet.
+        /// The body's stream has no bytes yet.
         case waitsForBody
         /// The body waits for the server's go-ahead.
         case waitsForGoAhead
         case sent
         case failed(ExchangeFailure)
-        /// The connection broke; what the server has said before is still to be read.
+        /// The connection broke; what the server has sent before can still be read.
         case broken(ChannelError)
     }
 
-    /// Bytes of a body that are handed to the channel at once, so that progress is reported on the way.
+    /// The bytes of a body that are handed to the channel at once: progress is reported after each piece.
     static let pieceSize = 128 * 1024
-    /// Bytes of a body that are sent in one pass; others of the loop want their turn.
+    /// The maximum of body bytes that are sent in one pass, so that the loop can serve others.
     static let maximumPerPass = 1024 * 1024
     /// Room for a chunk's size line: 16 hexadecimal digits, CR, LF.
     private static let prefixRoom = 18
@@ -35,12 +37,12 @@ struct RequestSender {
     /// A piece of a body from a stream, framed.
     private final class Piece {
         var buffer = [UInt8](repeating: 0, count: prefixRoom + pieceSize + suffixRoom)
-        /// What of `buffer` is to be written yet.
+        /// The part of `buffer` that has not been written yet.
         var unwritten = 0..<0
-        /// How much of the body it is; 0 once that was told.
+        /// The number of body bytes in the piece; 0 once they have been reported.
         var count = 0
         var streamHasEnded = false
-        /// Bytes of the body that were read so far.
+        /// The number of body bytes read so far.
         var taken: Int64 = 0
     }
 
@@ -48,14 +50,14 @@ struct RequestSender {
     private let framing: RequestBodyFraming
     private let head: [UInt8]
     private(set) var headSent = 0
-    /// Bytes of the body that the channel has taken, framing not counted.
+    /// The number of body bytes that the channel has taken, without framing.
     private(set) var bodySent = 0
     private(set) var isWaitingForGoAhead: Bool
     private(set) var isSent = false
 
-    /// The piece of a body from a stream that is on its way; nil before the first.
+    /// The piece of a streamed body that is being sent; nil before the first.
     private var piece: Piece?
-    /// How many bytes of the body may have gone out by the end of the pass.
+    /// The value that `bodySent` may reach by the end of the pass.
     private var limit = RequestSender.maximumPerPass
 
     init(_ request: consuming OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
@@ -74,16 +76,16 @@ struct RequestSender {
     var headText: String { String(decoding: head, as: UTF8.self) }
     var nothingWasSent: Bool { headSent == 0 }
 
-    /// - Returns: Whether the body was waiting for it.
+    /// - Returns: Whether the body was waiting for the go-ahead.
     mutating func goAhead() -> Bool {
         defer { isWaitingForGoAhead = false }
         return isWaitingForGoAhead
     }
 
-    /// Another pass: as much may go out as in the one before.
+    /// Begins another pass, in which `maximumPerPass` further bytes may be sent.
     mutating func beginPass() { limit = bodySent + Self.maximumPerPass }
 
-    /// Sends on.
+    /// Sends as much as the channel and the pass allow.
     mutating func send(over connection: ServerConnection) -> Outcome {
         if isSent { return .sent }
         do throws(ChannelError) {
@@ -105,7 +107,7 @@ struct RequestSender {
         }
     }
 
-    // MARK: - From memory
+    // MARK: - A body in memory
 
     private mutating func send(_ data: Data, over connection: ServerConnection) throws(ChannelError)
         -> Outcome
@@ -113,7 +115,7 @@ struct RequestSender {
         if bodySent < data.count {
             if bodySent >= limit { return .blocked }
             let (start, end) = (bodySent, min(data.count, bodySent + Self.pieceSize))
-            // `Data` knows no typed throws.
+            // `Data.withUnsafeBytes` does not support typed throws.
             let count = try data.withUnsafeBytes { bytes in
                 Result { () throws(ChannelError) in
                     try connection.channel.write(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
@@ -124,7 +126,7 @@ struct RequestSender {
             return .progress(count, total: bodySent, expected: data.count)
         }
         do throws(HTTP1Error) {
-            // The codec counts the body; to one of known length it adds nothing.
+            // The codec counts the body; for a body of known length it adds no bytes.
             _ = try connection.codec.frame(bodyOf: data.count)
             var nothing: [UInt8] = []
             try connection.codec.sendEnd(into: &nothing)
@@ -135,7 +137,7 @@ struct RequestSender {
         return .sent
     }
 
-    // MARK: - From a stream
+    // MARK: - A body from a stream
 
     private var length: Int64? { if case .length(let length) = framing { length } else { nil } }
 
@@ -182,7 +184,7 @@ struct RequestSender {
             case .failed(let error):
                 return .failed(.bodyStreamFailed(error as NSError))
             case .notReady:
-                // A body of the length that was announced is complete, whatever else its stream does.
+                // A body of the announced length is complete, even if its stream has not ended.
                 guard let length, piece.taken == length else { return .waitsForBody }
                 try end(piece, connection)
             case .end:

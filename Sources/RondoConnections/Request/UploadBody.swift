@@ -1,15 +1,15 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// The bodies that upload tasks give to their requests (rules US-59 and US-60).
+/// Makes the bodies of the requests of upload tasks (rules US-59 and US-60).
 package enum UploadBody {
-    /// `request` with a file for its body, which is read as it is sent, and again from its start each time it has to be sent
-    /// again.
+    /// `request` with a file as its body, which is read as it is sent, and from its start each time it has to
+    /// be sent again.
     ///
-    /// The length is what the file has now. What it gains until it is sent is left out; one that has become shorter fails the
-    /// load.
+    /// The length is that of the file now. Bytes that are appended before it is sent are left out; a file
+    /// that has become shorter fails the load.
     ///
-    /// - Throws: The file is not there, or cannot be read.
+    /// - Throws: If the file does not exist, or cannot be read.
     package static func file(_ url: URL, of request: URLRequest) throws(LoadFailure) -> URLRequest {
         let (descriptor, length) = try LocalFile.open(url.path)
         _ = close(descriptor)
@@ -20,8 +20,8 @@ package enum UploadBody {
         return upload
     }
 
-    /// `request` with a body whose stream the client is asked for before each sending. Without a Content-Length of its own it
-    /// is sent in chunks.
+    /// `request` with a body whose stream the client is asked for before each sending. It is sent in chunks
+    /// unless it has a Content-Length of its own.
     package static func streamed(_ request: URLRequest) -> URLRequest {
         var upload = request
         upload.httpBody = nil
@@ -29,7 +29,7 @@ package enum UploadBody {
         return upload
     }
 
-    /// Bytes of the body of `request`; -1: not known, 0: it has none.
+    /// The length of the body of `request` in bytes; -1 if it is not known, 0 if there is no body.
     package static func length(of request: URLRequest) -> Int64 {
         guard request.httpBodyStream != nil else { return Int64(request.httpBody?.count ?? 0) }
         guard let text = request.value(forHTTPHeaderField: "Content-Length"), let length = Int64(text),
@@ -39,5 +39,5 @@ package enum UploadBody {
     }
 }
 
-/// Stands for a body whose stream is asked for before each sending; it has no bytes itself.
+/// A placeholder for a body whose stream the client is asked for before each sending; it has no bytes itself.
 final class AwaitedBodyStream: Foundation.InputStream {}

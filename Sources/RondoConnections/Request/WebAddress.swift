@@ -2,19 +2,19 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// An http or https URL, taken apart into what a request needs of it.
+/// The parts of an http or https URL that a request needs.
 ///
-/// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
-/// byte by byte; the others are left to Foundation's parser, which takes ten times as long.
+/// Nearly all URLs are already in canonical form, plain ASCII without a user or an IPv6 address, and are
+/// parsed here byte by byte; the others are left to Foundation's parser, which takes ten times as long.
 ///
-/// A reference, since it is handed on often and never changes.
+/// A reference inside, since addresses are passed on often and never change.
 struct WebAddress: Sendable {
     private final class Values: Sendable {
         let isSecure: Bool
         let host: String
         let port: Int
         let namesPort: Bool
-        /// The host as the URL writes it, where that is not `host`.
+        /// The host as the URL writes it, if that differs from `host`.
         let encodedHost: String?
         let target: String
         let isPlain: Bool
@@ -38,23 +38,23 @@ struct WebAddress: Sendable {
     private let values: Values
 
     var isSecure: Bool { values.isSecure }
-    /// A name or an address, without brackets.
+    /// A name or an address, the latter without brackets.
     var host: String { values.host }
-    /// The default one where the URL names none.
+    /// The default port if the URL names none.
     var port: Int { values.port }
-    /// Host and, where the URL names one, port, as in the field Host.
+    /// The value of the Host field: the host, and the port if the URL names one.
     var authority: String {
         let host = values.encodedHost ?? values.host
         return values.namesPort ? "\(host):\(values.port)" : host
     }
     /// Path and query (origin-form, RFC 9112 §3.2.1).
     var target: String { values.target }
-    /// The URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
+    /// Whether the URL is in the form in which it is sent (rule UC-29), ASCII, and without a user.
     var isPlain: Bool { values.isPlain }
-    /// The whole URL without its fragment, which no server sees.
+    /// The whole URL without its fragment, which is not sent to servers.
     var name: String { values.name }
 
-    /// Nil unless it is http or https with a host, and with a port that there is if it names one.
+    /// Nil unless it is an http or https URL with a host and, if it names a port, a valid one.
     init?(_ url: URL) {
         if let plain = Self.read(url.absoluteString) {
             self = plain
@@ -75,10 +75,10 @@ struct WebAddress: Sendable {
 
     private init(_ values: Values) { self.values = values }
 
-    /// Without user and fragment, as a proxy is told it (absolute-form, RFC 9112 §3.2.2).
+    /// The URL without user and fragment, as it is sent to a proxy (absolute-form, RFC 9112 §3.2.2).
     func absoluteForm(_ target: String) -> String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
 
-    /// The whole URL without its fragment, which no server sees.
+    /// The whole URL without its fragment, which is not sent to servers.
     static func name(of url: URL) -> String {
         let text = url.absoluteString
         let fragment = text.utf8.withContiguousStorageIfAvailable { bytes in
@@ -90,7 +90,7 @@ struct WebAddress: Sendable {
 
     // MARK: - Plain URLs
 
-    /// Where the parts lie in a plain URL.
+    /// The positions of the parts in a plain URL.
     private struct Parts {
         var isSecure = false
         var host = 0..<0
@@ -99,12 +99,12 @@ struct WebAddress: Sendable {
         var end = 0
     }
 
-    /// As `isPlain` of its address.
+    /// Whether the URL would be `isPlain`.
     static func isPlain(_ url: URL) -> Bool {
         url.absoluteString.utf8.withContiguousStorageIfAvailable { parts(of: $0) != nil } ?? false
     }
 
-    /// Nil: it takes a parser.
+    /// Nil if the URL needs Foundation's parser.
     private static func read(_ text: String) -> WebAddress? {
         text.utf8.withContiguousStorageIfAvailable { bytes -> WebAddress? in
             guard let parts = parts(of: bytes) else { return nil }
@@ -142,7 +142,7 @@ struct WebAddress: Sendable {
                 parts.port = parts.port * 10 + Int(bytes[index] - UInt8(ascii: "0"))
                 index += 1
             }
-            // Otherwise written than a number is.
+            // The port is empty or has a leading zero.
             if index == start || bytes[start] == UInt8(ascii: "0") { return nil }
         }
         guard !parts.host.isEmpty, parts.port <= 65_535, index < bytes.count,
@@ -162,7 +162,7 @@ struct WebAddress: Sendable {
         return memcmp(start, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
 
-    /// Lower case: nothing is to be made canonical.
+    /// Whether the byte may occur in a plain host: upper-case letters would have to be made canonical.
     private static func isOfPlainHost(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),

@@ -2,16 +2,17 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// An `HTTPURLResponse` that answers what Foundation on Linux answers wrongly: lengths, media types and file names.
+/// An `HTTPURLResponse` that corrects what Foundation gets wrong on Linux: lengths, media types and file
+/// names.
 ///
-/// Its fields and its status stand in the superclass, whose members for them cannot be overridden.
+/// Its fields and its status are stored in the superclass, whose members for them cannot be overridden.
 final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
-    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    // `@unchecked` as the superclass is: nothing in it changes after initialisation.
     private let announcedLength: Int64
     private var address: URL?
 
-    /// Foundation's initialiser makes a file name of the URL's path, which this class makes when it is asked for one: so the
-    /// superclass gets a URL without a path.
+    /// Foundation's initialiser derives a file name from the URL's path; this class does so only on request.
+    /// So the superclass gets a URL without a path.
     private static let pathless = URL(string: "#")
 
     override var url: URL? { address }
@@ -32,11 +33,11 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    /// Seconds as the field Age has them.
+    /// Seconds in the form of the Age field.
     static func age(_ seconds: Double) -> String { String(Int64(min(seconds, Double(Int32.max)))) }
 
-    /// The response as it is kept, without what speaks of one connection (RFC 9111 §3.1); nil where nothing
-    /// does.
+    /// The response in the form in which it is stored, without the fields that belong to one connection (RFC
+    /// 9111 §3.1); nil if it has no such fields.
     convenience init?(kept response: URLResponse) {
         guard let response = response as? HTTPURLResponse else { return nil }
         var fields = Self.fields(of: response)
@@ -46,8 +47,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    /// A kept response, whatever the delegate has made of it (rule UC-54), with the fields of a 304; nil for one that is
-    /// not HTTP.
+    /// A kept response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if it
+    /// is not HTTP.
     convenience init?(_ response: URLResponse, confirmedBy head: ResponseHead, length: Int) {
         guard let response = response as? HTTPURLResponse else { return nil }
         self.init(
@@ -81,8 +82,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     private static let lengthKey = "RondoAnnouncedLength"
 
-    /// The announced length, or -1 where it is unknown (rule UC-25). To HEAD it is the one that GET would
-    /// have.
+    /// The announced length, or -1 if it is unknown (rule UC-25). For HEAD it is the length that GET would
+    /// announce.
     private static func announcedLength(_ head: ResponseHead, bodyLength: Int64?) -> Int64 {
         if let length = bodyLength, length > 0 { return length }
         if let field = head.fields.values(for: "Content-Length").first, let length = Int64(field) {
@@ -97,14 +98,14 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         value(forHTTPHeaderField: "Content-Type").flatMap { MediaTypeField($0) }
     }
 
-    /// The media type that Content-Type names, in lower case and without parameters; of several the last one. Nil where
-    /// it names none.
+    /// The media type in Content-Type, in lower case and without parameters; if there are several, the last
+    /// one. Nil if there is none.
     override var mimeType: String? { mediaType?.essence }
 
-    /// The charset that Content-Type names (rule UC-26); Foundation knows the parameter in lower case only.
+    /// The charset in Content-Type (rule UC-26); Foundation finds the parameter only in lower case.
     override var textEncodingName: String? { mediaType?.parameters["charset"] }
 
-    /// A name under which the body can be saved (rule UC-26). It never holds a path separator.
+    /// A name under which the body can be saved (rule UC-26). It never contains a path separator.
     override var suggestedFilename: String? {
         SuggestedFilename.from(
             contentDisposition: value(forHTTPHeaderField: "Content-Disposition"), url: url, mimeType: mimeType

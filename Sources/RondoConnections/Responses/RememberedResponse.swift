@@ -2,11 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A response that was made of a head, to be given again where the next one would be the same.
+/// The last response that was made from a head, kept to be delivered again if the next one would be the same.
 ///
-/// Foundation's initialiser spells every name of a field anew: of the six fields of a small response it takes some 4 µs, a
-/// fifth of all that a GET on a kept connection takes. A server that is asked for the same thing again answers with the same
-/// head until its clock shows another second.
+/// Foundation's initialiser normalises the name of every field: for the six fields of a small response it
+/// takes some 4 µs, a fifth of a GET on a kept connection. A server that is asked for the same thing again
+/// answers with the same head until its clock shows another second.
 struct RememberedResponse {
     private final class Made {
         let url: URL
@@ -34,12 +34,12 @@ struct RememberedResponse {
         last?.isMade(of: head, for: url, bodyLength: bodyLength) ?? false
     }
 
-    /// What was made, if no other reference to it is left. It never changes, so that a weak reference alone can tell that it
-    /// is given again.
+    /// The last response, if no other reference to it is left. A response never changes, so only a weak
+    /// reference could tell that it is delivered again.
     var unused: LoadedResponse? { last?.unused }
 
-    /// The response to a request for `url`: the one that was made before, or a new one, which takes its place. Nil where
-    /// Foundation makes none of `head`.
+    /// The response to a request for `url`: the remembered one, or a new one, which is remembered in its
+    /// place. Nil if Foundation cannot make one from `head`.
     mutating func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         if isMade(of: head, for: url, bodyLength: bodyLength), let unused { return unused }
         guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }

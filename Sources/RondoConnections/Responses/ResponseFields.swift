@@ -1,10 +1,10 @@
 internal import RondoCore
 internal import RondoHTTP
 
-/// The fields of a response as `HTTPURLResponse` is given them: one of each name.
+/// Converts the fields of a response to the form that `HTTPURLResponse` takes: one field for each name.
 enum ResponseFields {
-    /// The fields of `head` by the name that came first; which case that has counts for `X-` alone, all others
-    /// Foundation spells in its own way.
+    /// The fields of `head`, each under the spelling of its name that came first. Only the spelling of `X-`
+    /// fields is visible: Foundation normalises the others.
     static func dictionary(_ head: ResponseHead) -> [String: String] {
         var fields: [String: String] = [:]
         var spellings: [String: String] = [:]
@@ -19,14 +19,15 @@ enum ResponseFields {
                 fields[name] = value
                 return
             }
-            // Of fields that hold one value the first counts; others are one list (RFC 9110 §5.3).
+            // For a field that holds one value the first one counts; the values of others form one list (RFC
+            // 9110 §5.3).
             if HeaderFields.isSingular(key), !joined.contains(key) { return }
             fields[first, default: ""] += ", " + value
         }
         return fields
     }
 
-    /// Fields that hold one value and are joined all the same: Foundation's reader of cookies takes them apart again,
-    /// and of media types the last one counts (`MediaTypeField`).
+    /// Fields that hold one value and are joined all the same: Foundation's cookie parser splits them again,
+    /// and of several media types the last one counts (`MediaTypeField`).
     private static let joined: Set<String> = ["set-cookie", "set-cookie2", "content-type"]
 }

@@ -4,10 +4,10 @@ internal import RondoHTTP
 /// A name under which a body can be saved (rule UC-26): from Content-Disposition, the URL's last path component,
 /// its host, or "unknown".
 ///
-/// A name that the server has given is taken as it is, but for what could do harm. One that was found elsewhere gets the extension of the
-/// media type where it has none of its own.
+/// A name that the server gives is taken as it is, without its harmful characters. A name from another source
+/// gets the extension of the media type if it has none of its own.
 enum SuggestedFilename {
-    /// Bytes in UTF-8, with room for a number behind: Linux takes 255.
+    /// In bytes of UTF-8, leaving room for an appended number: Linux allows 255.
     static let maximumLength = 240
 
     static func from(contentDisposition: String?, url: URL?, mimeType: String? = nil) -> String {
@@ -17,16 +17,16 @@ enum SuggestedFilename {
             let hasOwn = !URL(fileURLWithPath: last).pathExtension.isEmpty
             return shortened(hasOwn ? last : last + suffix)
         }
-        // What follows the last dot of a host is no extension.
+        // The text after the last dot of a host name is not an extension.
         return shortened((url?.host.flatMap(harmless) ?? "unknown") + suffix)
     }
 
-    /// A server's name for a file without its harmful characters; nil if no others are in it.
+    /// A server's file name without its harmful characters; nil if nothing else is left.
     ///
-    /// Folders, control characters and what changes the direction of writing (`gpj.exe` that is shown as `exe.jpg`) are
-    /// left out, and so is what makes a name special at its beginning: a dot hides the file, and has `.profile` or
-    /// `.ssh` in its place; a dash is an option to most programs. Nothing is put in their place, so that a name that is
-    /// fine stays what it is, and no name is made of such characters alone.
+    /// Folders, control characters and characters that change the direction of writing (`gpj.exe` shown as
+    /// `exe.jpg`) are removed. So are characters with a special meaning at the beginning: a dot hides the
+    /// file, and could make it `.profile` or `.ssh`; a dash is an option to most programs. They are not
+    /// replaced by others, so that a harmless name stays the same, and no name consists of replacements only.
     static func harmless(_ name: String) -> String? {
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last ?? []
         let visible = last.filter { !isInvisible($0) }
@@ -35,12 +35,14 @@ enum SuggestedFilename {
         return end.map { String(String.UnicodeScalarView(start[...$0])) }
     }
 
-    /// Takes no place, or an empty one. (Within a name such characters join letters and emoji.)
+    /// Whether the scalar is white space or takes no space. (Within a name such characters join letters and
+    /// emoji.)
     private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
     }
 
-    /// Ends a line, drives a terminal, or changes the direction of what follows (`Bidi_Control` of Unicode's UAX #9).
+    /// Whether the scalar ends a line, controls a terminal, or changes the direction of the text after it
+    /// (`Bidi_Control` of Unicode's UAX #9).
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
@@ -48,7 +50,7 @@ enum SuggestedFilename {
         }
     }
 
-    /// Cut where a file system would refuse it; an extension of sensible length stays.
+    /// The name shortened to a length that file systems accept; an extension of reasonable length stays.
     private static func shortened(_ name: String) -> String {
         guard name.utf8.count > maximumLength else { return name }
         let dot = name.lastIndex(of: ".") ?? name.endIndex
@@ -61,7 +63,8 @@ enum SuggestedFilename {
         return String(kept) + suffix
     }
 
-    /// The `filename*` or `filename` parameter (RFC 6266); the former wins, in UTF-8 or not at all.
+    /// The `filename*` or `filename` parameter (RFC 6266); `filename*` takes precedence, and is read as UTF-8
+    /// only.
     private static func name(in disposition: String) -> String? {
         let parameters = FieldParameters.of(disposition)
         if let extended = parameters["filename*"] {

@@ -1,19 +1,21 @@
 internal import CRondoSQLite
 internal import RondoCore
 
-/// One connection to a SQLite database in a file that its user alone may read.
+/// A connection to a SQLite database in a file that only its user may read.
 ///
-/// Not Sendable: SQLite's own locks are off, so one thread at a time uses a connection and its statements; the owner
-/// has a lock or a queue for that. Other connections, of this process and of others, may use the same file meanwhile.
+/// Not Sendable: SQLite's own locks are off, so only one thread at a time may use a connection and its
+/// statements; the owner ensures that with a lock or a queue. Other connections, of this process and of
+/// others, may use the same file at the same time.
 final class Database {
     enum Access {
-        /// Makes the file and its folder where they are missing, and waits for other connections.
+        /// Creates the file and its folder if they are missing, and waits for other connections.
         case readWrite
-        /// Fails where the file is missing, and waits for nothing: for look-ups on a run loop.
+        /// Fails if the file is missing, and waits for nothing: for look-ups on a run loop.
         case lookUp
     }
 
-    /// A connection waits so long for one of another process, in milliseconds, before it fails with `SQLITE_BUSY`.
+    /// The milliseconds for which a connection waits for one of another process, before it fails with
+    /// `SQLITE_BUSY`.
     static let busyTimeout: Int32 = 2_000
 
     fileprivate let connection: OpaquePointer
@@ -28,8 +30,9 @@ final class Database {
             }
         }
         var made: OpaquePointer?
-        // Never made by SQLite, which would let every user read it. Its journals have the rights of the file.
-        // Also to look up: after a process was killed the first one that comes has to tidy the journal.
+        // SQLite never creates the file, because it would let every user read it; its journals get the file's
+        // permissions. Look-ups open it for writing too: after a process was killed, the first connection has
+        // to recover the journal.
         let code = sqlite3_open_v2(url.path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let made else {
             let error = DatabaseError(code, made)
@@ -41,15 +44,15 @@ final class Database {
         sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : 0)
     }
 
-    /// Statements that are still there keep the file open until they have gone.
+    /// Statements that still exist keep the file open until they are released.
     deinit { sqlite3_close_v2(connection) }
 
-    /// Opens the database, or, where its file is no database or was made by another version, makes it anew: a
-    /// broken file counts as none.
+    /// Opens the database. If its file is broken, is not a database or was made by another version, the file
+    /// is replaced by a new one.
     ///
     /// - Parameters:
-    ///   - version: A number of `schema`, other than 0. A file with another one is removed.
-    ///   - schema: Makes the tables.
+    ///   - version: The number of `schema`, other than 0. A file with another number is removed.
+    ///   - schema: The statements that make the tables.
     static func open(
         _ url: URL, version: Int32, schema: String
     ) throws(DatabaseError) -> Database {
@@ -66,15 +69,15 @@ final class Database {
         _ url: URL, _ version: Int32, _ schema: String
     ) throws(DatabaseError) -> Database {
         let database = try Database(url, .readWrite)
-        // A process that is killed loses nothing that was committed; only a machine that loses power may lose the last
-        // commits. Where the file system cannot do it, the journal is an ordinary one.
-        // A new file is made without waiting for the disk: there is nothing to be lost. Pages of this size make
-        // writes cheap; larger ones waste more of the disk.
+        // WAL: a process that is killed loses nothing that was committed; only a machine that loses power may
+        // lose the last commits. If the file system does not support it, the journal is an ordinary one.
+        // `synchronous = OFF`: a new file is created without waiting for the disk, because there is nothing
+        // to lose yet. Pages of this size make writes cheap; larger ones waste more of the disk.
         try database.execute("PRAGMA synchronous = OFF; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;")
         try database.execute(
             "PRAGMA journal_size_limit = \(maximumJournalSize); PRAGMA wal_autocheckpoint = \(journalPages);")
         let found = try database.number("PRAGMA user_version")
-        // A file that the user may write to and SQLite may not has a broken head: it names a later format.
+        // A file that the user may write and SQLite may not has a broken header: it names a later format.
         if sqlite3_db_readonly(database.connection, "main") == 1, access(url.path, W_OK) == 0 {
             throw .otherVersion
         }
@@ -90,15 +93,16 @@ final class Database {
         do throws(DatabaseError) {
             try execute("BEGIN IMMEDIATE; \(schema); PRAGMA user_version = \(version); COMMIT;")
         } catch {
-            // Another process may have been faster.
+            // Another process may have created the tables first.
             try? execute("ROLLBACK")
             guard try number("PRAGMA user_version") == version else { throw error }
         }
     }
 
-    /// The journal is cut to so many bytes after it has been larger.
+    /// The journal is truncated to this many bytes after it has been larger.
     static let maximumJournalSize = 8 << 20
-    /// From so many pages on, of 8 KiB, the journal is brought into the file, which takes two waits for the disk.
+    /// The number of pages, of 8 KiB each, at which the journal is written back into the file; that waits for
+    /// the disk twice.
     private static let journalPages = maximumJournalSize >> 13
 
     /// Removes the file and its journals.
@@ -108,41 +112,41 @@ final class Database {
 
     // MARK: Statements
 
-    /// Runs statements that answer nothing.
+    /// Runs statements whose results are not needed.
     func execute(_ statements: String) throws(DatabaseError) {
         let code = sqlite3_exec(connection, statements, nil, nil, nil)
         guard code == SQLITE_OK else { throw DatabaseError(code, connection) }
     }
 
-    /// The number in the first column of the first row; 0 where there is none.
+    /// The number in the first column of the first row; 0 if there is none.
     func number(_ query: String) throws(DatabaseError) -> Int64 {
         try prepare(query).number()
     }
 
-    /// Whether the tables hang together, as far as SQLite can tell by reading all of them once. Some damage is met by no
-    /// statement that reads, and loses later writes.
+    /// Whether the tables are intact, as far as SQLite can tell by reading all of them once. Some damage is
+    /// not noticed by any statement that reads, and loses later writes.
     func isSound() throws(DatabaseError) -> Bool {
         let check = try prepare("PRAGMA quick_check(1)")
         return try check.step() && check.text(0) == "ok"
     }
 
-    /// A statement that may be run more than once; `?1`, `?2` … stand for bound values.
+    /// Makes a statement that may be run more than once; `?1`, `?2` … are parameters for bound values.
     func prepare(_ text: String) throws(DatabaseError) -> Statement { try Statement(self, text) }
 
-    /// Has all that `body` changes written, or nothing of it.
+    /// Commits all changes that `body` makes, or none of them.
     func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try execute("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
             try body()
             try execute("COMMIT")
         } catch {
-            // It may have been rolled back already, as where the disk is full.
+            // The transaction may have been rolled back already, for instance if the disk is full.
             try? execute("ROLLBACK")
             throw error
         }
     }
 
-    /// A prepared statement. It keeps its database open.
+    /// A prepared statement. It retains its database.
     final class Statement {
         private let database: Database
         private let statement: OpaquePointer
@@ -158,8 +162,8 @@ final class Database {
 
         deinit { sqlite3_finalize(statement) }
 
-        /// Binds `value` to the parameter `index`, counted from 1. It can fail for want of memory only, and then the next
-        /// step says so.
+        /// Binds `value` to the parameter `index`, counted from 1. It fails only if memory runs out, and then
+        /// the next step reports that.
         func bind(_ value: Int64?, at index: Int32) {
             guard let value else { return bindNull(at: index) }
             sqlite3_bind_int64(statement, index, value)
@@ -173,20 +177,21 @@ final class Database {
             guard var value else { return bindNull(at: index) }
             value.withUTF8 { bytes in
                 bytes.withMemoryRebound(to: CChar.self) {
-                    // Nil would be NULL.
+                    // A nil pointer would bind NULL.
                     _ = rondo_sqlite3_bind_text(
                         statement, index, $0.baseAddress ?? emptyText, Int32(bytes.count))
                 }
             }
         }
 
-        /// Without a copy: `body` has to step, and the statement must not be stepped after it has returned.
+        /// Binds `data` without a copy: `body` has to step, and the statement must not be stepped after
+        /// `body` has returned.
         func bind<Result>(
             borrowing data: Data, at index: Int32, _ body: () throws(DatabaseError) -> Result
         ) throws(DatabaseError) -> Result {
-            // `withUnsafeBytes` hands on untyped errors only.
+            // `withUnsafeBytes` supports untyped errors only.
             let outcome = data.withUnsafeBytes { bytes -> Swift.Result<Result, DatabaseError> in
-                // The bytes stay where they are until `body` has returned; nil would be NULL.
+                // The bytes stay in place until `body` has returned; a nil pointer would bind NULL.
                 if let start = bytes.baseAddress {
                     sqlite3_bind_blob64(statement, index, start, UInt64(bytes.count), nil)
                 } else {
@@ -205,7 +210,7 @@ final class Database {
             return try outcome.get()
         }
 
-        /// Goes to the next row.
+        /// Advances to the next row.
         ///
         /// - Returns: False if there is none; then the statement can be run again.
         func step() throws(DatabaseError) -> Bool {
@@ -221,21 +226,21 @@ final class Database {
             }
         }
 
-        /// Runs a statement whose rows, if it has any, are of no interest.
+        /// Runs a statement and ignores its rows.
         func run() throws(DatabaseError) {
             while try step() {}
         }
 
-        /// The number in the first column of the first row; 0 where there is none.
+        /// The number in the first column of the first row; 0 if there is none.
         func number() throws(DatabaseError) -> Int64 {
             defer { reset() }
             return try step() ? integer(0) : 0
         }
 
-        /// Goes back to the start, and keeps the bound values.
+        /// Resets the statement to its start, and keeps the bound values.
         func reset() { sqlite3_reset(statement) }
 
-        // Columns of the current row, counted from 0. SQLite converts what has another type.
+        // Columns of the current row, counted from 0. SQLite converts values of other types.
 
         func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
         func double(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
@@ -254,7 +259,7 @@ final class Database {
     }
 }
 
-/// What stands for the bytes of an empty text. It is never read.
+/// A pointer that stands for the bytes of an empty text. It is never read.
 ///
 /// `nonisolated(unsafe)`: it is allocated once, and nothing writes to it.
 private nonisolated(unsafe) let emptyText = UnsafePointer(UnsafeMutablePointer<CChar>.allocate(capacity: 1))

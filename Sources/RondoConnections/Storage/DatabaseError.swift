@@ -1,13 +1,13 @@
 internal import CRondoSQLite
 internal import RondoCore
 
-/// Why a database could not be used, in SQLite's words or the kernel's.
+/// The reason why a database could not be used, in SQLite's words or the kernel's.
 struct DatabaseError: Error, Equatable, CustomStringConvertible {
     /// SQLite's extended result code.
     let code: Int32
     let description: String
 
-    /// - Parameter connection: Nil where it could not even be allocated.
+    /// - Parameter connection: Nil if it could not even be allocated.
     init(_ code: Int32, _ connection: OpaquePointer?) {
         self.code = connection.map { sqlite3_extended_errcode($0) } ?? code
         let sentence = connection.flatMap(sqlite3_errmsg) ?? sqlite3_errstr(code)
@@ -24,21 +24,21 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     /// The file was written by another version of Rondo.
     static let otherVersion = DatabaseError(code: SQLITE_SCHEMA, "the file has another version")
 
-    /// SQLITE_IOERR_SHORT_READ, whose macro is too much for the importer.
+    /// SQLITE_IOERR_SHORT_READ, whose macro the importer cannot import.
     private static let shortRead = SQLITE_IOERR | 2 << 8
 
-    /// The file is of no use and can be removed.
+    /// Whether the file is of no use and can be removed.
     var saysThatFileIsBroken: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_SCHEMA].contains(code & 0xff)
             // A column or table is missing.
             || code == SQLITE_ERROR
-            // The tables allow all that is written to them and their indices say otherwise; a row is longer than any that was
-            // ever written.
+            // A constraint fails although the tables allow everything that is written, so an index
+            // contradicts them; or a row is longer than any that was ever written.
             || saysThatRowIsThere || code & 0xff == SQLITE_TOOBIG
             // The file ends within a page.
             || code == Self.shortRead
     }
 
-    /// A row with this number is there already.
+    /// Whether a row with this number exists already.
     var saysThatRowIsThere: Bool { code & 0xff == SQLITE_CONSTRAINT }
 }

@@ -3,32 +3,32 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Calls `write` some time after it was asked to, on a thread of its own, once for all that asked meanwhile, and
-/// a last time before the process ends in an orderly way.
+/// Calls `write` on a thread of its own some time after it was requested, once for all requests in that time,
+/// and a last time before the process ends in an orderly way.
 ///
-/// Bytes to be written wait with the owner, which bounds it. Where the machine has no thread left, it waits for the next
-/// request; Dispatch would stop the run loop that asks until there is one.
+/// The bytes to be written stay with the owner, which limits them. If the machine has no thread left, the
+/// writer waits for the next request; Dispatch would block the requesting run loop until there is one.
 final class DeferredWriter: Sendable {
     private let name: String
     private let delay: @Sendable () -> Double
     private let write: @Sendable () -> Void
     private let state = Atomic(idle)
-    /// A thread is there that looks at `state` before it ends.
+    /// Whether a thread exists that will look at `state` before it ends.
     private let hasThread = Atomic(false)
-    /// Held while it is written.
+    /// Held while `write` is called.
     private let turn = Mutex(())
 
     private static let idle: UInt8 = 0
-    /// There is something to write, and a thread for it.
+    /// There is something to write, and a thread will write it.
     private static let begun: UInt8 = 1
-    /// There is something to write, and there was no thread for it.
+    /// There is something to write, and no thread could be made for it.
     private static let stuck: UInt8 = 2
 
     /// - Parameters:
-    ///   - name: That of the thread.
-    ///   - delay: Requests of so many seconds are served by one call. Asked for before each.
-    ///   - write: Called by one thread at a time. It takes what has to be written from the owner, and must be quick where there
-    ///     is nothing. It may ask again, and must not flush.
+    ///   - name: The name of the thread.
+    ///   - delay: Returns the seconds for which requests are gathered. Called before each write.
+    ///   - write: Called by one thread at a time. It takes what has to be written from the owner, and must be
+    ///     quick if there is nothing. It may request another write, and must not flush.
     init(
         _ name: String, delay: @escaping @Sendable () -> Double, _ write: @escaping @Sendable () -> Void
     ) {
@@ -38,10 +38,10 @@ final class DeferredWriter: Sendable {
         AtExit.add(self)
     }
 
-    /// Has `write` called within `delay` seconds. From any thread; costs an atomic load where it is about to be called
-    /// anyway.
+    /// Requests a call of `write` within `delay` seconds. Any thread may call it; it costs one atomic load if
+    /// a call has already been requested.
     ///
-    /// - Parameter owner: It lives until then.
+    /// - Parameter owner: Retained by the writer's thread until that ends.
     func ask(keeping owner: (any AnyObject & Sendable)? = nil) {
         if state.load(ordering: .sequentiallyConsistent) == Self.begun { return }
         if state.exchange(Self.begun, ordering: .sequentiallyConsistent) == Self.begun { return }
@@ -56,26 +56,27 @@ final class DeferredWriter: Sendable {
         }
     }
 
-    /// On the thread: until nothing is asked for any more.
+    /// Runs on the writer's thread, until there are no more requests.
     private func work() {
         while true {
             wait()
             turn.withLock { _ in
-                // Unless it was flushed meanwhile.
+                // A flush may have written everything meanwhile.
                 if state.load(ordering: .sequentiallyConsistent) != Self.idle { serve() }
             }
             if state.load(ordering: .sequentiallyConsistent) != Self.idle { continue }
             hasThread.store(false, ordering: .sequentiallyConsistent)
-            // What was asked between the two belongs to this thread, or to another one that is there by now.
+            // A request that came since the last check is served by this thread, or by another that was
+            // started meanwhile.
             if state.load(ordering: .sequentiallyConsistent) == Self.idle { return }
             if hasThread.exchange(true, ordering: .sequentiallyConsistent) { return }
         }
     }
 
-    /// Has what waits written now, and returns when it is.
+    /// Writes what waits now, and returns when that is done.
     func flush() {
         turn.withLock { _ in
-            // A writer that does not write everything at once asks again.
+            // If `write` does not write everything at once, it requests another call.
             repeat { serve() } while state.load(ordering: .sequentiallyConsistent) != Self.idle
         }
     }
@@ -86,12 +87,12 @@ final class DeferredWriter: Sendable {
     private func wait() {
         let delay = delay()
         var time = timespec(tv_sec: Int(delay), tv_nsec: Int(delay.truncatingRemainder(dividingBy: 1) * 1e9))
-        // A signal may end it early, which does no harm.
+        // A signal may interrupt the sleep, which does no harm.
         nanosleep(&time, nil)
     }
 
     private func serve() {
-        // Before: what comes while it is written asks again.
+        // Before the write: requests that come during it lead to another one.
         state.store(Self.idle, ordering: .sequentiallyConsistent)
         write()
     }

@@ -1,11 +1,11 @@
 internal import RondoCore
 
-/// A file whose value outlives the process, written anew as a whole, and readable for its user alone.
-/// See `KeptValue` for when it is written.
+/// A file that keeps a value beyond the process. It is always written as a whole, and readable only for its
+/// user. `KeptValue` decides when it is written.
 struct KeptFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
-    /// The memory is newer than the file, which could not be written the last time.
+    /// Whether the value in memory is newer than the file, because the last write failed.
     var isBehind = false
 
     init(_ url: URL, onFailure: (@Sendable (any Error) -> Void)?) {
@@ -13,7 +13,7 @@ struct KeptFile: Sendable {
         self.onFailure = onFailure
     }
 
-    /// Why a file could not be written, and the handler that is told.
+    /// The reason why a file could not be written, and the handler to call.
     struct Failure {
         let error: CocoaError
         private let onFailure: (@Sendable (any Error) -> Void)?
@@ -40,8 +40,8 @@ struct KeptFile: Sendable {
             isFirst = !file.isBehind
         }
 
-        /// Once, until the file could be written again: to the program, or where it has named no handler, in the log.
-        /// To be called with no lock held.
+        /// Reports the failure to the program's handler or, if there is none, to the log; once, until a write
+        /// has succeeded again. Call it with no lock held.
         func tell() {
             guard isFirst else { return }
             guard let onFailure else { return Log.connections.warning("\(error.localizedDescription)") }
@@ -49,9 +49,9 @@ struct KeptFile: Sendable {
         }
     }
 
-    /// Writes `value` in place of what the file holds, once it is whole.
+    /// Writes `value` to a new file, which replaces the old one when it is complete.
     ///
-    /// - Returns: Nil if the file holds it.
+    /// - Returns: Nil if the file now has the value.
     mutating func write(_ value: some Encodable) -> Failure? {
         do {
             try put(JSONEncoder().encode(value))
@@ -74,13 +74,14 @@ struct KeptFile: Sendable {
         do throws(SystemError) {
             do throws(SystemError) {
                 try Self.write(data, to: descriptor)
-                // Or else the name may be on the disk before what it names, should the machine stop.
+                // Otherwise, if the machine stops, the new name may be on the disk before the contents.
                 _ = try systemCall("fsync") { fsync(descriptor) }
             } catch {
                 close(descriptor)
                 throw error
             }
-            // The last word on what was written. It is not called again: the descriptor is gone either way.
+            // `close` reports the last errors of writing. It is not retried: the descriptor is released
+            // either way.
             guard close(descriptor) == 0 else { throw SystemError("close", code: errno) }
             _ = try systemCall("rename") { rename(path, url.path) }
         } catch {
@@ -99,9 +100,9 @@ struct KeptFile: Sendable {
         }
     }
 
-    // MARK: Remains
+    // MARK: Left-over files
 
-    /// Removes what processes that were killed have left beside the file at `url`: each would leave another one.
+    /// Removes the temporary files that killed processes have left beside the file at `url`.
     static func removeRemains(of url: URL, now: Date = Date()) {
         let folder = url.deletingLastPathComponent()
         let prefix = url.lastPathComponent + "."

@@ -4,45 +4,48 @@ internal import RondoMutex
 
 /// A value that can be kept in a file, as JSON.
 protocol Keepable: Sendable {
-    /// How it stands in the file.
+    /// The form of the value in the file.
     associatedtype Form: Codable, Sendable
 
     init(_ form: Form)
 
     static var emptyForm: Form { get }
 
-    /// Adds a piece of the value to `form`, from a position on, the first of which is 0. A piece is short: a run loop may
-    /// have to wait for it.
+    /// Adds a piece of the value to `form`, beginning at a position; the first position is 0. A piece is
+    /// short: a run loop may have to wait for it.
     ///
-    /// - Returns: The next position; nil where the form is whole.
+    /// - Returns: The next position; nil if the form is complete.
     func add(to form: inout Form, from position: Int) -> Int?
 }
 
-/// A value that servers change and that outlives the process where the program has named a file.
+/// A value that servers change, and that outlives the process if the program has named a file.
 ///
-/// Run loops change it in memory and ask for it to be written. A thread of its own does that, once for all changes within
-/// `writeDelay`; the file is written whole, in the form that it has had from the start, so that files of programs stay
-/// readable. What the program asks for itself (`keep`, `replace`, `flush`) is done when the call returns.
+/// Run loops change it in memory and request a write. A thread of its own writes, once for all changes within
+/// `writeDelay`. The file is written as a whole, in a form that has never changed, so that existing files of
+/// programs stay readable. Calls that the program makes itself (`keep`, `replace`, `flush`) have written when
+/// they return.
 ///
-/// Each write makes a new file, which takes the old one's place when it is whole: a process that is killed leaves the one
-/// or the other.
+/// Each write makes a new file, which replaces the old one when it is complete: if a process is killed, the
+/// old or the new file remains.
 final class KeptValue<Value: Keepable>: Sendable {
     private struct State {
         var value: Value
         var file: KeptFile?
-        /// The value has changed since it was last taken for the file.
+        /// Whether the value has changed since it was last taken for the file.
         var hasChanges = false
-        /// Made when there is a file for the first time.
+        /// Made when a file is named for the first time.
         var writer: DeferredWriter?
     }
 
     private let label: String
     private let writeDelay: Double
     private let state: Mutex<State>
-    /// Held while a file is read or written, by no run loop unless the program asks it to. Taken before `state`.
+    /// Held while a file is read or written. A run loop never takes it, except for a call of the program.
+    /// Taken before `state`.
     private let accessing = Mutex(())
 
-    /// - Parameter writeDelay: Seconds in which changes are gathered. A process that is killed loses these.
+    /// - Parameter writeDelay: The seconds for which changes are gathered. A process that is killed loses
+    ///   these changes.
     init(_ value: Value, label: String, writeDelay: Double = 0.5) {
         self.label = label
         self.writeDelay = writeDelay
@@ -59,7 +62,8 @@ final class KeptValue<Value: Keepable>: Sendable {
 
     /// Changes the value.
     ///
-    /// - Parameter body: Says whether that is worth writing. It is quick: other loops wait for it.
+    /// - Parameter body: Returns whether the change is worth writing. It must be quick: other loops wait for
+    ///   it.
     func change(_ body: (inout Value) -> Bool) {
         state.withLock { state in
             let isWorthWriting = body(&state.value)
@@ -71,17 +75,19 @@ final class KeptValue<Value: Keepable>: Sendable {
 
     // MARK: For the program
 
-    /// Keeps the value in the file at `url` from here on, and takes what that holds; nil: in memory only.
+    /// Keeps the value in the file at `url` from now on, and loads the value from it. With nil it is kept in
+    /// memory only.
     ///
-    /// - Parameter otherwise: The value where there is no such file yet; nil: it stays as it is.
-    /// - Throws: What Foundation says if the file is there and cannot be read. Then nothing has changed.
+    /// - Parameter otherwise: The value to use if there is no such file yet; nil to leave the value
+    ///   unchanged.
+    /// - Throws: Foundation's error if the file exists and cannot be read. Then nothing has changed.
     func keep(in url: URL?, otherwise: Value?, onFailure: (@Sendable (any Error) -> Void)?) throws {
-        // The file that is read may be the one for which changes wait.
+        // The file to be read may be the one for which changes wait.
         flush()
         let failure = try accessing.withLock { _ -> KeptFile.Failure? in
             let stored = try url.flatMap(Self.read)
             let (old, rest) = state.withLock { state -> (KeptFile?, Value.Form?) in
-                // What has changed since is for the old file.
+                // Changes that were made since belong to the old file.
                 let rest = state.hasChanges ? Self.form(of: state.value) : nil
                 let old = state.file
                 state.file = url.map { KeptFile($0, onFailure: onFailure) }
@@ -99,7 +105,8 @@ final class KeptValue<Value: Keepable>: Sendable {
 
     /// Replaces the value, in the file too.
     ///
-    /// - Returns: The value until now, and why the file could not be written, if so: its handler has not been called.
+    /// - Returns: The old value, and the failure if the file could not be written; its handler has not been
+    ///   called.
     func replace(with value: Value) -> (old: Value, failure: KeptFile.Failure?) {
         accessing.withLock { _ in
             let old = state.withLock { state in
@@ -124,14 +131,14 @@ final class KeptValue<Value: Keepable>: Sendable {
         DeferredWriter(label, delay: { [writeDelay] in writeDelay }) { [weak self] in self?.flush() }
     }
 
-    /// Writes what has changed. `accessing` is held, so that the file stays the same meanwhile.
+    /// Writes what has changed. The caller holds `accessing`, so that the file stays the same.
     private func write() -> KeptFile.Failure? {
         let changed = state.withLock { state in
             defer { state.hasChanges = false }
             return state.hasChanges ? state.file : nil
         }
         guard var file = changed else { return nil }
-        // Loops need the lock between two pieces. What they change meanwhile is written the next time.
+        // Loops need the lock between two pieces. Changes that they make meanwhile are written the next time.
         var form = Value.emptyForm
         var position: Int? = 0
         while let next = position {

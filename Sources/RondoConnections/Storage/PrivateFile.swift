@@ -1,11 +1,11 @@
 internal import RondoCore
 
-/// Files and folders that their user alone may read and write: cookies and responses are private.
+/// Makes files and folders that only their user may read and write: cookies and responses are private.
 enum PrivateFile {
     static let fileMode: mode_t = 0o600
     static let folderMode: mode_t = 0o700
 
-    /// Makes a folder with those above it that are missing, all of them for the user alone.
+    /// Creates a folder, and missing ones above it, for the user only.
     ///
     /// A folder that is there already stays as it is: it may be one that the user has chosen to share.
     ///
@@ -29,10 +29,10 @@ enum PrivateFile {
         }
     }
 
-    /// Makes an empty file, or takes from others the right to read the one that is there.
+    /// Creates an empty file, or makes an existing one private.
     ///
-    /// One that is there is not opened: to close it would take from this process the locks that it holds on it by other
-    /// descriptors, and SQLite holds some.
+    /// An existing file is not opened: closing it would release the locks that this process holds on it
+    /// through other descriptors, and SQLite holds some.
     static func make(_ url: URL) throws(SystemError) {
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
         do throws(SystemError) {
@@ -48,7 +48,7 @@ enum PrivateFile {
         }
     }
 
-    /// Takes from others the right to read a file, if it is there and is the user's own.
+    /// Takes other users' permissions from a file, if it exists and is the user's own.
     static func hide(_ url: URL) {
         var status = stat()
         guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
@@ -57,7 +57,7 @@ enum PrivateFile {
         chmod(url.path, fileMode)
     }
 
-    /// Takes from others the right to look into a folder, if it is the user's own.
+    /// Takes other users' permissions from a folder, if it is the user's own.
     static func hideFolder(_ url: URL) {
         var status = stat()
         guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
@@ -66,11 +66,11 @@ enum PrivateFile {
         chmod(url.path, folderMode)
     }
 
-    /// Seconds after which a file that was to take the place of another is taken for the remains of a process that was
-    /// killed while it wrote it.
+    /// The seconds after which a temporary file for a replacement is taken for one that a killed process has
+    /// left.
     static let remainsAge: Double = 60
 
-    /// Removes a file that was to take the place of another, if it is the user's own and old enough.
+    /// Removes a temporary file for a replacement, if it is the user's own and old enough.
     static func removeRemains(_ url: URL, now: Date) {
         var status = stat()
         guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),

@@ -2,16 +2,16 @@ internal import CDispatch
 internal import RondoCore
 internal import RondoMutex
 
-/// A thread that is there while it has something to do and for a short time afterwards: to make one costs more than most of
-/// what it is made for.
+/// A thread that exists while it has work, and for a short time afterwards: creating a thread costs more than
+/// most of its work.
 final class StandbyThread: Sendable {
     private enum Phase {
         /// There is no thread.
         case none
         case working
-        /// It waits to be called.
+        /// The thread waits for a call.
         case standingBy
-        /// It works, or is about to wake up, and has to work once more.
+        /// The thread works, or is about to wake up, and has to work once more.
         case called
     }
 
@@ -24,7 +24,7 @@ final class StandbyThread: Sendable {
     private let phase = Mutex(Phase.none)
     private let wakeUp = DispatchSemaphore(value: 0)
 
-    /// Seconds for which the thread waits for more to do.
+    /// The seconds for which the thread waits for further work.
     static let stay = 0.1
 
     /// - Parameters:
@@ -44,10 +44,10 @@ final class StandbyThread: Sendable {
         self.work = work
     }
 
-    /// Has `work` called. From any thread, under any lock that `work` takes.
+    /// Requests a call of `work`. Any thread may call it, also while it holds a lock that `work` takes.
     ///
-    /// - Parameter owner: It lives as long as the thread.
-    /// - Throws: The machine has no thread left.
+    /// - Parameter owner: Retained for as long as the thread exists.
+    /// - Throws: If the machine has no thread left.
     func call(keeping owner: any AnyObject & Sendable) throws(SystemError) {
         let mustWake = try phase.withLock { phase throws(SystemError) -> Bool in
             if phase == .none {
@@ -72,7 +72,7 @@ final class StandbyThread: Sendable {
 
     /// Waits for a call.
     ///
-    /// - Returns: Whether there is something to do.
+    /// - Returns: Whether there is work to do.
     private func goesOn(until end: LoopInstant, mustWorkThen: Bool) -> Bool {
         while true {
             let goesOn = phase.withLock { phase -> Bool? in
@@ -88,7 +88,7 @@ final class StandbyThread: Sendable {
                 return nil
             }
             if let goesOn { return goesOn }
-            // It returns at once where a call came when the time was up; then the time is looked at again.
+            // `wait` returns at once if a call came when the time was up; then the time is checked again.
             let rest = end.seconds(since: LoopClock.machineNow)
             _ = wakeUp.wait(timeout: .now() + max(0, rest))
         }

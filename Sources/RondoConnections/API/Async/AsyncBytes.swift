@@ -1,7 +1,7 @@
 public import RondoCore
 
 extension URLConnection {
-    /// The bytes of a body, as they come. To be iterated once, by one of the ways.
+    /// The bytes of a body, as they come. Iterate it once, in one of its forms.
     public struct Bytes: AsyncSequence, Sendable {
         public typealias Element = UInt8
 
@@ -19,9 +19,9 @@ extension URLConnection {
 
         /// The same bytes as lines of text.
         ///
-        /// - Parameter keepingEmpty: True: lines end at LF, CR and CR LF only, and empty ones count, as protocols want that
-        ///   are written in lines (server-sent events). False: they end at U+000B, U+000C, U+0085, U+2028 and U+2029 too,
-        ///   and empty ones are left out, as in Apple's `lines` (rule US-85).
+        /// - Parameter keepingEmpty: If true, lines end at LF, CR and CR LF only, and empty ones are kept, as
+        ///   line-based protocols need it (server-sent events). If false, lines end at U+000B, U+000C,
+        ///   U+0085, U+2028 and U+2029 too, and empty ones are left out, as in Apple's `lines` (rule US-85).
         public func lines(keepingEmpty: Bool) -> Lines { Lines(handle: handle, keepsEmpty: keepingEmpty) }
 
         /// The same bytes as characters.
@@ -37,7 +37,7 @@ extension URLConnection {
 
             init(handle: ByteSource.Handle) { self.handle = handle }
 
-            /// - Throws: A `URLError` where the load fails; `.cancelled` if the task was cancelled.
+            /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
             public mutating func next() async throws -> UInt8? {
                 if position == piece.endIndex {
                     guard let next = try await handle.source.next() else { return nil }
@@ -50,7 +50,7 @@ extension URLConnection {
         }
     }
 
-    /// The pieces of a body, as they come. To be iterated once.
+    /// The pieces of a body, as they come. Iterate it once.
     public struct Chunks: AsyncSequence, Sendable {
         public typealias Element = Data
 
@@ -61,7 +61,7 @@ extension URLConnection {
         public struct Iterator: AsyncIteratorProtocol {
             let handle: ByteSource.Handle
 
-            /// - Throws: A `URLError` where the load fails; `.cancelled` if the task was cancelled.
+            /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
             public mutating func next() async throws -> Data? { try await handle.source.next() }
         }
     }

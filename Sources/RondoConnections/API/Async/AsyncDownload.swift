@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// One download for a task that waits for all of it, written on the loader's thread.
+/// A download for a task that waits for its end. The file is written on the loader's thread.
 final class AsyncDownload: NSObject, URLDownloadDelegate, Sendable {
     private struct State {
         var download: URLDownload?
@@ -65,7 +65,7 @@ final class AsyncDownload: NSObject, URLDownloadDelegate, Sendable {
         let continuation = state.withLock { state in
             defer {
                 state.continuation = nil
-                // It keeps its delegate.
+                // The download retains this object as its delegate: break the cycle.
                 state.download = nil
             }
             return state.continuation
@@ -73,7 +73,7 @@ final class AsyncDownload: NSObject, URLDownloadDelegate, Sendable {
         continuation?.resume(with: result)
     }
 
-    // MARK: The loader's side
+    // MARK: Called on the loader's thread
 
     func download(_ download: URLDownload, didReceive response: URLResponse) {
         state.withLock { state in

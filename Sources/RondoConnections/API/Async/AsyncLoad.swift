@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// One load for a task that waits for all of it.
+/// A load for a task that waits for the whole response.
 final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
     typealias Value = (Data, URLResponse)
 
@@ -48,7 +48,7 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
             return !state.isCancelled
         }
         guard isWanted else {
-            // It keeps its delegate until it ends or is cancelled, and the delegate keeps it.
+            // The connection retains its delegate, this object, until the load ends or is cancelled.
             connection?.cancel()
             return end(.failure(URLErrors.error(.cancelled, url: request.url)))
         }

@@ -1,14 +1,15 @@
 public import FoundationNetworking
 public import RondoCore
 
-// For tasks, which have no thread and no run loop of their own: the load is driven by `RunLoop.loader`.
+// Loads for tasks, which have no run loop of their own: `RunLoop.loader` drives them.
 
 extension URLConnection {
-    /// Loads `request` and returns its whole body; a longer one than `maximumCollectedBytes` fails.
+    /// Loads `request` and returns its whole body; a body of more than `maximumCollectedBytes` fails.
     ///
-    /// Redirects are followed, and an error status is a response. A task that is cancelled cancels the load.
-    /// - Parameter configuration: Authorities, pins, proxy, cookies, cache and the rest; nil: as every connection has
-    ///   them.
+    /// Redirects are followed. A response with an error status is returned like any other. Cancelling the
+    /// task cancels the load.
+    /// - Parameter configuration: Certificate authorities, pins, proxy, cookies, cache and the rest; nil for
+    ///   the defaults.
     /// - Throws: A `URLError`; `.cancelled` if the task was cancelled.
     public static func data(
         for request: URLRequest, configuration: Configuration? = nil
@@ -23,13 +24,13 @@ extension URLConnection {
         try await data(for: URLRequest(url: url), configuration: configuration)
     }
 
-    /// Sends `body` with `request` in place of what that has for a body, and returns the response's body.
+    /// Sends `request` with `body` in place of its own body, and returns the response's body.
     ///
-    /// The method is the request's: a URLRequest's is GET unless it was set.
+    /// The method is that of the request: GET unless it was set.
     /// - Parameters:
-    ///   - configuration: As of `data(for:configuration:)`.
-    ///   - progress: Called on the loader's thread after each piece that was sent. A body that has to be sent again
-    ///     begins at its first piece.
+    ///   - configuration: See `data(for:configuration:)`.
+    ///   - progress: Called on the loader's thread after each piece that was sent. If the body has to be sent
+    ///     again, the count begins again at its first piece.
     /// - Throws: A `URLError`; `.cancelled` if the task was cancelled.
     public static func upload(
         for request: URLRequest, from body: Data, configuration: Configuration? = nil,
@@ -40,13 +41,13 @@ extension URLConnection {
         return try await AsyncLoad(configuration, progress: progress).value(of: upload)
     }
 
-    /// Loads `request` into the file at `destination`, in constant memory; a file that is there is replaced.
+    /// Loads `request` into the file at `destination`, in constant memory. An existing file is replaced.
     ///
-    /// A status of 400 or more is an error (`.badServerResponse`), and nothing is written then. What was written of a
-    /// download that fails, or whose task is cancelled, is removed. To go on with one that was broken off use
-    /// `URLDownload`.
+    /// A status of 400 or more is an error (`.badServerResponse`), and then nothing is written. If the
+    /// download fails or its task is cancelled, the partial file is removed. To continue a download that was
+    /// interrupted use `URLDownload`.
     /// - Parameters:
-    ///   - configuration: As of `data(for:configuration:)`.
+    ///   - configuration: See `data(for:configuration:)`.
     ///   - progress: Called on the loader's thread after each piece that was written.
     /// - Throws: A `URLError`; `.cancelled` if the task was cancelled.
     @discardableResult
@@ -67,12 +68,12 @@ extension URLConnection {
             for: URLRequest(url: url), to: destination, configuration: configuration, progress: progress)
     }
 
-    /// Loads `request` and returns once the response is there; the body is read as it comes: byte by byte, by
-    /// `chunks` in the pieces in which it comes, or by `lines`.
+    /// Loads `request` and returns when the response has come. The body is read as it comes: byte by byte, in
+    /// the pieces in which it comes (`chunks`), or line by line (`lines`).
     ///
-    /// Bytes that are not taken hold the server back. The load ends when the sequence and its iterators are
-    /// let go, and when the task that iterates is cancelled.
-    /// - Parameter configuration: As of `data(for:configuration:)`.
+    /// While bytes wait for the task, the server is held back. The load ends when the sequence and its
+    /// iterators have been released, or when the iterating task is cancelled.
+    /// - Parameter configuration: See `data(for:configuration:)`.
     /// - Throws: A `URLError`; `.cancelled` if the task was cancelled.
     public static func bytes(
         for request: URLRequest, configuration: Configuration? = nil
@@ -89,11 +90,11 @@ extension URLConnection {
         try await bytes(for: URLRequest(url: url), configuration: configuration)
     }
 
-    /// How far a body is on its way.
+    /// How much of a body has been transferred.
     public struct TransferProgress: Sendable, Hashable {
-        /// Bytes that were sent, or written to the file.
+        /// Bytes that were sent, or written to the file, so far.
         public let bytes: Int64
-        /// Bytes in all; nil where that is not known.
+        /// Bytes in total; nil if that is not known.
         public let total: Int64?
 
         init(bytes: Int64, total: Int64) {

@@ -2,13 +2,14 @@ internal import RondoCore
 internal import RondoStreams
 
 extension URLConnection {
-    /// The lines of a body, as they come. To be iterated once; see `Bytes.lines(keepingEmpty:)`.
+    /// The lines of a body, as they come. Iterate it once; see `Bytes.lines(keepingEmpty:)`.
     ///
-    /// Line ends are not part of a line. Text behind the last one is a line too. Bytes that are not UTF-8 become U+FFFD.
+    /// Lines do not include their line ends. Text after the last line end is a line too. Bytes that are not
+    /// UTF-8 become U+FFFD.
     public struct Lines: AsyncSequence, Sendable {
         public typealias Element = String
 
-        /// The most bytes of a line; a longer one fails with `dataLengthExceedsMaximum`.
+        /// The maximum length of a line in bytes; a longer one fails with `dataLengthExceedsMaximum`.
         public static let maximumLength = 1 << 24
 
         let handle: ByteSource.Handle
@@ -26,7 +27,8 @@ extension URLConnection {
                 splitter = LineSplitter(keepsEmpty: keepsEmpty, maximumLength: Lines.maximumLength)
             }
 
-            /// - Throws: A `URLError` where the load fails or a line is too long; `.cancelled` if the task was cancelled.
+            /// - Throws: A `URLError` if the load fails or a line is too long; `.cancelled` if the task was
+            ///   cancelled.
             public mutating func next() async throws -> String? {
                 while !isOver {
                     switch splitter.next() {
@@ -47,7 +49,8 @@ extension URLConnection {
         }
     }
 
-    /// The Unicode scalars of a body in UTF-8, as they come. To be iterated once. Bytes that are no UTF-8 become U+FFFD.
+    /// The Unicode scalars of a body in UTF-8, as they come. Iterate it once. Bytes that are not UTF-8 become
+    /// U+FFFD.
     public struct UnicodeScalars: AsyncSequence, Sendable {
         public typealias Element = Unicode.Scalar
 
@@ -63,7 +66,7 @@ extension URLConnection {
 
             init(_ handle: ByteSource.Handle) { self.handle = handle }
 
-            /// - Throws: A `URLError` where the load fails; `.cancelled` if the task was cancelled.
+            /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
             public mutating func next() async throws -> Unicode.Scalar? {
                 while true {
                     if let scalar = scalars.next() { return scalar }
@@ -79,12 +82,12 @@ extension URLConnection {
         }
     }
 
-    /// The characters of a body in UTF-8, as they come: one is given when the next has begun, or at the end. To be iterated
-    /// once. Bytes that are no UTF-8 become U+FFFD.
+    /// The characters of a body in UTF-8, as they come: each is returned when the next one has begun, or at
+    /// the end. Iterate it once. Bytes that are not UTF-8 become U+FFFD.
     public struct Characters: AsyncSequence, Sendable {
         public typealias Element = Character
 
-        /// The most bytes of a character; a longer one fails with `dataLengthExceedsMaximum`.
+        /// The maximum length of a character in bytes; a longer one fails with `dataLengthExceedsMaximum`.
         public static let maximumLength = Lines.maximumLength
 
         let handle: ByteSource.Handle
@@ -93,14 +96,15 @@ extension URLConnection {
 
         public struct Iterator: AsyncIteratorProtocol {
             private var scalars: UnicodeScalars.Iterator
-            /// Remembers what decides where a character ends, so that a long one is not read again with each scalar.
+            /// Keeps the state that decides where a character ends, so that a long one is not scanned again
+            /// with each scalar.
             private var recognizer = Unicode._CharacterRecognizer()
             private var begun = ""
 
             init(_ handle: ByteSource.Handle) { scalars = UnicodeScalars.Iterator(handle) }
 
-            /// - Throws: A `URLError` where the load fails or a character is too long; `.cancelled` if the task was
-            ///   cancelled.
+            /// - Throws: A `URLError` if the load fails or a character is too long; `.cancelled` if the task
+            ///   was cancelled.
             public mutating func next() async throws -> Character? {
                 while let scalar = try await scalars.next() {
                     let isNext = recognizer.hasBreak(before: scalar)
@@ -120,7 +124,7 @@ extension URLConnection {
         }
     }
 
-    /// Ends the load whose text has a line, or a character, that is too long.
+    /// Ends a load whose text has a line, or a character, that is too long, and returns the error.
     fileprivate static func tooLong(_ handle: ByteSource.Handle) -> any Error {
         handle.source.cancel()
         return URLErrors.error(.tooLongLine(Lines.maximumLength), url: handle.source.url)

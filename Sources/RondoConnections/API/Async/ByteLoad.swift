@@ -2,10 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// A connection that a byte source takes its bytes from.
+/// A load that delivers its bytes to a byte source.
 final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
     private let source: ByteSource
-    /// It keeps its delegate until it ends or is cancelled, and the delegate keeps it until then.
+    /// The connection retains its delegate, this object, until the load ends or is cancelled; `letGo()`
+    /// and `cancel()` break the cycle.
     private let connection = Mutex<URLConnection?>(nil)
 
     init(_ request: URLRequest, _ configuration: URLConnection.Configuration?, for source: ByteSource) {
@@ -30,7 +31,7 @@ final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
 
     func cancel() { connection.withLock { $0.take() }?.cancel() }
 
-    // MARK: The loader's side
+    // MARK: Called on the loader's thread
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         source.received(response)

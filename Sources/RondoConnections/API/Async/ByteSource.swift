@@ -2,22 +2,24 @@ package import FoundationNetworking
 package import RondoCore
 internal import RondoMutex
 
-/// The load that a byte source takes its bytes from. Any thread.
+/// A load that delivers its bytes to a byte source. Any thread may call its methods.
 package protocol ByteFlow: Sendable {
     func start()
-    /// While true nothing more is read from the server.
+    /// Stops reading from the server, or continues to read.
     func holdBack(_ holds: Bool)
     func cancel()
 }
 
-/// The pieces of a body, between the thread that brings them and a task, which takes them.
+/// A queue of the pieces of a body, between the loader's thread, which adds them, and a task, which takes
+/// them.
 package final class ByteSource: Sendable {
-    /// The most bytes that wait for the task.
+    /// The maximum of bytes that wait for the task.
     package static let maximumWaitingBytes = 256 * 1024
-    /// With more than these the socket is not read: a piece has at most `ReceiveBuffer.capacity`.
+    /// With more waiting bytes than this the socket is not read: a piece has at most `ReceiveBuffer.capacity`
+    /// bytes.
     static let pausesAbove = maximumWaitingBytes - ReceiveBuffer.capacity
 
-    /// Ends the load when the last reference to it is gone.
+    /// Ends the load when the last reference to the handle is gone.
     package final class Handle: Sendable {
         let source: ByteSource
 
@@ -39,7 +41,7 @@ package final class ByteSource: Sendable {
         var end: End?
     }
 
-    /// The request that is loaded.
+    /// The URL that is loaded.
     let url: URL?
     private let state = Mutex(State())
 
@@ -66,7 +68,7 @@ package final class ByteSource: Sendable {
         }
     }
 
-    /// The next piece; nil at the end.
+    /// Waits for the next piece; nil at the end.
     func next() async throws -> Data? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -107,7 +109,7 @@ package final class ByteSource: Sendable {
         flow?.cancel()
     }
 
-    /// The first end counts. No task is resumed under the lock.
+    /// Ends the source; only the first end counts. Tasks are resumed after the lock is released.
     private func end(_ end: End) {
         let (response, reader, flow) = state.withLock { state in
             if state.end == nil { state.end = end }
@@ -126,7 +128,7 @@ package final class ByteSource: Sendable {
         }
     }
 
-    /// What a task is told that waits for a response in vain.
+    /// The error for a task that waits for a response when the load ends.
     private func error(of end: End) -> any Error {
         switch end {
         case .finished: URLErrors.error(.badServerResponse, "The load ended without a response.", url: url)
@@ -152,7 +154,7 @@ package final class ByteSource: Sendable {
         }
         if let flow {
             flow.holdBack(true)
-            // Taken meanwhile?
+            // The task may have taken pieces since.
             let isStillFull = state.withLock { $0.waiting > Self.pausesAbove }
             if !isStillFull { flow.holdBack(false) }
         }

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Decodes UTF-8 that comes in pieces, which may be cut anywhere; other bytes become U+FFFD.
+/// Decodes UTF-8 that comes in pieces, which may be cut anywhere. Bytes that are not UTF-8 become U+FFFD.
 struct ScalarDecoder {
     /// The beginning of a scalar whose rest has not come; three bytes at most.
     private var begun: [UInt8] = []
@@ -12,13 +12,13 @@ struct ScalarDecoder {
         return String(decoding: bytes[..<whole], as: UTF8.self).unicodeScalars
     }
 
-    /// No more pieces come.
+    /// Call it after the last piece: returns the text of the bytes that are left.
     mutating func end() -> String.UnicodeScalarView {
         defer { begun = [] }
         return String(decoding: begun, as: UTF8.self).unicodeScalars
     }
 
-    /// How many bytes at the end begin a scalar that has more.
+    /// The number of bytes at the end that begin a scalar whose other bytes have not come.
     private static func unfinished(_ bytes: [UInt8]) -> Int {
         for count in 1...3 where count <= bytes.count {
             let byte = bytes[bytes.count - count]
