@@ -208,7 +208,7 @@ final class Origin: BudgetCandidate {
     /// Not a connection whose last response is still being delivered while the delegate runs the loop for another: that
     /// run would hear nothing of it. There is hardly ever one.
     private static var isUsable: @Sendable (IdleConnection) -> Bool {
-        if RunLoop.servesFurtherOut { return { idle in !idle.isServedFurtherOut } }
+        if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
         return { _ in true }
     }
 

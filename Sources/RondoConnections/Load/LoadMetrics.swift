@@ -1,6 +1,5 @@
 package import FoundationNetworking
 package import RondoCore
-internal import RondoHTTP
 package import RondoStreams
 
 /// The times of a load: the values behind `URLConnection.Metrics`.
@@ -19,57 +18,4 @@ package struct LoadMetrics: Sendable {
         self.redirectCount = redirectCount
         self.transfers = transfers
     }
-}
-
-/// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they mean.
-package struct TransferMetrics: Sendable {
-    package let url: URL
-    package let method: String
-    package let status: Int?
-    package let address: SocketAddress?
-    package let isReusedConnection: Bool
-    package let proxy: String?
-    package let tlsVersion: String?
-    package let tlsCipher: String?
-    /// The request as the load had it, without the fields that are added when it is sent: cookies,
-    /// credentials and cache conditions.
-    package var request: URLRequest?
-    /// The cache has answered, and no server was asked.
-    package var isFromCache = false
-    /// The head of the response, if a server has made it.
-    var head: ResponseHead?
-    var bodyLength: Int64?
-    /// The cache's response.
-    var keptResponse: URLResponse?
-    package var isTLSResumed = false
-    package var localAddress: SocketAddress?
-
-    /// Made again at each access.
-    package var response: URLResponse? {
-        keptResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
-    }
-
-    /// "http/1.1", or what the server's response said; nil where no server was asked.
-    package var protocolName: String? {
-        if isFromCache { return nil }
-        return head.map { $0.version.description.lowercased() } ?? (connectEnd == nil ? nil : "http/1.1")
-    }
-
-    // Times in seconds since the start of the load.
-    /// The request was begun with.
-    package var fetchStart: TimeInterval?
-    package var lookUpStart: TimeInterval?
-    package var lookUpEnd: TimeInterval?
-    package var connectStart: TimeInterval?
-    package var connectEnd: TimeInterval?
-    package var secureEnd: TimeInterval?
-    package var requestStart: TimeInterval?
-    package var requestEnd: TimeInterval?
-    package var responseStart: TimeInterval?
-    package var responseEnd: TimeInterval?
-
-    package var headBytesSent = 0
-    package var bodyBytesSent = 0
-    package var bytesReceived: Int64 = 0
-    package var bodyBytesReceived: Int64 = 0
 }

@@ -43,7 +43,7 @@ struct Activation {
         }
         let outer = owner.run
         owner.run = RunOnStack(
-            servedFurtherOut: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
+            servedInOuterRuns: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)
         pass.loop.owner.run = outer

@@ -99,7 +99,7 @@ final class LoopOwner {
 /// An activation while it is on the stack. Loop's thread only.
 struct RunOnStack {
     /// The number of elements in `LoopOwner.serving` when the activation began.
-    var servedFurtherOut = 0
+    var servedInOuterRuns = 0
     /// The activation makes further passes after a callback, or another activation follows at once.
     var mayDeferWork = false
 }

@@ -111,20 +111,20 @@ extension Pass {
 
 extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
-    package static var servesFurtherOut: Bool {
+    package static var servesInOuterRun: Bool {
         // Unretained: as in `currentLoop()`.
         guard let pointer = pthread_getspecific(LoopOwner.key) else { return false }
         return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
-            $0.owner.run.servedFurtherOut > 0
+            $0.owner.run.servedInOuterRuns > 0
         }
     }
 
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again
     /// inside it: the source cannot be served in that run (rule SRC-26).
-    package static func isServedFurtherOut(_ source: Source) -> Bool {
+    package static func isServedInOuterRun(_ source: Source) -> Bool {
         let owner = currentLoop().owner
-        let servedFurtherOut = owner.run.servedFurtherOut
-        return servedFurtherOut > 0
-            && owner.serving.prefix(servedFurtherOut).contains { $0 === source }
+        let servedInOuterRuns = owner.run.servedInOuterRuns
+        return servedInOuterRuns > 0
+            && owner.serving.prefix(servedInOuterRuns).contains { $0 === source }
     }
 }

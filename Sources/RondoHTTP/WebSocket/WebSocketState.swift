@@ -48,11 +48,6 @@ struct WebSocketState: Sendable {
         if case .open = receiving, case .open = sending { true } else { false }
     }
 
-    /// Whether a ping has to be answered: until the other end has closed (§5.5.2).
-    var answersPings: Bool {
-        if case .open = receiving { true } else { false }
-    }
-
     /// The close frame that answers the other end's, or by which we fail the connection; nil if none is owed.
     var owedClose: WebSocketClose? {
         guard case .open = sending else { return nil }

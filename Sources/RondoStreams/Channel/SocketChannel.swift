@@ -309,8 +309,8 @@ extension SocketChannel {
 
     /// True if a callback of the channel's source is on this thread's stack, in an outer run of the loop: an
     /// inner run would not deliver its events.
-    package var isServedFurtherOut: Bool {
-        transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false
+    package var isServedInOuterRun: Bool {
+        transport.map { RunLoop.isServedInOuterRun($0.source) } ?? false
     }
 
     /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which

@@ -1,0 +1,52 @@
+internal import RondoCore
+internal import RondoStreams
+
+/// A connection while no load uses it.
+///
+/// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
+/// handed out once.
+enum IdleConnection: @unchecked Sendable {
+    case ready(ServerConnection)
+    /// There are many connections to its server: only the descriptor of this one is kept.
+    case parked(ParkedSocket)
+
+    var descriptor: Int32? {
+        switch self {
+        case .ready(let connection): connection.channel.descriptor
+        case .parked(let socket): socket.descriptor
+        }
+    }
+
+    /// See `SocketChannel.isServedInOuterRun`.
+    var isServedInOuterRun: Bool {
+        switch self {
+        case .ready(let connection): connection.channel.isServedInOuterRun
+        case .parked: false
+        }
+    }
+
+    func isSame(as identity: ObjectIdentifier) -> Bool {
+        if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
+    }
+
+    /// Whether it shows no sign of being dead.
+    var isAlive: Bool {
+        switch self {
+        case .ready(let connection): connection.channel.isAliveWhenIdle
+        case .parked(let socket): socket.isQuiet
+        }
+    }
+
+    func close() {
+        switch self {
+        case .ready(let connection): connection.channel.close()
+        case .parked(let socket): socket.close()
+        }
+    }
+
+    /// Nil if it is parked already, or cannot be parked.
+    func parked() -> IdleConnection? {
+        guard case .ready(let connection) = self, !connection.isRegisteredIdle else { return nil }
+        return connection.channel.park().map { .parked($0) }
+    }
+}

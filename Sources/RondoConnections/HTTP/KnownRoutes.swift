@@ -1,0 +1,51 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// The direct routes that a loop's requests used last. Used on the loop's thread only.
+///
+/// A request whose route is known here neither looks into the table of all origins, which has a lock, nor
+/// compares settings.
+final class KnownRoutes {
+    /// The maximum of routes; the one that was added first is forgotten.
+    static let maximum = 16
+
+    private struct Known {
+        /// The number of the pool's and TLS settings; 0 for plain HTTP by the shared pool.
+        let settings: Int
+        let route: Route
+    }
+
+    /// Unchecked: see `HTTP1Exchange.phase`. On the loop's thread only.
+    @exclusivity(unchecked) private var known: [Known] = []
+    private var next = 0
+
+    /// The direct route to a server.
+    ///
+    /// - Parameters:
+    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool
+    ///     without either.
+    static func route(
+        to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
+        way: @autoclosure () -> Route.Way = Route.Way()
+    ) -> Route {
+        guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
+            return Route(to: address, of: pool, tls: tls(), way())
+        }
+        if let route = routes.find(address.host, address.port, settings) { return route }
+        let route = Route(to: address, of: pool, tls: tls(), way())
+        routes.insert(Known(settings: settings, route: route))
+        return route
+    }
+
+    private func find(_ host: String, _ port: Int, _ settings: Int) -> Route? {
+        known.first { $0.settings == settings && $0.route.key.port == port && $0.route.key.host == host }?
+            .route
+    }
+
+    private func insert(_ new: Known) {
+        if known.count < Self.maximum { return known.append(new) }
+        known[next] = new
+        next = (next + 1) % Self.maximum
+    }
+}
