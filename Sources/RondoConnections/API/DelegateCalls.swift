@@ -57,7 +57,13 @@ final class DelegateObject: @unchecked Sendable {
 
     /// The default of `method` was called for `object`: this delegate itself, or an object that it has forwarded to.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
-        if base === object { kind?.defaults.insert(method) }
+        if base === object { defaults?.insert(method) }
+    }
+
+    /// The methods that are known to be defaults. Those of a download depend on the class of its own delegate.
+    var defaults: DelegateDefaults? {
+        guard let kind else { return nil }
+        return kind.isDownloadSaver ? (data as? DownloadSaver)?.defaults : kind.defaults
     }
 }
 

@@ -142,7 +142,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             let delegate = state.delegate
             let load = Load(
                 for: self, request: request, schedule: state.places, settings: state.settings.load,
-                defaults: delegate?.base == nil ? nil : delegate?.kind?.defaults,
+                defaults: delegate?.base == nil ? nil : delegate?.defaults,
                 writesFile: delegate?.download != nil)
             state.load = load
             return load
