@@ -96,6 +96,62 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
+    /// Saves nothing, and notes in nginx's words whether a session was taken up.
+    private final class Downloader: NSObject, URLDownloadDelegate, Sendable {
+        let log = EventLog()
+
+        func download(_ download: URLDownload, didReceive response: URLResponse) {
+            log.note((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "X-Resumed") ?? "none")
+        }
+
+        func download(_ download: URLDownload, didFailWithError error: any Error) { log.note("fail") }
+    }
+
+    private final class AskedDownloader: NSObject, URLDownloadDelegate, Sendable {
+        let log = EventLog()
+
+        func download(
+            _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+        ) -> Bool {
+            log.note("asked")
+            return false
+        }
+
+        func download(_ download: URLDownload, didReceive response: URLResponse) {
+            log.note((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "X-Resumed") ?? "none")
+        }
+    }
+
+    private static func download(
+        _ target: URL, to path: String, _ delegate: any URLDownloadDelegate & Sendable
+    ) throws {
+        try onLoopThread { loop in
+            let download = URLDownload(
+                request: URLRequest(url: target), delegate: delegate, startImmediately: false)
+            download.configuration.tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+            download.configuration.cache = nil
+            download.setDestination(path, allowOverwrite: true)
+            download.start()
+            withExtendedLifetime(download) { _ = loop.runOut() }
+        }
+    }
+
+    @Test(arguments: ["TLSv1.2", "TLSv1.3"])
+    func `UC-47 downloads take up sessions where their delegate has no method that is asked`(version: String)
+        throws
+    {
+        let (process, folder, target) = try Self.server(version)
+        defer { process.terminate() }
+        let (downloader, asked) = (Downloader(), AskedDownloader())
+        let path = folder.path + "/downloaded"
+        for _ in 0..<3 { try Self.download(target, to: path, downloader) }
+        // The first of the class shows that it is not asked.
+        #expect(Array(downloader.log.entries.dropFirst()) == ["r", "r"])
+        for _ in 0..<2 { try Self.download(target, to: path, asked) }
+        #expect(asked.log.entries == ["asked", ".", "asked", "."])
+        withExtendedLifetime(folder) {}
+    }
+
     /// Apart from the test, which is asynchronous.
     private static func synchronousResponse(to request: URLRequest) throws -> URLResponse? {
         var response: URLResponse?

@@ -35,8 +35,12 @@ final class DelegateObject: @unchecked Sendable {
     }
 
     var base: (any URLConnectionDelegate)? { data ?? other?.base }
-    /// Which of its methods are defaults; nil: it is no delegate.
-    var defaults: DelegateDefaults? { data != nil || other?.base != nil ? kind?.defaults : nil }
+    /// The methods that are known to be defaults; nil if the object is no delegate. Those of a download depend on
+    /// the class of its own delegate.
+    var defaults: DelegateDefaults? {
+        guard let kind, data != nil || other?.base != nil else { return nil }
+        return kind.isDownloadSaver ? (data as? DownloadSaver)?.defaults : kind.defaults
+    }
     var download: (any URLConnectionDownloadDelegate)? { other?.download }
 
     /// - Parameter given: An `Any?`, since the delegate may itself be an Optional that was passed as `Any`.
@@ -61,7 +65,7 @@ final class DelegateObject: @unchecked Sendable {
     /// Notes that the default of `method` was called for `object`, unless `object` is another one, to which
     /// the delegate has forwarded the call.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
-        if base === object { kind?.defaults.insert(method) }
+        if base === object { defaults?.insert(method) }
     }
 }
 

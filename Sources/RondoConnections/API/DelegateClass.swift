@@ -8,6 +8,10 @@ final class DelegateClass: Sendable {
     /// Whether an object of the class may conform to `URLConnectionDownloadDelegate`.
     let isForDownloads: Bool
     let defaults = DelegateDefaults()
+    /// The defaults of a load whose `DownloadSaver` calls a delegate of this class by `URLDownloadDelegate`.
+    let downloadDefaults = DelegateDefaults()
+    /// Objects of the class are `DownloadSaver`s, which have methods only to call their own delegates.
+    let isDownloadSaver: Bool
 
     /// False for a value type, such as an Optional that contains a delegate.
     let isClass: Bool
@@ -19,6 +23,7 @@ final class DelegateClass: Sendable {
         isClass = type is AnyClass
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
+        isDownloadSaver = type is DownloadSaver.Type
         if Self.quiet.contains(self.type) {
             defaults.insert(.willSendRequestForChallenge)
             defaults.insert(.canAuthenticate)

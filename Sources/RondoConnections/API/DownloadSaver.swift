@@ -30,12 +30,25 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     private let continuing: DownloadResumption?
     private let delegate: (any URLDownloadDelegate)?
+    /// The methods that are known to be defaults: of the delegate's class, or of downloads without a delegate.
+    let defaults: DelegateDefaults
+
+    /// A download without a delegate leaves all of TLS to the settings.
+    private static let defaultsWithoutDelegate = {
+        let defaults = DelegateDefaults()
+        defaults.insert(.willSendRequestForChallenge)
+        defaults.insert(.canAuthenticate)
+        return defaults
+    }()
+
     /// Empty once the download has ended, for whatever reason.
     private let work = Mutex(Work())
 
     init(delegate: (any URLDownloadDelegate)?, continuing: DownloadResumption?) {
         self.delegate = delegate
         self.continuing = continuing
+        defaults =
+            delegate.map { DelegateClass.of(type(of: $0)).downloadDefaults } ?? Self.defaultsWithoutDelegate
     }
 
     /// The download, until it is over.
@@ -78,6 +91,11 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         guard let download else { return }
         download.prepare(next)
         next.start()
+    }
+
+    /// The default of `method` was called for `object`, which is the download's delegate or one that it forwards to.
+    func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
+        if delegate === object { defaults.insert(method) }
     }
 
     func cancel(_ download: URLDownload) {

@@ -81,7 +81,8 @@ extension URLDownloadDelegate {
     public func download(
         _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool {
-        false
+        download.noteDefault(of: .canAuthenticate, by: self)
+        return false
     }
 
     public func download(_ download: URLDownload, didReceive challenge: URLAuthenticationChallenge) {
@@ -283,6 +284,11 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Ends the download without a further callback (rule UC-70). Any thread may call it.
     public func cancel() { saver.cancel(self) }
+
+    /// A method's default was called for `object`: the delegate has none of its own.
+    func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
+        saver.noteDefault(of: method, by: object)
+    }
 
     var destination: (path: String, allowOverwrite: Bool)? { state.withLock { $0.destination } }
 }
