@@ -35,12 +35,13 @@ final class DelegateObject: @unchecked Sendable {
     }
 
     var base: (any URLConnectionDelegate)? { data ?? other?.base }
-    /// The methods that are known to be defaults; nil if the object is no delegate. Those of a download depend on
-    /// the class of its own delegate.
+    /// The methods that are known to be defaults; nil if the object is no delegate.
     var defaults: DelegateDefaults? {
-        guard let kind, data != nil || other?.base != nil else { return nil }
-        return kind.isDownloadSaver ? (data as? DownloadSaver)?.defaults : kind.defaults
+        guard data != nil || other?.base != nil else { return nil }
+        return ownDefaults ?? kind?.defaults
     }
+    /// In place of those of its class. Set before the load starts, by a delegate of Rondo's own.
+    var ownDefaults: DelegateDefaults?
     var download: (any URLConnectionDownloadDelegate)? { other?.download }
 
     /// - Parameter given: An `Any?`, since the delegate may itself be an Optional that was passed as `Any`.

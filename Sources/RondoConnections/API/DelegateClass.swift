@@ -10,8 +10,6 @@ final class DelegateClass: Sendable {
     let defaults = DelegateDefaults()
     /// The defaults of a load whose `DownloadSaver` calls a delegate of this class by `URLDownloadDelegate`.
     let downloadDefaults = DelegateDefaults()
-    /// Objects of the class are `DownloadSaver`s, which have methods only to call their own delegates.
-    let isDownloadSaver: Bool
 
     /// False for a value type, such as an Optional that contains a delegate.
     let isClass: Bool
@@ -23,20 +21,7 @@ final class DelegateClass: Sendable {
         isClass = type is AnyClass
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
-        isDownloadSaver = type is DownloadSaver.Type
-        if Self.quiet.contains(self.type) {
-            defaults.insert(.willSendRequestForChallenge)
-            defaults.insert(.canAuthenticate)
-        }
     }
-
-    /// Rondo's own delegates without a method that is asked about TLS: their first load takes an earlier session up as
-    /// every later one does. Of the program's classes only a call tells (rule UC-74).
-    private static let quiet: [ObjectIdentifier] = [
-        ObjectIdentifier(AsyncLoad.self), ObjectIdentifier(ByteLoad.self),
-        ObjectIdentifier(CacheRefresh.self),
-        ObjectIdentifier(RequestCollector.self),
-    ]
 
     // MARK: Casts
 

@@ -31,15 +31,10 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     private let continuing: DownloadResumption?
     private let delegate: (any URLDownloadDelegate)?
     /// The methods that are known to be defaults: of the delegate's class, or of downloads without a delegate.
-    let defaults: DelegateDefaults
+    private let defaults: DelegateDefaults
 
     /// A download without a delegate leaves all of TLS to the settings.
-    private static let defaultsWithoutDelegate = {
-        let defaults = DelegateDefaults()
-        defaults.insert(.willSendRequestForChallenge)
-        defaults.insert(.canAuthenticate)
-        return defaults
-    }()
+    private static let defaultsWithoutDelegate = DelegateDefaults.leavingTLSToSettings()
 
     /// Empty once the download has ended, for whatever reason.
     private let work = Mutex(Work())
@@ -71,6 +66,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             guard let download = self.download else { return loop.wakeUp() }
             delegate?.downloadDidBegin(download)
         }
+        connection.setDefaults(defaults)
         download.prepare(connection)
         connection.start()
     }
@@ -89,6 +85,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             return work.download
         }
         guard let download else { return }
+        next.setDefaults(defaults)
         download.prepare(next)
         next.start()
     }

@@ -20,11 +20,12 @@ extension URLConnection {
         _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?,
         configuration: Configuration? = nil
     ) throws -> Data {
-        let collector = RequestCollector { _ in }
+        let collector = Collector { _ in }
         guard let connection = URLConnection(request: request, delegate: collector, startImmediately: false)
         else {
             throw URLErrors.error(.unsupportedURL, url: request.url)
         }
+        connection.setDefaults(Collector.defaults)
         if let configuration { connection.configuration = configuration }
         let loop = RunLoop.currentLoop()
         connection.schedule(in: loop, forMode: .synchronousRequest)
@@ -56,7 +57,7 @@ extension URLConnection {
         _ request: URLRequest, queue: OperationQueue, configuration: Configuration? = nil,
         completionHandler handler: @escaping @Sendable (URLResponse?, Data?, (any Error)?) -> Void
     ) {
-        let collector = RequestCollector { collector in
+        let collector = Collector { collector in
             let (response, result) = (collector.response, collector.result)
             DelegateQueue(queue).submit {
                 switch result {
@@ -71,6 +72,7 @@ extension URLConnection {
             let error = URLErrors.error(.unsupportedURL, url: request.url)
             return queue.addOperation { handler(nil, nil, error) }
         }
+        connection.setDefaults(Collector.defaults)
         if let configuration { connection.configuration = configuration }
         connection.driveOnLoader()
         connection.start()
@@ -84,13 +86,15 @@ extension RunLoop.Mode {
 }
 
 /// A delegate that keeps everything until the end.
-final class RequestCollector: NSObject, URLConnectionDataDelegate {
+private final class Collector: NSObject, URLConnectionDataDelegate {
+    static let defaults = DelegateDefaults.leavingTLSToSettings()
+
     private(set) var response: URLResponse?
     private(set) var result: Result<Data, any Error>?
     private var body = CollectedBody()
-    private let whenDone: (RequestCollector) -> Void
+    private let whenDone: (Collector) -> Void
 
-    init(whenDone: @escaping (RequestCollector) -> Void) {
+    init(whenDone: @escaping (Collector) -> Void) {
         self.whenDone = whenDone
     }
 

@@ -8,6 +8,8 @@ final class CacheRefresh: NSObject, URLConnectionDataDelegate {
     /// The URLs that are being renewed: one load at a time for each.
     private static let running = Mutex<Set<String>>([])
 
+    private static let defaults = DelegateDefaults.leavingTLSToSettings()
+
     private let url: String
 
     private init(_ url: String) { self.url = url }
@@ -20,6 +22,7 @@ final class CacheRefresh: NSObject, URLConnectionDataDelegate {
         request.cachePolicy = .reloadRevalidatingCacheData
         let connection = URLConnection(
             request: request, delegate: CacheRefresh(url), startImmediately: false)
+        connection?.setDefaults(defaults)
         var values = values
         values.onStep = nil
         connection?.useSettings(LoadSettings(values))

@@ -17,6 +17,15 @@ package final class DelegateDefaults: Sendable {
 
     package init() {}
 
+    /// For a delegate of Rondo's own, without a method that is asked about TLS: its first load takes an earlier TLS
+    /// session up, as every later one does.
+    static func leavingTLSToSettings() -> DelegateDefaults {
+        let defaults = DelegateDefaults()
+        defaults.insert(.willSendRequestForChallenge)
+        defaults.insert(.canAuthenticate)
+        return defaults
+    }
+
     private let defaults = Atomic<UInt8>(0)
     private let bodyStreamMethodIsKnown = Atomic(false)
 

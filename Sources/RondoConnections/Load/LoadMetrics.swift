@@ -1,6 +1,4 @@
-package import FoundationNetworking
 package import RondoCore
-package import RondoStreams
 
 /// The times of a load: the values behind `URLConnection.Metrics`.
 package struct LoadMetrics: Sendable {

@@ -14,6 +14,8 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
         var body = CollectedBody()
     }
 
+    private static let defaults = DelegateDefaults.leavingTLSToSettings()
+
     private let state = Mutex(State())
     private let configuration: URLConnection.Configuration?
 
@@ -42,6 +44,7 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
 
     private func start(_ request: URLRequest, _ continuation: CheckedContinuation<Value, any Error>) {
         let connection = URLConnection(request: request, delegate: self, startImmediately: false)
+        connection?.setDefaults(Self.defaults)
         let isWanted = state.withLock { state in
             state.continuation = continuation
             state.connection = connection

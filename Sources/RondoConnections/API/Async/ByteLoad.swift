@@ -4,6 +4,8 @@ internal import RondoMutex
 
 /// A load that delivers its bytes to a byte source.
 final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
+    private static let defaults = DelegateDefaults.leavingTLSToSettings()
+
     private let source: ByteSource
     /// The connection retains its delegate, this object, until the load ends or is cancelled; `letGo()`
     /// and `cancel()` break the cycle.
@@ -13,6 +15,7 @@ final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
         self.source = source
         super.init()
         let connection = URLConnection(request: request, delegate: self, startImmediately: false)
+        connection?.setDefaults(Self.defaults)
         if let configuration { connection?.configuration = configuration }
         self.connection.withLock { $0 = connection }
     }
