@@ -104,6 +104,30 @@ import Testing
         return store
     }
 
+    @Test func `US-78 a flush is told when what came before it is in the file, and every load of its end`()
+        throws
+    {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let (window, log) = (Window(), EventLog())
+            let store = try opened(window, file)
+            window.hold(true)
+            #expect(store.receive(["a=1; Max-Age=1000"], from: Self.origin) { { log.note("a is there") } })
+            // The store's thread is at work, and goes on only below.
+            store.flush {
+                let rows = (try? CookieFile(file).read(now: Date()).0) ?? []
+                log.note("flushed \(rows.compactMap { $0.cookie?.name })")
+            }
+            #expect(store.receive(["b=2; Max-Age=1000"], from: Self.origin) { { log.note("b is there") } })
+            window.hold(false)
+            try waitFor("three calls") { log.entries.count == 3 ? () : nil }
+            #expect(Set(log.entries.filter { $0.hasSuffix("there") }) == ["a is there", "b is there"])
+            #expect(log.entries.contains { $0.hasPrefix("flushed [\"a\"") })
+            store.flush { log.note("flushed again") }
+            try waitFor("the second flush") { log.entries.last == "flushed again" ? () : nil }
+        }
+    }
+
     private func sent(_ store: CookieStore) -> String {
         store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }

@@ -56,6 +56,25 @@ import Testing
         }
     }
 
+    @Test func `a program may end where it is told that a file cannot be written`() async {
+        await #expect(processExitsWith: .success) {
+            let directory = try Stranger.Directory()
+            let folder = URL(fileURLWithPath: directory.path).appendingPathComponent("folder")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            let value = KeptValue(Lines([]), label: "test", writeDelay: 0.01)
+            try value.keep(in: folder.appendingPathComponent("lines"), otherwise: nil) { _ in exit(0) }
+            try FileManager.default.removeItem(at: folder)
+            try Data().write(to: folder)
+            value.change { lines in
+                lines.lines.append("a")
+                return true
+            }
+            // The writer's thread ends the process.
+            poll(nil, 0, 30_000)
+            exit(1)
+        }
+    }
+
     @Test
     func `nothing is written before the delay is over, a flush writes all, and what is not new nothing`()
         throws

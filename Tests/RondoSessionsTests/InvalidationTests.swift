@@ -46,6 +46,17 @@ import class Rondo.URLSessionTask
         try waitFor("the end") { task.state == .completed ? () : nil }
     }
 
+    @Test func `US-73 handlers of flush and lists are called before didBecomeInvalid`() throws {
+        let notes = Notes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let log = EventLog()
+        session.flush { log.note("flushed \(notes.calls)") }
+        session.getAllTasks { log.note("listed \($0.count) \(notes.calls)") }
+        session.finishTasksAndInvalidate()
+        try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
+        #expect(log.entries == ["flushed []", "listed 0 []"])
+    }
+
     @Test func `US-75 a task of an invalidated session is completed from the start`() throws {
         let session = URLSession(configuration: .default)
         session.invalidateAndCancel()

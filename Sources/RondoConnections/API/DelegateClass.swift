@@ -8,8 +8,6 @@ final class DelegateClass: Sendable {
     /// Whether an object of the class may conform to `URLConnectionDownloadDelegate`.
     let isForDownloads: Bool
     let defaults = DelegateDefaults()
-    /// The defaults of a load whose `DownloadSaver` calls a delegate of this class by `URLDownloadDelegate`.
-    let downloadDefaults = DelegateDefaults()
 
     /// False for a value type, such as an Optional that contains a delegate.
     let isClass: Bool

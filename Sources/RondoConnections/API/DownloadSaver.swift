@@ -35,6 +35,17 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     /// A download without a delegate leaves all of TLS to the settings.
     private static let defaultsWithoutDelegate = DelegateDefaults.leavingTLSToSettings()
+    /// By the classes of the delegates of all downloads, of which a program has a few.
+    private static let defaultsOfClasses = Mutex<[ObjectIdentifier: DelegateDefaults]>([:])
+
+    private static func defaults(of type: any URLDownloadDelegate.Type) -> DelegateDefaults {
+        defaultsOfClasses.withLock { known in
+            if let found = known[ObjectIdentifier(type)] { return found }
+            let new = DelegateDefaults()
+            known[ObjectIdentifier(type)] = new
+            return new
+        }
+    }
 
     /// Empty once the download has ended, for whatever reason.
     private let work = Mutex(Work())
@@ -43,7 +54,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         self.delegate = delegate
         self.continuing = continuing
         defaults =
-            delegate.map { DelegateClass.of(type(of: $0)).downloadDefaults } ?? Self.defaultsWithoutDelegate
+            delegate.map { Self.defaults(of: type(of: $0)) } ?? Self.defaultsWithoutDelegate
     }
 
     /// The download, until it is over.

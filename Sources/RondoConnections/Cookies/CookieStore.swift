@@ -158,6 +158,21 @@ final class CookieStore: Sendable {
         state.isBehind = false
     }
 
+    /// Has what was received, and the changes that the program has made until now, written to the file.
+    ///
+    /// - Parameter tell: Called by another thread when that is done; at once if there is nothing to write.
+    func flush(then tell: @escaping @Sendable () -> Void) {
+        let mustWork = state.withLock { state -> Bool? in
+            // A store that no load has used keeps nothing.
+            guard state.isOpen || state.isWorking || !state.received.isEmpty else { return nil }
+            state.received.append((nil, tell))
+            noteReadable(state)
+            return beginsWork(&state)
+        }
+        guard let mustWork else { return tell() }
+        if mustWork { callThread() }
+    }
+
     private func noteReadable(_ state: borrowing CookieStoreState) {
         isReadable.store(state.isReadable, ordering: .releasing)
     }
@@ -276,11 +291,13 @@ final class CookieStore: Sendable {
         for _ in 0..<count {
             guard let next = state.withLock({ $0.received.first }) else { return }
             // Outside the lock: this is the slow part.
-            var rest = next.cookies.cookies()[...]
-            while !rest.isEmpty {
-                let some = rest.prefix(Self.maximumAtOnce)
-                rest = rest.dropFirst(Self.maximumAtOnce)
-                state.withLock { take(some, of: next.cookies, isAfterLook: true, &$0) }
+            if let received = next.cookies {
+                var rest = received.cookies()[...]
+                while !rest.isEmpty {
+                    let some = rest.prefix(Self.maximumAtOnce)
+                    rest = rest.dropFirst(Self.maximumAtOnce)
+                    state.withLock { take(some, of: received, isAfterLook: true, &$0) }
+                }
             }
             state.withLock { state in
                 state.received.removeFirst()

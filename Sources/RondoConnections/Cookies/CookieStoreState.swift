@@ -16,7 +16,9 @@ struct CookieStoreState {
     /// The cookies of responses that the thread still has to process, in the order in which they came, each
     /// with the call for which the end of a load waits. No request is sent meanwhile, so there are at most as
     /// many as loads.
-    var received: [(cookies: ReceivedCookies, tell: (@Sendable () -> Void)?)] = []
+    ///
+    /// Without cookies: nothing has come, and the call is made when all that came before is written (`flush`).
+    var received: [(cookies: ReceivedCookies?, tell: (@Sendable () -> Void)?)] = []
     /// The places up to this one are brought to Foundation's storage before its file is written.
     var batchEnd = 0
     /// Foundation has written its file for the program.
@@ -45,7 +47,7 @@ struct CookieStoreState {
 
     /// The end of a load waits for what it has received.
     var isAwaited: Bool {
-        let count = received.reduce(ledger.waitingCount) { $0 + $1.cookies.count }
+        let count = received.reduce(ledger.waitingCount) { $0 + ($1.cookies?.count ?? 0) }
         return !isRefused && count <= CookieStore.maximumAwaited
     }
 

@@ -12,8 +12,7 @@ enum CookiesAtExit {
         stores.withLock { $0.append(store) }
     }
 
-    /// Has all stores write what waits, and returns when that is done.
-    static func flush() {
+    private static func flush() {
         for store in stores.withLock({ $0 }) { store.writeLast() }
     }
 }

@@ -221,8 +221,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             isPaused = false
             return upgrade.resume()
         }
-        guard isPaused, case .open = phase else { return }
+        guard isPaused else { return }
         isPaused = false
+        // A connection that is being opened is read once it is open.
+        guard case .open = phase else { return }
         connection.channel.wantsRead = true
         parse()
     }
@@ -282,7 +284,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         times?.beginRequest(over: connection.channel)
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
-        connection.channel.wantsRead = true
+        connection.channel.wantsRead = !isPaused
         send()
     }
 

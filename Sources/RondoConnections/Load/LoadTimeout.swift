@@ -17,8 +17,8 @@ struct LoadTimeout {
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
-    /// Starts the idle time, with the first pass. Most loads end quickly: so a timer is made only for a load
-    /// that takes longer than a short delay.
+    /// Starts the idle time: with the first pass, or with a short delay after it. Most loads end quickly: so a timer is
+    /// made only for a load that takes longer than a short delay.
     ///
     /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(

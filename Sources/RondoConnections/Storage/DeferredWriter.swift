@@ -17,6 +17,8 @@ final class DeferredWriter: Sendable {
     private let hasThread = Atomic(false)
     /// Held while `write` is called.
     private let turn = Mutex(())
+    /// The thread that writes; 0 while none does.
+    private let writingThread = Atomic<UInt>(0)
 
     private static let idle: UInt8 = 0
     /// There is something to write, and a thread will write it.
@@ -82,7 +84,24 @@ final class DeferredWriter: Sendable {
     }
 
     /// Has all writers of the process write what waits, and returns when that is done.
-    static func flushAll() { AtExit.flush() }
+    static func flushAll() { for writer in AtExit.all { writer.flush() } }
+
+    /// Milliseconds that the end of the program waits for a writer that is at work.
+    private static let patience = 2_000
+
+    /// At the end of the program: waits until nothing is being written.
+    ///
+    /// - Returns: False if this thread is the one that writes, since the owner has called code that ends the program, or if
+    ///   it takes too long: the thread that writes may wait for this one, and a child by fork has no such thread.
+    private func waitUntilWritten() -> Bool {
+        for _ in 0..<Self.patience {
+            let thread = writingThread.load(ordering: .acquiring)
+            if thread == 0 { return true }
+            if thread == UInt(pthread_self()) { return false }
+            _ = poll(nil, 0, 1)
+        }
+        return false
+    }
 
     private func wait() {
         let delay = delay()
@@ -94,7 +113,9 @@ final class DeferredWriter: Sendable {
     private func serve() {
         // Before the write: requests that come during it lead to another one.
         state.store(Self.idle, ordering: .sequentiallyConsistent)
+        writingThread.store(UInt(pthread_self()), ordering: .releasing)
         write()
+        writingThread.store(0, ordering: .releasing)
     }
 
     /// All writers of the process. They write what waits when the program calls `exit` or returns from its main function.
@@ -114,9 +135,12 @@ final class DeferredWriter: Sendable {
             }
         }
 
-        /// A writer with nothing to write may still be at work, and is waited for.
         static func flush() {
-            for reference in writers.withLock({ $0 }) { reference.writer?.flush() }
+            for writer in all where writer.waitUntilWritten() {
+                if writer.state.load(ordering: .sequentiallyConsistent) != idle { writer.flush() }
+            }
         }
+
+        static var all: [DeferredWriter] { writers.withLock { $0 }.compactMap(\.writer) }
     }
 }

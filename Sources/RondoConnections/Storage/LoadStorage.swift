@@ -1,3 +1,4 @@
+internal import CDispatch
 package import RondoCore
 
 /// The files in which the loads of this process keep responses, cookies, credentials and HSTS hosts.
@@ -8,8 +9,10 @@ package enum LoadStorage {
     ///   called.
     package static func flush(then done: @escaping @Sendable () -> Void) throws(SystemError) {
         try SystemThread.start(name: "rondo.flush") {
-            CookiesAtExit.flush()
+            let cookiesAreWritten = DispatchSemaphore(value: 0)
+            CookieStores.shared.flush { cookiesAreWritten.signal() }
             DeferredWriter.flushAll()
+            cookiesAreWritten.wait()
             done()
         }
     }

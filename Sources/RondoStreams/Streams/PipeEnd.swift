@@ -1,7 +1,7 @@
 // One end of a pipe to another process, behind an input or an output stream.
 //
-// Threads: the changeable state is protected by the Mutex. While it is held, only calls are made that neither
-// wait nor call back: to the kernel, the stream's core and a run-loop source. A call that has to wait for the
+// Threads: the changeable state is protected by the Mutex. While it is held, only the kernel is called, by calls
+// that do not wait. The core's lock comes first: `look` takes the Mutex under it. A call that has to wait for the
 // other process waits in poll(2), without the Mutex, so that no callback of the thread's loop runs meanwhile
 // (rule ST-25).
 //
@@ -41,7 +41,7 @@ final class PipeEnd: StreamBackend, Sendable {
         self.name = name
     }
 
-    deinit { finish { $0.close() } }
+    deinit { finish(closes: true) }
 
     private var interest: RunLoop.Source.Interest { side == .input ? .read : .write }
 
@@ -63,14 +63,18 @@ final class PipeEnd: StreamBackend, Sendable {
         }
     }
 
-    func close(_ side: StreamState.Direction) { finish { $0.close() } }
+    func close(_ side: StreamState.Direction) { finish(closes: true) }
 
-    /// Changes the state for the last time, and calls `ended` after releasing the Mutex.
-    private func finish(_ change: (inout State) -> Void) {
-        let ended = state.withLock { state in
-            change(&state)
-            return state.ended.take()
+    /// Stops watching the descriptor, closes it if asked to, and calls `ended`, all without the Mutex.
+    private func finish(closes: Bool) {
+        let (source, descriptor, ended) = state.withLock { state in
+            let descriptor = closes ? state.descriptor : -1
+            if closes { state.descriptor = -1 }
+            return (state.source.take(), descriptor, state.ended.take())
         }
+        // The source goes before its descriptor is closed. A loop of another thread releases it when it wakes up.
+        source?.invalidateAndWakeUp()
+        if descriptor >= 0 { _ = Glibc.close(descriptor) }
         ended?()
     }
 
@@ -143,12 +147,12 @@ final class PipeEnd: StreamBackend, Sendable {
 
     private func end() {
         core.update { $0.ended() }
-        finish { $0.stopWatching() }
+        finish(closes: false)
     }
 
     private func fail(_ code: Int32) {
         core.update { $0.failed(.posix(code, "\(name): \(SocketError.sentence(of: code))")) }
-        finish { $0.stopWatching() }
+        finish(closes: false)
     }
 
     // MARK: - Bytes
@@ -211,16 +215,4 @@ final class PipeEnd: StreamBackend, Sendable {
 
     func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject? { nil }
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool { false }
-}
-
-extension PipeEnd.State {
-    // A loop of another thread lets go of the source when it looks.
-    fileprivate mutating func stopWatching() { source.take()?.invalidateAndWakeUp() }
-
-    fileprivate mutating func close() {
-        stopWatching()
-        guard descriptor >= 0 else { return }
-        _ = Glibc.close(descriptor)
-        descriptor = -1
-    }
 }
