@@ -1,5 +1,6 @@
 public import FoundationNetworking
 public import RondoCore
+internal import RondoMutex
 public import RondoStreams
 
 extension URLConnection {
@@ -151,9 +152,16 @@ extension URLConnection.Configuration {
 
     private var store: @Sendable () -> (any ResponseStore)? {
         guard usesCache else { return { nil } }
-        guard let ownCache else { return { URLCache.shared.responseStore } }
+        guard let ownCache else { return { Self.asking.withLock { _ in URLCache.shared }.responseStore } }
         return { ownCache.responseStore }
     }
+
+    /// Held while a load asks for the shared cache, which the program may change at any time.
+    ///
+    /// `URLCache.shared` has a lock that is handed over to waiting threads: where loops share few cores, they queue for
+    /// it. This lock is not handed over, and keeps them from waiting for the other. (W5, 8 loops on two cores: 11.6 µs of
+    /// CPU for a request in each of 16 runs; without it 14.4, and 31 in one run of six.)
+    private static let asking = UnfairMutex(())
 }
 
 extension URLConnection {
