@@ -187,4 +187,19 @@ import Testing
         try waitFor("the end") { progress.isFinished ? () : nil }
         #expect(progress.totalUnitCount == 12 && progress.completedUnitCount == 12)
     }
+
+    @Test func `US-38 no length that a server announces is too great for the progress of an upload`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nok")
+        }
+        let notes = TransferNotes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        let task = session.uploadTask(with: URLRequest(url: server.url()), from: Data(count: 10))
+        let progress = task.progress
+        task.resume()
+        try notes.waitForEnds()
+        #expect(progress.totalUnitCount == .max && !progress.isFinished)
+        #expect(notes.errors.map(\.code) == [.networkConnectionLost])
+    }
 }

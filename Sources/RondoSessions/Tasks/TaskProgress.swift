@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoHTTP
 
 /// The `Progress` of a task, made on first use (rule US-38).
 struct TaskProgress {
@@ -36,7 +37,8 @@ struct TaskProgress {
             // The size of decoded content, or of a local file, may differ from the announced length.
             total =
                 hasSucceeded
-                ? max(completed, 1) : isKnown ? counts.expectedToSend + counts.expectedToReceive : -1
+                ? max(completed, 1)
+                : isKnown ? counts.expectedToSend.clampedSum(counts.expectedToReceive) : -1
             self.hasSucceeded = hasSucceeded
         }
 
