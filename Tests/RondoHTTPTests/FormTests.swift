@@ -96,4 +96,13 @@ import Testing
         #expect(lines.dropFirst().first == #"'f' a b.txt b'\x00\x01\xff\r\n'"#)
         #expect(lines.last == #"[('a b', '\u20ac&='), ('', '')]"#)
     }
+
+    @Test func `files of any size have a length together`() {
+        var form = MultipartForm(boundary: "B")
+        for name in ["a", "b"] {
+            form.append(
+                name: name, fileName: name, contentType: nil, .file(path: "/\(name)", length: .max - 1))
+        }
+        #expect(form.length == .max)
+    }
 }

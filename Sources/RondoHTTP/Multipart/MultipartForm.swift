@@ -88,7 +88,7 @@ package struct MultipartForm: Sendable, Equatable {
     }
 
     /// The number of bytes of the body.
-    package var length: Int64 { segments.reduce(0) { $0 + $1.length } }
+    package var length: Int64 { segments.reduce(0) { $0.clampedSum($1.length) } }
 
     // MARK: Escaping
 
