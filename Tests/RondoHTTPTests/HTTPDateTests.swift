@@ -51,4 +51,11 @@ import Testing
             HTTPDate.parse("Sat, 31 Dec 2016 23:59:60 GMT", now: now)
                 == HTTPDate.parse("Sun, 01 Jan 2017 00:00:00 GMT", now: now))
     }
+
+    @Test(arguments: [1e300, -1e300, .infinity, -.infinity])
+    func `a two-digit year is read beside any date`(seconds: Double) {
+        #expect(
+            HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: Date(timeIntervalSince1970: seconds)) != nil
+        )
+    }
 }

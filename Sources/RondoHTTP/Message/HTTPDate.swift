@@ -142,7 +142,8 @@ package enum HTTPDate {
     // MARK: The calendar
 
     private static func days(since1970 date: Date) -> Int {
-        Int((date.timeIntervalSince1970 / 86_400).rounded(.down))
+        // A date that a file gives may be any.
+        Int((max(.distantPast, min(date, .distantFuture)).timeIntervalSince1970 / 86_400).rounded(.down))
     }
 
     // Days and dates of the Gregorian calendar, by eras of 400 years that begin on 1 March.
