@@ -118,6 +118,40 @@ import Testing
             ])
     }
 
+    @Test func `US-64 a rest that is announced as longer than its range is not taken`() throws {
+        let isWhole = Box(false)
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.value("Range") != nil {
+                    return try peer.send(
+                        "HTTP/1.1 206 Part\r\nETag: \"a\"\r\nContent-Range: bytes 5-9/*\r\n"
+                            + "Content-Length: 9223372036854775807, 9223372036854775807\r\n\r\nfghij")
+                }
+                if isWhole.value {
+                    try peer.respond("200 OK", ["ETag: \"a\""], body: "abcdefghij")
+                } else {
+                    // Without an announced length, which the rest could contradict.
+                    try peer.send(
+                        "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n")
+                    return peer.waitForEnd()
+                }
+            }
+        }
+        let (session, data) = (session, Box<Data?>(nil))
+        let task = session.downloadTask(with: server.url())
+        task.resume()
+        try waitFor("the bytes") { notes.written[0] == 5 ? () : nil }
+        task.cancel(byProducingResumeData: { data.value = $0 })
+        try notes.waitForEnds()
+        isWhole.value = true
+        session.downloadTask(withResumeData: try #require(data.value)).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.calls == ["wrote", "complete -999", "wrote", "file", "complete"])
+        #expect(notes.content == Data("abcdefghij".utf8))
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=5-", nil])
+    }
+
     @Test func `US-63 there are no resume data without a usable validator`() throws {
         let before = downloadFiles()
         let date = ["Last-Modified: Tue, 01 Jul 2025 10:00:00 GMT", "Date: Tue, 01 Jul 2025 11:00:00 GMT"]

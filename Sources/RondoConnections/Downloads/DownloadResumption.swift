@@ -99,9 +99,9 @@ struct DownloadResumption: Codable, Equatable {
         } else if let total, total != range.last + 1 {
             return nil
         }
-        if let text = response.value(forHTTPHeaderField: "Content-Length"), let length = Int64(text) {
-            guard length == range.last - range.first + 1 else { return nil }
-        }
+        // The length that frames the body: a field of several equal numbers is one, too.
+        let length = response.expectedContentLength
+        guard length < 0 || length == range.last - range.first + 1 else { return nil }
         let name = Self.date(validator) == nil ? "ETag" : "Last-Modified"
         guard response.value(forHTTPHeaderField: name) ?? validator == validator else { return nil }
         return bytes

@@ -59,7 +59,7 @@ final class DownloadTarget {
             file = earlier.file
             self.length = offset
             resumedAt = offset
-            expectedLength = earlier.resumption.total ?? (length >= 0 ? offset + length : 0)
+            expectedLength = earlier.resumption.total ?? (length >= 0 ? offset.clampedSum(length) : 0)
             self.response = response
             continuesEarlier = true
             return
@@ -143,11 +143,13 @@ final class DownloadTarget {
     func takeFirstFailure() -> LoadFailure? { resuming.take()?.failure }
 
     /// Checks the head of a response, which may be that of the rest.
-    func receive(_ head: ResponseHead, from url: URL?) -> Rest {
-        if earlier != nil { return isUsable(head, from: url) ? .notAwaited : .wholeIsNeeded }
+    func receive(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Rest {
+        if earlier != nil {
+            return isUsable(head, bodyLength: bodyLength, from: url) ? .notAwaited : .wholeIsNeeded
+        }
         guard let resuming = resuming.take() else { return .notAwaited }
         guard head.status == 206, let url,
-            let response = LoadedResponse(url: url, head: head, bodyLength: nil),
+            let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength),
             resuming.resumption.offset(of: response) == length
         else { return .failed(resuming.failure) }
         return .follows
@@ -155,11 +157,11 @@ final class DownloadTarget {
 
     /// A response to the request for the rest of an earlier download that can be saved: that rest, the whole, or what a server
     /// says in place of either.
-    private func isUsable(_ head: ResponseHead, from url: URL?) -> Bool {
+    private func isUsable(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Bool {
         switch head.status {
         case 206:
             guard let earlier, let url, !head.fields.has("Content-Encoding"),
-                let response = LoadedResponse(url: url, head: head, bodyLength: nil)
+                let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             else { return false }
             return earlier.resumption.offset(of: response) != nil
         // The file has become shorter than the bytes that were received.

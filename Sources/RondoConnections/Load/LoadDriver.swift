@@ -192,7 +192,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
-        switch content.download?.receive(head, from: state.url) ?? .notAwaited {
+        switch content.download?.receive(head, bodyLength: bodyLength, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))
         case .wholeIsNeeded:
