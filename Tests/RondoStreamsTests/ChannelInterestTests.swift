@@ -1,5 +1,6 @@
 import RondoCore
 import RondoTestSupport
+import Synchronization
 import Testing
 
 @testable import RondoStreams
@@ -20,5 +21,49 @@ import Testing
         #expect(interest.resume())
         #expect(sources.map(\.interest) == [.write, []])
         #expect(!interest.resume())
+    }
+
+    @Test func `a resume beside a suspend of another thread leaves the sources as it says`() throws {
+        let interest = ChannelInterest()
+        // So many that two threads which do it side by side come to overlap.
+        let sources = (0..<50).map { _ in RunLoop.Source(fileDescriptor: 0, interest: []) { _, _ in } }
+        for source in sources { interest.set(.read, of: source) }
+        let (meeting, rounds) = (Meeting(), 2_000)
+        let other = LoopThread { _ in
+            for round in 1...rounds {
+                meeting.wait(2 * round - 1)
+                _ = interest.resume()
+                meeting.wait(2 * round)
+            }
+        }
+        var deaf = 0
+        for round in 1...rounds {
+            meeting.wait(2 * round - 1)
+            interest.suspend()
+            meeting.wait(2 * round)
+            // If it is not suspended, its sources are watched.
+            _ = interest.resume()
+            for source in sources where source.interest != .read {
+                deaf += 1
+                source.interest = .read
+            }
+        }
+        try other.value()
+        #expect(deaf == 0)
+    }
+
+    /// A place where two threads meet, again and again.
+    private final class Meeting: Sendable {
+        private let arrivals = Atomic(0)
+
+        /// Returns when both have come so many times.
+        func wait(_ times: Int) {
+            arrivals.add(1, ordering: .sequentiallyConsistent)
+            var looks = 0
+            while arrivals.load(ordering: .sequentiallyConsistent) < 2 * times {
+                looks += 1
+                if looks > 1_000 { sched_yield() }
+            }
+        }
     }
 }

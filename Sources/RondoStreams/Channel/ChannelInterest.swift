@@ -3,6 +3,9 @@ internal import RondoMutex
 
 /// The part of a channel that any thread may use: the events that its descriptors are watched for, and its
 /// gate.
+///
+/// Sources are told under its lock, which comes before theirs: what they are watched for is always what the state says, in
+/// whatever order threads come.
 package final class ChannelInterest: Sendable {
     private struct WatchedSource {
         let source: RunLoop.Source
@@ -17,12 +20,19 @@ package final class ChannelInterest: Sendable {
         /// Nil: no event is let in.
         var gate: (any ChannelGate)?
 
-        var all: [WatchedSource] { (first.map { [$0] } ?? []) + others }
+        mutating func suspend() {
+            isSuspended = true
+            first?.source.interest = []
+            for entry in others { entry.source.interest = [] }
+        }
 
-        /// - Returns: The sources to watch again; nil if the channel was not suspended.
-        mutating func resume() -> [WatchedSource]? {
-            defer { isSuspended = false }
-            return isSuspended ? all : nil
+        /// - Returns: False if the channel was not suspended.
+        mutating func resume() -> Bool {
+            guard isSuspended else { return false }
+            isSuspended = false
+            if let first { first.source.interest = first.interest }
+            for entry in others { entry.source.interest = entry.interest }
+            return true
         }
 
         mutating func note(_ entry: WatchedSource) {
@@ -63,41 +73,29 @@ package final class ChannelInterest: Sendable {
 
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
-    package func suspend() {
-        let watched = state.withLock { state in
-            state.isSuspended = true
-            return state.all
-        }
-        for entry in watched { entry.source.interest = [] }
-    }
+    package func suspend() { state.withLock { $0.suspend() } }
 
     /// - Returns: False if the channel was not suspended.
-    func resume() -> Bool { watch(state.withLock { $0.resume() }) }
+    func resume() -> Bool { state.withLock { $0.resume() } }
 
     /// Removes the gate and resumes.
     ///
     /// - Returns: As `resume()`.
     func removeGate() -> Bool {
         // The old gate is released after the lock, because it may run code in its deinit.
-        let (old, watched) = state.withLock { state in
+        let (old, wasSuspended) = state.withLock { state in
             defer { state.gate = nil }
             return (state.gate, state.resume())
         }
         withExtendedLifetime(old) {}
-        return watch(watched)
-    }
-
-    private func watch(_ watched: [WatchedSource]?) -> Bool {
-        for entry in watched ?? [] { entry.source.interest = entry.interest }
-        return watched != nil
+        return wasSuspended
     }
 
     func set(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
-        let applies = state.withLock { state in
+        state.withLock { state in
             state.note(WatchedSource(source: source, interest: interest))
-            return !state.isSuspended
+            if !state.isSuspended { source.interest = interest }
         }
-        if applies { source.interest = interest }
     }
 
     func remove(_ source: RunLoop.Source) {
