@@ -82,6 +82,30 @@ import Testing
         #expect(notes.calls == ["response 200", "data", "complete"])
     }
 
+    @Test func `US-68 a task that was suspended when the clock was to be looked at first times out`() throws {
+        let server = try Self.silentServer()
+        let calls = try onHeldLoop { loop, clock -> [String] in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 10
+            // No limit, and so nothing else looks at the clock.
+            configuration.timeoutIntervalForResource = .infinity
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.passUntil { !server.requests.isEmpty }
+            task.suspend()
+            loop.pass(1, by: clock)
+            task.resume()
+            for _ in 0..<3 { loop.pass(11, by: clock) }
+            let calls = notes.calls
+            session.invalidateAndCancel()
+            loop.runOut()
+            return calls
+        }
+        #expect(calls == ["complete -1001"])
+    }
+
     @Test func `US-68 time that waits for a connection does not count`() throws {
         let count = 5
         let more = DispatchSemaphore(value: 0)
@@ -205,5 +229,10 @@ extension RunLoop {
     fileprivate func pass(_ seconds: TimeInterval, by clock: ManualClock) {
         perform { clock.advance(by: seconds) }
         runInVain(for: 0)
+    }
+
+    /// Makes passes, in which no time goes by, until `condition` holds.
+    fileprivate func passUntil(_ condition: () -> Bool) {
+        while !condition() { runInVain(for: 0) }
     }
 }

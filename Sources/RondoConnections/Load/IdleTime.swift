@@ -40,10 +40,12 @@ struct IdleTime {
         isHeld = true
     }
 
-    mutating func go() {
-        guard isHeld else { return }
+    /// - Returns: Whether it was held.
+    mutating func go() -> Bool {
+        guard isHeld else { return false }
         isHeld = false
         progressedAt = now
+        return true
     }
 
     /// The seconds since the last `restart()` for which the modes were running, but no more than the clock

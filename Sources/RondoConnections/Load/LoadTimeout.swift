@@ -55,7 +55,8 @@ struct LoadTimeout {
         idle.hold()
     }
 
-    mutating func go() { idle.go() }
+    /// - Returns: Whether the clock has to be looked at: the load was held, and a look may have been missed.
+    mutating func go() -> Bool { idle.go() && isLimited }
 
     /// The seconds until the load has been idle for too long. Call it after everything that has come was
     /// processed.

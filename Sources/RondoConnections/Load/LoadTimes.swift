@@ -65,8 +65,8 @@ struct LoadTimes {
 
     /// - Returns: Whether the clock has to be looked at.
     mutating func go() -> Bool {
-        timeout.go()
-        return total?.go() ?? false
+        let wasHeld = timeout.go()
+        return total?.go() ?? false || wasHeld
     }
 
     /// The result of a check.
