@@ -106,6 +106,43 @@ import Testing
         #expect(calls == ["complete -1001"])
     }
 
+    @Test func `US-68 a timeout that bytes have prevented at the last moment is set again`() throws {
+        let (mayGoOn, sent) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try mayGoOn.wait()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1")
+            sent.open()
+            peer.waitForEnd()
+        }
+        let calls = try onHeldLoop { loop, clock -> [[String]] in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 10
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.passUntil { !server.requests.isEmpty }
+            // The loop does something else for longer than the timeout. What is signalled before the load looks at the clock, and
+            // finds its time over, comes before the pass of the load, and so do bytes that come meanwhile.
+            let other = RunLoop.Source(perform: {
+                mayGoOn.open()
+                do { try sent.wait() } catch { Issue.record(error) }
+            })
+            loop.add(other, forMode: .default)
+            loop.add(Timer(timeInterval: 0.01, repeats: false) { _ in other.signal() }, forMode: .default)
+            loop.perform { clock.advance(by: 11) }
+            for _ in 0..<8 { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true) }
+            other.invalidate()
+            let before = notes.calls
+            for _ in 0..<3 { loop.pass(11, by: clock) }
+            let calls = notes.calls
+            session.invalidateAndCancel()
+            loop.runOut()
+            return [before, calls]
+        }
+        #expect(calls == [["response 200", "data"], ["response 200", "data", "complete -1001"]])
+    }
+
     @Test func `US-68 time that waits for a connection does not count`() throws {
         let count = 5
         let more = DispatchSemaphore(value: 0)

@@ -172,10 +172,10 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if messages.mustGoOn { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
-        if times.isOver, let failure = times.takeFailure(isLocal: driver.waitsLocally),
-            !driver.isEnded
-        {
-            return driver.fail(failure)
+        if times.isOver, !driver.isEnded {
+            if let failure = times.takeFailure(isLocal: driver.waitsLocally) { return driver.fail(failure) }
+            // The awaited bytes have come after the look, which has set no timer.
+            checkTimes()
         }
         times.begin()
         driver.serve(messages)
