@@ -233,6 +233,28 @@ final class LateStream: Foundation.InputStream {
         #expect(cause?.code == Int(ENOENT))
     }
 
+    @Test func `UC-39 a body that is shorter than announced is not sent again over another connection`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try peer.respond(body: request.method)
+            }
+        }
+        #expect(try load(server.url()).text == "GET")
+        let uploader = Uploader { nil }
+        let request = Self.post(
+            server.url(), InputStream(data: Data("short".utf8)), method: "PUT",
+            fields: ["Content-Length": "10"])
+        try Self.run(request, uploader)
+        #expect(uploader.recorder.calls.last == "fail -1021")
+        let sentence = uploader.recorder.error?.localizedDescription ?? ""
+        #expect(sentence.contains("10"), "\(sentence)")
+        #expect(uploader.asked.value == 0)
+        #expect(server.accepted == 1)
+    }
+
     // MARK: - While it is being written
 
     @Test func `UC-38 a bound pair feeds a body of any size while it is sent`() throws {

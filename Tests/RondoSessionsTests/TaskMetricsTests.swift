@@ -186,4 +186,19 @@ import Testing
         #expect(delegate.log.entries == ["metrics", "handler"])
         session.invalidateAndCancel()
     }
+
+    @Test func `US-67 a request that cannot be written is tried once, over a kept connection too`() throws {
+        let server = try echoServer()
+        let delegate = Measuring()
+        let session = URLSession(configuration: .default, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: server.url()).resume()
+        try waitFor("the first end") { delegate.log.entries.count == 2 ? () : nil }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "NO METHOD"
+        session.dataTask(with: request).resume()
+        try waitFor("the second end") { delegate.log.entries.count == 4 ? () : nil }
+        #expect(delegate.log.entries == ["metrics", "complete 0", "metrics", "complete -1000"])
+        #expect(delegate.metrics.value.last?.transactionMetrics.count == 1)
+        #expect(server.requests.count == 1)
+    }
 }

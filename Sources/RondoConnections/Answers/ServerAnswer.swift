@@ -374,7 +374,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
-            failed(failure.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil), exchange)
+            failed(failure, exchange)
         }
     }
 
@@ -403,8 +403,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         finished?.idleConnection?.leave()
     }
 
-    private func failed(_ failure: LoadFailure, _ exchange: any Exchange) {
-        let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
+    private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
+        let mayBeSentAgain = !cause.isLocal && exchange.mayBeSentAgain && retries < Self.maximumRetries
+        let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
         releaseExchange(mayStay: false)
         if let head = TunnelNegotiation.challenge(in: failure) {
             owner.received(

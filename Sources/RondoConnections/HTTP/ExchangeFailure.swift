@@ -12,6 +12,14 @@ enum ExchangeFailure: Error {
 }
 
 extension ExchangeFailure {
+    /// The cause is on this side, and would be the same over another connection.
+    var isLocal: Bool {
+        switch self {
+        case .channel, .http(.peer): false
+        case .http(.local), .bodyStreamFailed, .bodyTooShort, .bodyTooLong: true
+        }
+    }
+
     /// The failure of a load with this cause.
     ///
     /// - Parameter host: The host that a proxy was asked for; nil if no proxy was used.
