@@ -529,6 +529,54 @@ import Testing
         #expect(server.requests.count >= 2)
     }
 
+    /// Has no credential, and says so.
+    private final class Refusing: NSObject, URLConnectionDataDelegate, Sendable {
+        let recorder = Recorder()
+
+        func connection(
+            _ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge
+        ) {
+            challenge.sender?.cancel(challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            recorder.connection(connection, didReceive: response)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            recorder.connectionDidFinishLoading(connection)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            recorder.connection(connection, didFailWithError: error)
+        }
+    }
+
+    @Test func `RFC 5861 4 no entry stands in for what the delegate has refused`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.value("If-None-Match") == nil {
+                    let fields = ["ETag: \"a\"", "Cache-Control: max-age=0, stale-if-error=100"]
+                    try peer.respond("200 OK", fields, body: "old")
+                } else {
+                    try peer.respond("401 Who", ["WWW-Authenticate: Basic realm=\"r\""], body: "who?")
+                }
+            }
+        }
+        let (store, delegate) = (Store(), Refusing())
+        #expect(try Self.get(server.url("/a"), store).text == "old")
+        try onLoopThread { loop in
+            let request = URLRequest(url: server.url("/a"))
+            let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+            connection?.configuration.cache = store.cache
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(delegate.recorder.calls == ["fail -1012"])
+        #expect(server.requests.count == 2)
+    }
+
     @Test func `RFC 5861 3 a stale entry answers while it is brought up to date`() throws {
         let server = try Self.counting("Cache-Control: max-age=0, stale-while-revalidate=100", "ETag: \"a\"")
         let store = Store()

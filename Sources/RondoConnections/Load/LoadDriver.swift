@@ -226,7 +226,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
+        if state.isAnswering, failure.isOfServer, answers?.answerByStandIn() ?? false { return }
         if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }

@@ -57,3 +57,19 @@ package indirect enum LoadFailure: Error, Equatable {
     /// The server does not do what an upgrade asks for, or the protocol after it has failed.
     case upgrade(URLError.Code, sentence: String)
 }
+
+extension LoadFailure {
+    /// The server has failed, or was not reached: a kept response may stand in for its answer (RFC 5861 §4).
+    var isOfServer: Bool {
+        switch self {
+        case .channel, .http(.peer): true
+        case .http(.local), .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
+            .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort, .unusableResponse,
+            .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled, .authenticationCancelled,
+            .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed, .bodyTooShort, .bodyTooLong,
+            .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content, .notInCache, .multipart, .noRunLoop,
+            .upgrade:
+            false
+        }
+    }
+}
