@@ -141,6 +141,24 @@ import Testing
         server.stop()
     }
 
+    // MARK: - LoadInbox
+
+    @Test func `US-63 an end that waits for the delegate queue is not lost by another cancel`() throws {
+        let inbox = LoadInbox()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        inbox.abort(.cancelled, keepingDownload: true)
+        #expect(inbox.takeAbortion() == .cancelled)
+        let made = Box(0)
+        // With it goes the partial file of a download.
+        let end = DelegateCall.fail(URLError(.cancelled), partial: nil)
+        _ = inbox.calls.add(end, to: DelegateQueue(queue)) { _ in made.mutate { $0 += 1 } }
+        inbox.abort(.cancelled, keepingDownload: true)
+        #expect(inbox.takeAbortion() == nil)
+        queue.isSuspended = false
+        try waitFor("the end") { made.value == 1 ? () : nil }
+    }
+
     // MARK: - QueuedCalls
 
     @Test func `UC-11 queued calls are made in order and one at a time`() throws {

@@ -44,6 +44,17 @@ import Testing
         #expect(state.begin() == (phase == .created ? .send(LoadRequest(Self.plain)) : .nothing))
     }
 
+    @Test(arguments: [Phase.failed, .cancelled]) func `an ended load is not aborted`(phase: Phase) {
+        var state = Self.state(in: phase)
+        var wasAsked = false
+        let partial = { () -> PartialDownload? in
+            wasAsked = true
+            return nil
+        }
+        state.abort(keeping: partial())
+        #expect(!wasAsked && state.isEnded)
+    }
+
     @Test func `UC-29 begin asks about a canonical form, and only then`() {
         var state = LoadState(LoadRequest(Self.bare))
         var canonical = Self.bare

@@ -124,14 +124,16 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Commands of the client
 
-    /// Ends the load with `failure`, unless the client has ended it before. Calls that wait are dropped.
+    /// Ends the load with `failure`, unless the client has ended it before: then the end may wait for the delegate queue
+    /// already, with the partial file of a download. Other calls that wait are dropped.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        let calls = state.withLock { state in
-            if state.abortion == nil { state.abortion = failure }
-            if keeps { state.keepsDownload = true }
+        let calls = state.withLock { state -> QueuedCalls? in
+            guard !isAborted else { return nil }
+            aborted.store(true, ordering: .releasing)
+            state.abortion = failure
+            state.keepsDownload = keeps
             return state.calls
         }
-        aborted.store(true, ordering: .releasing)
         calls?.removeAll()
         calls?.hold(false)
     }

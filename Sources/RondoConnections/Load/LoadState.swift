@@ -410,8 +410,13 @@ struct LoadState {
 
     /// Ends the load for the client; call `takeAborted()` before the client is told.
     mutating func abort(keeping partial: @autoclosure () -> PartialDownload?) {
-        if case .aborted = phase { return }
-        phase = .aborted(partial())
+        switch phase {
+        case .aborted, .ended: return
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving, .upgraded,
+            .askingAboutCaching, .storing:
+            phase = .aborted(partial())
+        }
     }
 
     /// The partial file of a download that was aborted.
