@@ -28,8 +28,12 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
     func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String? { nil }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
-        if let link = link.take(), let connection = channel.moveConnection() {
-            link.give(OpenConnection(channel: connection, received: Array(received)))
+        if let link = link.take() {
+            if let connection = channel.moveConnection() {
+                link.give(OpenConnection(channel: connection, received: Array(received)))
+            } else {
+                link.loseConnection()
+            }
         }
         owner?.endUpgrade(nil)
     }

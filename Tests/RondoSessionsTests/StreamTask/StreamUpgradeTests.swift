@@ -1,0 +1,34 @@
+import Foundation
+import RondoHTTP
+import RondoStreams
+import Testing
+
+@testable import RondoConnections
+@testable import RondoSessions
+
+/// The hand-over of a data task's connection to a stream task.
+@Suite struct StreamUpgradeTests {
+    /// The owner of an upgrade that no load has.
+    private final class NoOwner: UpgradeOwner {
+        func wakeUp() {}
+        func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {}
+        func endUpgrade(_ failure: LoadFailure?) {}
+        func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
+            fatalError("no timer is wanted")
+        }
+    }
+
+    @Test func `US-47 a stream task whose connection cannot be taken over does not wait for it`() throws {
+        let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
+        let link = StreamLink(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
+        let upgrade = StreamUpgrade()
+        upgrade.become(link, owner: NoOwner())
+        // Never opened: there is nothing to move.
+        let channel = SocketChannel(SocketChannel.Configuration(host: "127.0.0.1", port: 1))
+        upgrade.begin(channel, received: UnsafeRawBufferPointer(start: nil, count: 0))
+        guard case .lost = link.takeSource() else {
+            Issue.record("the task waits")
+            return
+        }
+    }
+}
