@@ -164,7 +164,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .more:
             owner.noteProgress()
             wakeUp()
-        case .notReady: waitForBody()
+        case .notReady: body.waitForBytes()
         case .failed(let failure): fail(failure)
         }
     }
