@@ -357,7 +357,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         // Waiting on this side is no sign of life of the server.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
-        default: owner.noteProgress()
+        case .step, .progress, .sent, .informational, .mayGoAhead, .head, .body, .end, .failed:
+            owner.noteProgress()
         }
         guard let exchange = current else { return }
         switch event {

@@ -124,7 +124,8 @@ extension TunnelNegotiation {
                 switch try codec.nextEvent() {
                 case .informational: continue
                 case .response(let head, _): return head
-                default: return nil
+                case .needMoreData, .body, .bodyRange, .trailers, .end, .paused, .switchedProtocol, .closed:
+                    return nil
                 }
             }
         } catch {

@@ -186,7 +186,13 @@ extension LoadFailure {
     fileprivate var isLossOfConnection: Bool {
         switch self {
         case .channel(.broken), .http(.peer(.truncatedBody)): true
-        default: false
+        case .channel, .http, .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
+            .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort, .unusableResponse,
+            .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled, .authenticationCancelled,
+            .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed, .bodyTooShort, .bodyTooLong,
+            .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content, .notInCache, .multipart, .noRunLoop,
+            .upgrade:
+            false
         }
     }
 }
