@@ -6,7 +6,8 @@ internal import RondoCore
 /// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
 /// needs.
 final class ReceiveBuffer: @unchecked Sendable {
-    // `@unchecked`: written only before a part of it is handed out as `Data`, which cannot be written to.
+    // `@unchecked`: no range of it is written twice. It is filled from its start to its end, behind the parts that were handed
+    // out as `Data`, and one of which a part was handed out is not used again.
 
     /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
     /// costs no more and halves the calls.
