@@ -229,3 +229,12 @@ import Testing
         try waitFor("the call") { made.value == 1 ? () : nil }
     }
 }
+
+extension LoadInbox {
+    /// Whether the load is to look at its clock. Only while nothing else takes that message.
+    fileprivate var hasTimeCheck: Bool {
+        guard takeTimeCheck() else { return false }
+        putTimeCheck()
+        return true
+    }
+}

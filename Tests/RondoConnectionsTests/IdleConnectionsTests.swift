@@ -45,9 +45,6 @@ import Testing
         func shrink(_ limit: Int) -> [Int] { state.shrink(to: limit) }
         func remove(_ isUseless: (Int) -> Bool) -> [Int] { state.remove(where: isUseless) }
         func removeAll() -> [Int] { state.removeAll() }
-        func secondsToExpiry(_ second: Double) -> Double? {
-            state.secondsToExpiry(now: IdleConnectionsTests.second(second))
-        }
     }
 
     @Test func `the one that has been idle for the shortest time is taken`() {
@@ -114,17 +111,16 @@ import Testing
                 && Set(keys + others).count == 4)
     }
 
-    @Test func `what was idle for too long is dropped, and when that is, is known before`() {
+    @Test func `what was idle for too long is dropped`() {
         let idle = Idle()
-        #expect(idle.secondsToExpiry(0) == nil)
         idle.add(1, at: 10)
         idle.add(2, Self.key(), loop(0), at: 20)
-        #expect(idle.secondsToExpiry(11) == 54)
+        #expect(idle.state.oldestSince == Self.second(10))
         #expect(idle.expire(64) == [])
         #expect(idle.expire(66) == [1])
-        #expect(idle.secondsToExpiry(66) == 9)
+        #expect(idle.state.oldestSince == Self.second(20))
         #expect(idle.take() == 2)
-        #expect(idle.secondsToExpiry(66) == nil)
+        #expect(idle.state.oldestSince == nil)
     }
 
     @Test func `those that are too many go, the oldest first, whosever they are`() {
@@ -148,9 +144,9 @@ import Testing
         #expect(idle.state.all.sorted() == [0, 2, 3])
         #expect(idle.take(Self.key("b")) == nil)
         #expect(idle.take() == 3)
-        #expect(idle.secondsToExpiry(5) == 50)
+        #expect(idle.state.oldestSince == Self.second(0))
         #expect(idle.remove { _ in true } == [0, 2])
-        #expect(idle.state.isEmpty && idle.secondsToExpiry(5) == nil)
+        #expect(idle.state.isEmpty && idle.state.oldestSince == nil)
         #expect(idle.remove { _ in true } == [])
     }
 

@@ -279,7 +279,7 @@ import Testing
         for thread in threads { try thread.value() }
         #expect(pool.budget.counts.inUse == 0 && !pool.budget.hasQueue)
         pool.closeAll()
-        #expect(pool.originCount == 0)
+        #expect(pool.origins.isEmpty)
     }
 
     private final class Waiter: ConnectionWaiter {

@@ -79,10 +79,8 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    private var origins: [Origin] { state.withLock { Array($0.origins.values) } }
-
-    /// The number of origins that are known.
-    var originCount: Int { state.withLock { $0.origins.count } }
+    /// The origins that are known.
+    var origins: [Origin] { state.withLock { Array($0.origins.values) } }
 
     /// Removes the origins that are unused and to which only the pool refers.
     private func removeUnusedOrigins() {

@@ -95,11 +95,6 @@ struct IdleConnections<Connection>: ~Copyable {
         return Position(group: group, index: groups[group].entries.count - 1 - count)
     }
 
-    /// Seconds until the first of them has been idle for too long; nil if there is none.
-    func secondsToExpiry(now: LoopInstant) -> Double? {
-        oldest.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
-    }
-
     /// The instant since which the oldest connection has been idle.
     var oldestSince: LoopInstant? { oldest?.since }
 

@@ -69,10 +69,7 @@ struct LoadInbox: ~Copyable, Sendable {
         }
     }
 
-    /// Whether that message waits for a pass.
-    var hasTimeCheck: Bool { state.withLock { $0.messages.mustCheckTimes } }
-
-    /// Takes that message alone.
+    /// Takes the message that the timeout may have been reached, alone.
     func takeTimeCheck() -> Bool {
         state.withLock { state in
             defer { state.messages.mustCheckTimes = false }
