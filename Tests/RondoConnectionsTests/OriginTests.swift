@@ -253,6 +253,19 @@ import Testing
         #expect(!origins.budget.isOverIdleLimit)
     }
 
+    @Test func `a lease that is dropped gives its place back`() throws {
+        let pool = ConnectionPool()
+        let key = ConnectionKey(host: "a", port: 80, tls: nil)
+        let origin = pool.origin(of: key.server)
+        try onLoopThread { loop in
+            switch origin.lease(key, of: loop, at: nil, for: Waiter(), mayReuse: true) {
+            case .granted(let lease): _ = consume lease
+            case .wait: Issue.record("there is room")
+            }
+        }
+        #expect(pool.budget.counts.inUse == 0 && origin.isUnused)
+    }
+
     /// Threads that take and give back while others wait: none is forgotten.
     @Test func `a waiter is never forgotten, whatever threads do`() throws {
         let pool = ConnectionPool()

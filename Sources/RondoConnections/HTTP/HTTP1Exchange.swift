@@ -77,6 +77,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             isRegistered = false
         }
         phase = isNew ? .opening : .open
+        lease.passOn()
     }
 
     deinit { giveBackBuffer() }

@@ -10,8 +10,8 @@ protocol ConnectionWaiter: AnyObject, Sendable {
     var priority: Float { get }
 }
 
-/// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by
-/// that (`ServerConnection.endLease()`).
+/// The right to have one connection to a server in use. It is ended once: here, at the latest when it is dropped, or, once an
+/// exchange has its connection, by that (`ServerConnection.endLease()`).
 struct Lease: ~Copyable {
     let origin: Origin
     let key: ConnectionKey
@@ -19,11 +19,26 @@ struct Lease: ~Copyable {
     let loop: RunLoop
     /// The idle connection to use; nil if one is to be opened.
     let connection: ServerConnection?
+    /// No exchange ends it.
+    private var isHeld = true
 
-    /// Ends it, and closes the idle connection that it was to go over.
-    consuming func end() {
+    init(origin: Origin, key: ConnectionKey, loop: RunLoop, connection: ServerConnection?) {
+        self.origin = origin
+        self.key = key
+        self.loop = loop
+        self.connection = connection
+    }
+
+    deinit {
+        guard isHeld else { return }
         connection?.unregister(unlessAt: nil)
         connection?.channel.close()
         origin.endLease()
     }
+
+    /// Ends it, and closes the idle connection that it was to go over.
+    consuming func end() {}
+
+    /// Leaves it to an exchange to end it.
+    consuming func passOn() { isHeld = false }
 }
