@@ -21,8 +21,17 @@ import Testing
         }
 
         private let state = Mutex(State())
+        /// Called by the next reader, when it has read; once.
+        let onRead = Box<(@Sendable () -> Void)?>(nil)
 
-        var cookies: [HTTPCookie] { state.withLock { $0.cookies } }
+        var cookies: [HTTPCookie] {
+            let cookies = state.withLock { $0.cookies }
+            onRead.mutate { onRead -> (@Sendable () -> Void)? in
+                defer { onRead = nil }
+                return onRead
+            }?()
+            return cookies
+        }
         var policy: HTTPCookie.AcceptPolicy {
             get { state.withLock { $0.policy } }
             set { state.withLock { $0.policy = newValue } }
@@ -56,6 +65,8 @@ import Testing
         /// Changes wait until it is let go.
         func hold(_ isHeld: Bool) { state.withLock { $0.isHeld = isHeld } }
 
+        /// A reader has come since `onRead` was set.
+        var wasRead: Bool { onRead.value == nil }
         var changingThreads: Set<String> { state.withLock { $0.changingThreads } }
         var changes: Int { state.withLock { $0.changes } }
         var writes: Int { state.withLock { $0.writes } }
@@ -102,6 +113,38 @@ import Testing
         _ = store.receive(fields, from: Self.origin) { {} }
         try settle(store)
         return store
+    }
+
+    @Test func `UC-57 the lock of a store is free while a load reads the program's storage`() throws {
+        let window = Window()
+        let store = try opened(window, nil)
+        let check = { @Sendable in
+            let isFree = Latch()
+            Thread.detachNewThread {
+                store.state.withLock { _ in }
+                isFree.open()
+            }
+            do { try isFree.wait() } catch { Issue.record(error) }
+        }
+        window.onRead.value = check
+        #expect(store.cookies(for: Self.origin).isEmpty)
+        #expect(window.wasRead)
+        window.onRead.value = check
+        try receive(["a=1"], store)
+        #expect(window.wasRead)
+    }
+
+    @Test func `UC-57 what a load has read before the store brought a cookie there does not remove it`()
+        throws
+    {
+        let window = Window()
+        let store = try receive(["a=1"], try opened(window, nil))
+        window.onRead.value = { [self] in
+            do { try receive(["b=2"], store) } catch { Issue.record(error) }
+        }
+        #expect(store.cookies(for: Self.origin).map(\.name) == ["a", "b"])
+        try settle(store)
+        #expect(window.seen == ["a=1", "b=2"])
     }
 
     @Test func `US-78 a flush is told when what came before it is in the file, and every load of its end`()

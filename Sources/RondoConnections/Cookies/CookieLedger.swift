@@ -125,10 +125,13 @@ struct CookieLedger {
 
     /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
     /// there.
-    mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) {
-        if Self.areSame(objects, lastSeen) { return }
+    ///
+    /// - Returns: Whether the objects are others than the last time.
+    @discardableResult
+    mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) -> Bool {
+        if Self.areSame(objects, lastSeen) { return false }
         defer { lastSeen = objects }
-        if areReplaced(objects) { return }
+        if areReplaced(objects) { return true }
         let now = now()
         var added: [HTTPCookie] = []
         var staying = 0
@@ -154,6 +157,7 @@ struct CookieLedger {
             take(object, place)
         }
         for old in removed where shown[old.place] == nil { programRemoved(old, now: now) }
+        return true
     }
 
     /// Whether these are the very same objects, in the same order: run loops ask that for each request, of thousands.

@@ -16,8 +16,8 @@ internal import struct Synchronization.Atomic
 /// written when everything that waited is in the storage, and not again for a second or more: until then the
 /// store's own file has the newer state. If a response sets many cookies, the thread parses them too.
 ///
-/// All state is behind one lock. It is never held while Foundation's storage is being changed, and the thread
-/// holds it for at most `maximumAtOnce` cookies at a time.
+/// All state is behind one lock. It is never held while Foundation's storage is called, which lets every reader wait while a
+/// program sets a cookie; and the thread holds it for at most `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
     /// The end of a load waits until its cookies are in Foundation's storage, as long as no more than this
     /// many cookies wait. One response may set `CookieRules.maximumPerDomain` cookies, which the program
@@ -90,8 +90,7 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter origin: Asked for only where there are cookies.
     func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
-        let (cookies, mustWork) = state.withLock { state in
-            lookIfPossible(&state, Date())
+        let (cookies, mustWork) = withLook { state, _ in
             var cookies: [Cookie] = []
             if state.ledger.table.count > 0, let origin = origin() {
                 cookies = state.ledger.table.cookies(for: origin, now: Date())
@@ -121,7 +120,10 @@ final class CookieStore: Sendable {
         var cookies: [Cookie]?
         if received.count <= Self.maximumOnLoop, received.isQuick { cookies = received.cookies() }
         if cookies?.isEmpty ?? false { return false }
-        let (mustWork, mustWait) = state.withLock { state in
+        let isQuick = cookies != nil
+        let (mustWork, mustWait) = withLook(
+            asksPolicy: true, if: { isQuick && $0.received.isEmpty }
+        ) { state, hasLooked in
             guard let cookies, state.isOpen, state.received.isEmpty else {
                 state.received.append((received, nil))
                 noteReadable(state)
@@ -129,7 +131,6 @@ final class CookieStore: Sendable {
                 if mustWait { state.received[state.received.count - 1].tell = tell() }
                 return (beginsWork(&state), mustWait)
             }
-            let hasLooked = lookIfPossible(&state, received.date, asksPolicy: true)
             let before = state.ledger.askedCount
             take(cookies, of: received, isAfterLook: hasLooked, &state)
             guard state.hasWork || state.isWorking else { return (false, false) }
@@ -177,17 +178,34 @@ final class CookieStore: Sendable {
         isReadable.store(state.isReadable, ordering: .releasing)
     }
 
-    /// Finds the program's changes, unless the thread is changing the storage now: it finds them afterwards.
-    @discardableResult
-    private func lookIfPossible(
-        _ state: inout CookieStoreState, _ now: @autoclosure () -> Date, asksPolicy: Bool = false
-    ) -> Bool {
-        guard state.isOpen, !state.isStepping else { return false }
-        state.looks += 1
-        // The policy matters only to cookies that wait to be shown.
-        if asksPolicy || state.ledger.waitingCount > 0 { state.isRefused = visible.policy == .never }
-        state.ledger.look(at: visible.cookies, now: now())
-        return true
+    /// Finds the program's changes and runs `body`, with the lock held. The storage is read before, without it, and again if its
+    /// state has changed meanwhile.
+    ///
+    /// - Parameters:
+    ///   - isWanted: Whether there is anything to find them for.
+    ///   - body: Its second argument is false if the thread is changing the storage: it finds the changes afterwards.
+    private func withLook<Result>(
+        asksPolicy: Bool = false, if isWanted: (borrowing CookieStoreState) -> Bool = { _ in true },
+        _ body: (inout CookieStoreState, Bool) -> Result
+    ) -> Result {
+        var seen: (looks: Int, cookies: [HTTPCookie], isRefused: Bool?)?
+        while true {
+            var (looks, mustAskPolicy) = (0, asksPolicy)
+            let result = state.withLock { state -> Result? in
+                guard state.isOpen, !state.isStepping, isWanted(state) else { return body(&state, false) }
+                if let seen, seen.looks == state.looks {
+                    if let isRefused = seen.isRefused { state.isRefused = isRefused }
+                    if state.ledger.look(at: seen.cookies, now: Date()) { state.looks += 1 }
+                    return body(&state, true)
+                }
+                looks = state.looks
+                // The policy matters only to cookies that wait to be shown.
+                if state.ledger.waitingCount > 0 { mustAskPolicy = true }
+                return nil
+            }
+            if let result { return result }
+            seen = (looks, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
+        }
     }
 
     /// - Returns: Whether the thread has to be called.
@@ -345,6 +363,8 @@ final class CookieStore: Sendable {
             // Without a step everything is finished.
             if step == nil { done = isRefused ? .max : state.ledger.doneCount }
             state.isStepping = step != nil
+            // What a load has read before does not show the step.
+            if state.isStepping { state.looks += 1 }
             noteReadable(state)
             let told = state.ends.filter { $0.count <= done }.map(\.tell)
             if !told.isEmpty { state.isCrowded = told.count > 1 }
