@@ -207,7 +207,7 @@ final class ForeignStore: ResponseStore {
             let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
             put(
                 CachedURLResponse(
-                    response: LoadedResponse(kept: cached.response) ?? cached.response, data: cached.data,
+                    response: LoadedResponse(toStore: cached.response) ?? cached.response, data: cached.data,
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
         }

@@ -7,7 +7,7 @@ internal import RondoMutex
 ///
 /// Its entry, by which the rules judge it, is made when a load first finds the response: most pages that a
 /// crawl stores are never found.
-final class KeptResponse: Sendable {
+final class StoredResponse: Sendable {
     /// The URL of the response without its fragment, by which the response is found.
     let name: String
     /// A number that stands for the URL in tables.
@@ -99,7 +99,7 @@ final class KeptResponse: Sendable {
             return made.withLock { made in
                 if let made { return made }
                 let entry = CacheEntry(
-                    status: head.status, fields: CacheEntry.keptFields(of: head), requestedAt: requestedAt,
+                    status: head.status, fields: CacheEntry.storedFields(of: head), requestedAt: requestedAt,
                     receivedAt: receivedAt, selecting: selecting)
                 made = entry
                 return entry
@@ -163,17 +163,17 @@ final class KeptResponse: Sendable {
 
     /// Whether `other`, with the same key, replaces this response: `other` is the same variant, or a response
     /// that varies by other fields or by none, so that requests no longer select this one.
-    func isReplaced(by other: KeptResponse) -> Bool {
+    func isReplaced(by other: StoredResponse) -> Bool {
         name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
     }
 
-    /// Whether the response may be kept at all.
-    var mayBeKept: Bool {
+    /// Whether the response may be stored.
+    var mayBeStored: Bool {
         if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
     }
 }
 
-extension KeptResponse.WrittenEntry {
+extension StoredResponse.WrittenEntry {
     var status: Int? {
         switch self {
         case .none: nil
