@@ -83,7 +83,7 @@ extension ChannelOpening {
 
     private func ask(_ engine: TLSEngine) {
         let asking = engine.state.asking
-        guard let question = engine.takeQuestion(whenAnswered: sources.signal) else { return }
+        guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
         switch question {
         case .trust(let trust):
             if let onTrust = owner.onTrust, !engine.leadsToProxy { return onTrust(trust) }

@@ -1,10 +1,10 @@
 internal import RondoMutex
 
-/// Passes the answer to a look-up of a name from the resolver's thread to a loop's.
-final class LookUpAnswer: Sendable {
-    private let answer = Mutex<Resolver.Answer?>(nil)
+/// Passes the result of a look-up of a name from the resolver's thread to a loop's.
+final class LookUpResult: Sendable {
+    private let outcome = Mutex<Resolver.Outcome?>(nil)
 
-    func put(_ found: Resolver.Answer) { answer.withLock { $0 = found } }
+    func put(_ found: Resolver.Outcome) { outcome.withLock { $0 = found } }
 
-    func take() -> Resolver.Answer? { answer.withLock { $0.take() } }
+    func take() -> Resolver.Outcome? { outcome.withLock { $0.take() } }
 }

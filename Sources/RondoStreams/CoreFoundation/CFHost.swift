@@ -1,8 +1,8 @@
 // A host in Core Foundation's interface: a name or an address, and the result of a look-up.
 //
-// `Resolver` looks names up; for an address, a thread is started that lives until the answer. The answer is
+// `Resolver` looks names up; for an address, a thread is started that lives until the result. The result is
 // stored under the host's lock; then a source is signalled, which reads it and calls the client, on a loop
-// and in a mode of the host. Without a client or a schedule, the caller waits for the answer.
+// and in a mode of the host. Without a client or a schedule, the caller waits for the result.
 //
 // The source exists only while a look-up is in progress, because otherwise it would keep its modes from being
 // empty. It retains the host, and the host refers to it weakly.
@@ -96,7 +96,7 @@ public final class CFHost: Sendable {
 
     // MARK: - Client and schedule
 
-    /// Replaces the client; nil: `start` waits for answers.
+    /// Replaces the client; nil: `start` waits for results.
     package func setClient(_ client: CallBack?) {
         let replaced = state.withLock { state in
             defer { state.client = client }
@@ -115,8 +115,8 @@ public final class CFHost: Sendable {
         }
         guard let source else { return }
         add(source, in: place)
-        // The answer may have come while the host was scheduled nowhere.
-        if state.withLock({ $0.lookUp?.answer != nil }) { source.signalAndWakeUp() }
+        // The result may have come while the host was scheduled nowhere.
+        if state.withLock({ $0.lookUp?.outcome != nil }) { source.signalAndWakeUp() }
     }
 
     package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
@@ -163,13 +163,13 @@ public final class CFHost: Sendable {
         if let source {
             for place in places { add(source, in: place) }
         }
-        lookUp.begin(subject) { [weak self] in self?.answered(lookUp) }
+        lookUp.begin(subject) { [weak self] in self?.ended(lookUp) }
         guard lookUp.isWaitedFor else { return .none }
         return finish(lookUp, lookUp.wait()) ?? .posix(ECANCELED)
     }
 
-    /// Called on any thread when the answer has come.
-    private func answered(_ lookUp: HostLookUp) {
+    /// Called on any thread when the look-up has ended.
+    private func ended(_ lookUp: HostLookUp) {
         let source = state.withLock { $0.lookUp === lookUp ? $0.source : nil }
         source?.signalAndWakeUp()
     }
@@ -177,25 +177,25 @@ public final class CFHost: Sendable {
     /// Runs on the thread of a loop that holds the source.
     private func perform() {
         let (lookUp, client) = state.withLock { ($0.lookUp, $0.client) }
-        guard let lookUp, let answer = lookUp.answer, let error = finish(lookUp, answer) else { return }
+        guard let lookUp, let outcome = lookUp.outcome, let error = finish(lookUp, outcome) else { return }
         client?(self, lookUp.info, error)
     }
 
-    /// Ends `lookUp`: stores the answer, and lets another look-up begin.
+    /// Ends `lookUp`: stores the result, and lets another look-up begin.
     ///
     /// - Returns: The result as an error or `.none`; nil if the look-up had ended before.
-    private func finish(_ lookUp: HostLookUp, _ answer: HostLookUp.Answer) -> CFStreamError? {
+    private func finish(_ lookUp: HostLookUp, _ outcome: HostLookUp.Outcome) -> CFStreamError? {
         let (isCurrent, source) = state.withLock { state -> (Bool, RunLoop.Source?) in
             guard state.lookUp === lookUp else { return (false, nil) }
             state.lookUp = nil
-            if case .found(let found) = answer { state.known.learn(found) }
+            if case .found(let found) = outcome { state.known.learn(found) }
             // Another look-up that begins meanwhile makes its own source.
             defer { state.source = nil }
             return (true, state.source)
         }
         source?.invalidateAndWakeUp()
         guard isCurrent else { return nil }
-        switch answer {
+        switch outcome {
         case .found: return CFStreamError.none
         case .failed(let error): return error
         }

@@ -27,8 +27,8 @@ final class TLSHandshakeState {
         var identityHandler: TLSIdentityHandler?
         /// A question that was made and not taken yet.
         var question: TLSQuestion?
-        var trust: TLSAnswer<TLSTrust.Decision>?
-        var identity: TLSAnswer<TLSIdentityRequest.Decision>?
+        var trust: TLSPromise<TLSTrust.Decision>?
+        var identity: TLSPromise<TLSIdentityRequest.Decision>?
 
         var waits: Bool {
             (trust != nil && trust?.value == nil) || (identity != nil && identity?.value == nil)
@@ -92,12 +92,12 @@ final class TLSHandshakeState {
         asking = Asking(asksForTrust: forTrust, asksForIdentity: forIdentity)
     }
 
-    func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> TLSQuestion? {
+    func takeQuestion(whenDecided told: @escaping @Sendable () -> Void) -> TLSQuestion? {
         guard let question = asking?.question else { return nil }
         asking?.question = nil
         switch question {
-        case .trust(let trust): trust.answer.whenGiven(told)
-        case .identity(let request): request.answer.whenGiven(told)
+        case .trust(let trust): trust.promise.onFulfilled(told)
+        case .identity(let request): request.promise.onFulfilled(told)
         }
         return question
     }
@@ -130,7 +130,7 @@ final class TLSHandshakeState {
             chain: TLSCertificate.chain(X509_STORE_CTX_get0_chain(store)),
             problems: problems, refusal: refusal)
         asking?.question = .trust(trust)
-        asking?.trust = trust.answer
+        asking?.trust = trust.promise
         // A server's handshake cannot be suspended here; the engine waits for the answer when it is done.
         if settings.role == .client { _ = rondo_SSL_set_retry_verify(ssl) }
         return true
@@ -177,6 +177,6 @@ final class TLSHandshakeState {
             host: peerName, issuers: names.map { TLSCertificate.text(of: $0) },
             encodedIssuers: names.map { name in TLSCertificate.encoded { i2d_X509_NAME(name, $0) } })
         asking?.question = .identity(request)
-        asking?.identity = request.answer
+        asking?.identity = request.promise
     }
 }

@@ -1,36 +1,36 @@
 internal import RondoMutex
 
-/// An answer that is given once, from any thread, perhaps later.
+/// A value that is set once, from any thread, perhaps later.
 ///
 /// The handshake reads it; the question object that the program holds sets it.
-final class TLSAnswer<Value: Sendable>: Sendable {
+final class TLSPromise<Value: Sendable>: Sendable {
     private enum State {
-        case open(whenGiven: (@Sendable () -> Void)?)
-        case given(Value)
+        case open(onFulfilled: (@Sendable () -> Void)?)
+        case set(Value)
     }
 
-    private let state = Mutex(State.open(whenGiven: nil))
+    private let state = Mutex(State.open(onFulfilled: nil))
 
     var value: Value? {
         state.withLock { state in
-            if case .given(let value) = state { value } else { nil }
+            if case .set(let value) = state { value } else { nil }
         }
     }
 
-    /// Sets the closure to call when the answer is given. Must be called before the program gets the
+    /// Sets the closure to call when the value is set. Must be called before the program gets the
     /// question.
-    func whenGiven(_ body: @escaping @Sendable () -> Void) {
+    func onFulfilled(_ body: @escaping @Sendable () -> Void) {
         state.withLock { state in
-            if case .open = state { state = .open(whenGiven: body) }
+            if case .open = state { state = .open(onFulfilled: body) }
         }
     }
 
-    /// Sets the answer; only the first call counts.
-    func give(_ value: Value) {
+    /// Sets the value; only the first call counts.
+    func fulfill(_ value: Value) {
         let told = state.withLock { state -> (@Sendable () -> Void)? in
-            guard case .open(let whenGiven) = state else { return nil }
-            state = .given(value)
-            return whenGiven
+            guard case .open(let onFulfilled) = state else { return nil }
+            state = .set(value)
+            return onFulfilled
         }
         told?()
     }
