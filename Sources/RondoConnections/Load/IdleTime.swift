@@ -16,9 +16,9 @@ struct IdleTime {
     private let isInOneMode: Bool
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
-    /// Seconds that count in addition: those before the last `hold()`.
+    /// Seconds that count in addition: those before the last `suspend()`.
     private var earlier = 0.0
-    private var isHeld = false
+    private var isSuspended = false
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
@@ -33,23 +33,23 @@ struct IdleTime {
         earlier = 0
     }
 
-    /// Stops the time until `go()`.
-    mutating func hold() {
-        guard !isHeld else { return }
+    /// Stops the clock until `resume()`.
+    mutating func suspend() {
+        guard !isSuspended else { return }
         earlier = seconds
-        isHeld = true
+        isSuspended = true
     }
 
-    mutating func go() {
-        guard isHeld else { return }
-        isHeld = false
+    mutating func resume() {
+        guard isSuspended else { return }
+        isSuspended = false
         progressedAt = now
     }
 
     /// The seconds since the last `restart()` for which the modes were running, but no more than the clock
     /// shows.
     var seconds: Double {
-        if isHeld { return earlier }
+        if isSuspended { return earlier }
         guard let progressedAt else { return 0 }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9

@@ -67,7 +67,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private func setSuspended(_ isSuspended: Bool) {
         orders.withLock { $0.isSuspended = isSuspended }
         link.standStill(isSuspended)
-        calls.hold(isSuspended)
+        calls.setSuspended(isSuspended)
         wakeUp()
     }
 
@@ -75,7 +75,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         orders.withLock { $0.abortion = $0.abortion ?? failure }
         link.willEnd()
         // The end is reported even while the task is suspended.
-        calls.hold(false)
+        calls.setSuspended(false)
         wakeUp()
     }
 
