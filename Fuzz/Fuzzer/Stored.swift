@@ -344,7 +344,7 @@ struct StoredFile: Sendable {
                 do throws(DatabaseError) {
                     try file.write([row])
                 } catch {
-                    guard error.saysThatFileIsBroken else { throw error }
+                    guard error.isCorruption else { throw error }
                     try file.makeAnew()
                     try file.write([row])
                 }
@@ -423,7 +423,7 @@ struct StoredFile: Sendable {
                     break
                 } catch {
                     // Nothing else has the cache remove it.
-                    guard error.saysThatFileIsBroken, !isSecond else { throw error }
+                    guard error.isCorruption, !isSecond else { throw error }
                     Database.remove(url)
                 }
             }

@@ -212,7 +212,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     package var decidesOnResponses: Bool { false }
-    package var hearsOfInformational: Bool { false }
+    package var wantsInformational: Bool { false }
     package var sharesVerdicts: Bool { false }
 
     package func make(_ call: DelegateCall) -> DelegateCall.Reply {

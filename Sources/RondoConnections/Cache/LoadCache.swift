@@ -153,7 +153,7 @@ struct LoadCache: ~Copyable {
         invalidate(by: head, request)
         guard let found = current.found else { return .deliver }
         if current.isRevalidating, head.status == 304 { return confirm(found, by: head) }
-        if head.status >= 500, mayStandIn(for: head.status), case .use(let response, let data) = use(found) {
+        if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found) {
             return .use(response, data)
         }
         return .deliver
@@ -174,17 +174,17 @@ struct LoadCache: ~Copyable {
     }
 
     /// The stored response, if it may stand in for a server that was not reached.
-    mutating func standIn() -> (URLResponse, Data)? {
-        guard let found = current.found, mayStandIn(for: nil),
+    mutating func staleResponse() -> (URLResponse, Data)? {
+        guard let found = current.found, mayServeStale(for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
         return (response, data)
     }
 
     /// - Parameter status: The status of the server's error; nil if the server was not reached.
-    private func mayStandIn(for status: Int?) -> Bool {
+    private func mayServeStale(for status: Int?) -> Bool {
         guard let entry = current.found?.entry else { return false }
-        return CacheRules.mayStandIn(
+        return CacheRules.mayServeStale(
             entry, for: status, request: current.fields ?? HeaderFields(), policy: current.policy, now: Date()
         )
     }

@@ -238,7 +238,7 @@ final class ResponseDisk: Sendable {
         case .success(let found):
             return found.filter { old in !waiting.contains { old.isReplaced(by: $0) } } + waiting
         case .failure(let error):
-            if error.saysThatFileIsBroken { state.withLock { $0.noteRemovalOfAll() } }
+            if error.isCorruption { state.withLock { $0.noteRemovalOfAll() } }
             ask()
             return waiting
         }
@@ -301,7 +301,7 @@ final class ResponseDisk: Sendable {
     /// memory only until a write succeeds again.
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
         writing.tools = nil
-        if error.saysThatFileIsBroken {
+        if error.isCorruption {
             looking.withLock { $0 = Looking() }
             Database.remove(url)
             state.withLock { state in

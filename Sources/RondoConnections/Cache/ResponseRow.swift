@@ -53,7 +53,7 @@ enum ResponseRow {
             do throws(DatabaseError) {
                 try ResponseRow.insert(response, by: insertion, &last)
             } catch {
-                guard error.saysThatRowIsThere else { throw error }
+                guard error.isConstraintViolation else { throw error }
                 deletion.bind(id(response), at: 1)
                 try deletion.run()
                 try ResponseRow.insert(response, by: insertion, &last)

@@ -466,7 +466,7 @@ final class CookieStore: Sendable {
                 try file.write(rows)
                 return nil
             } catch {
-                guard error.saysThatFileIsBroken else { return error }
+                guard error.isCorruption else { return error }
                 // A broken file is replaced; the cookies in memory are written to the new one.
                 do throws(DatabaseError) {
                     try file.makeAnew()

@@ -87,14 +87,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if connection.codec.hasReceivedAnyByteOfResponse { return false }
         // A server that waits for the body cannot have acted on the request (rule UC-42).
         if isWaitingForGoAhead { return true }
-        return doesNoHarmTwice
+        return isSafeToRepeat
     }
 
     /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
     /// the server closed.
-    var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
+    var hasServerTimedOut: Bool { status == 408 && !hasInformational && isSafeToRepeat }
 
-    private var doesNoHarmTwice: Bool {
+    private var isSafeToRepeat: Bool {
         connection.isReused && (isIdempotent || sender?.nothingWasSent ?? true)
     }
 
@@ -250,7 +250,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func upgrade(to upgrade: any Upgrade) {
         self.upgrade = upgrade
-        connection.leavePlace()
+        connection.leaveServerCount()
     }
 
     func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
@@ -412,7 +412,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             let head = connection.shared(head)
             status = head.status
             // A 408 need not belong to this request, nor the next response to the next request.
-            if head.status == 408 { connection.noteOutOfStep() }
+            if head.status == 408 { connection.noteDesynchronized() }
             if tellsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength))
@@ -457,7 +457,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///
     /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
-        guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
+        guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,
             consumed == filled,
             !connection.channel.hasBufferedBytes

@@ -91,14 +91,14 @@ final class Origin: BudgetCandidate {
 
     /// Stops counting a connection among those to this server, because it serves no more requests; it still
     /// counts among all connections (rule WS-29).
-    func leavePlace() {
+    func leaveServerCount() {
         end { state in
             state.endLease()
             return ([], nil, budget.counts)
         }
     }
 
-    /// Ends the lease of a connection that `leavePlace()` was called for, and that is closed.
+    /// Ends the lease of a connection that `leaveServerCount()` was called for, and that is closed.
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
@@ -269,10 +269,10 @@ final class Origin: BudgetCandidate {
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
     /// Removes the dead connections among those whose descriptors have something to read.
-    func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
+    func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
-                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
+                idle.descriptor.map(readable.contains) ?? true && !idle.isAlive
             }
         }
     }

@@ -145,8 +145,8 @@ final class LoadAnswers {
     }
 
     /// Lets the cache answer for a server that was not reached; false if it may not.
-    func answerByStandIn() -> Bool {
-        guard let (response, data) = cache.standIn() else { return false }
+    func answerByStaleResponse() -> Bool {
+        guard let (response, data) = cache.staleResponse() else { return false }
         answerFromCache(response, data)
         return true
     }

@@ -119,7 +119,7 @@ final class TaskCalls: TaskAudience, Sendable {
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
-    var hearsOfInformational: Bool {
+    var wantsInformational: Bool {
         guard let addressees = addressees() else { return false }
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }

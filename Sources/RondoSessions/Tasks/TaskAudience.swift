@@ -19,7 +19,7 @@ protocol TaskAudience: AnyObject, Sendable {
 
     /// The same as in `LoadClient`.
     var decidesOnResponses: Bool { get }
-    var hearsOfInformational: Bool { get }
+    var wantsInformational: Bool { get }
     var sharesVerdicts: Bool { get }
 
     /// Makes a call of `work` on the calling thread. A call that ends the task takes its details from `work`.

@@ -27,7 +27,7 @@ extension TaskWork: LoadClient {
         (plan.kind == .data || plan.kind == .upload) && audience?.decidesOnResponses ?? false
     }
 
-    var hearsOfInformational: Bool { audience?.hearsOfInformational ?? false }
+    var wantsInformational: Bool { audience?.wantsInformational ?? false }
     var sharesVerdicts: Bool { audience?.sharesVerdicts ?? false }
 
     func make(_ call: DelegateCall) -> DelegateCall.Reply {
