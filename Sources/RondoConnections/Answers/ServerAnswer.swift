@@ -273,7 +273,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
-            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
+            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.routeOptions,
             tunnels: owner.wantsTunnel
         ) { target in
             // A CONNECT has no body.

@@ -193,7 +193,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient
-        switch delivery.way(of: call, inbox) {
+        switch delivery.method(of: call, inbox) {
         case .dropped: return false
         case .waits: return true
         case .byQueue(let queue, let owner):

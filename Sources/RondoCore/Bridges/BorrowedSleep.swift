@@ -47,7 +47,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     var borrowsSleep: Bool { loop.currentMode == .default && loop.owner.timeSource == nil }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
-        guard modeLoop.mainQueue.way == .byAsking else { return false }
+        guard modeLoop.mainQueue.method == .byAsking else { return false }
         modeLoop.poll(mayBlock: false)
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true

@@ -22,7 +22,7 @@ extension ModeLoop {
             list.add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
             list.add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
         }
-        if mainQueue.way == .byDescriptor, let descriptor = MainQueue.descriptor {
+        if mainQueue.method == .byDescriptor, let descriptor = MainQueue.descriptor {
             list.add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {

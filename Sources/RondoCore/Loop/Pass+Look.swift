@@ -53,7 +53,7 @@ extension Pass {
             if loop.isMain {
                 let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
                 let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
-                modeLoop.watchMainQueue(!drains ? .none : borrows ? .byAsking : .byDescriptor)
+                modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
             if outlook.hasLeaves {
                 mayHaveCalled = true
