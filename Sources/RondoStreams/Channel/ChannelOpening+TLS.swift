@@ -38,9 +38,9 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            // A handshake that gives way is served first, before connections that are still to be opened:
-            // otherwise all of a burst would have begun before the first one gives way.
-            limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signalFirst)
+            // An evicted handshake is served first, before connections that are still to be opened:
+            // otherwise all of a burst would have begun before the first one is evicted.
+            limit.enter(owner.configuration.handshakes, onEviction: sources.signalFirst)
             handshake(transport, engine)
         } catch {
             owner.fail(.tls(error.naming(host: host)))

@@ -123,7 +123,7 @@ final class ChannelOpening {
         case .upgrading(let transport, let settings, let received):
             secure(transport, settings, received: received)
         case .securing(let transport, let engine):
-            if limit.hasGivenWay { return owner.fail(limit.gaveWay(owner.configuration)) }
+            if limit.isEvicted { return owner.fail(limit.eviction(of: owner.configuration)) }
             // The program may have answered the handshake's question.
             handshake(transport, engine)
         case .connected, .over: break
