@@ -28,7 +28,7 @@ struct CacheLoad {
     private(set) var collected: CollectedResponse?
 
     /// Whether the cache has something to do with the request under way.
-    var isUnderWay: Bool { request != nil }
+    var isInProgress: Bool { request != nil }
 
     /// - Returns: False where the cache has nothing to do with the request.
     mutating func begin(

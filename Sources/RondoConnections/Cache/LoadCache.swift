@@ -122,7 +122,7 @@ struct LoadCache: ~Copyable {
     /// Sets the fields that ask the server to confirm the stored response, or that tell caches on the way to do
     /// so.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         if current.isRevalidating {
             for (name, value) in current.found?.entry.conditions ?? [] {
                 fields.set(name: name, value: value)
@@ -136,7 +136,7 @@ struct LoadCache: ~Copyable {
 
     /// Call it when the request has been sent with these fields.
     mutating func noteSent(_ fields: HeaderFields) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         current.fields = fields
         current.sentAt = Date()
     }
@@ -217,7 +217,7 @@ struct LoadCache: ~Copyable {
     mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
             current.hasJustStored(head, size: bodyLength)
         {

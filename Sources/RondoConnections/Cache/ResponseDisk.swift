@@ -28,7 +28,7 @@ final class ResponseDisk: Sendable {
 
     private let url: URL
     private let state = Mutex(State())
-    private let looking = Mutex(Looking())
+    private let reader = Mutex(Reader())
     /// Used by the writer's thread alone, except where a caller holds the writer's lock.
     private let writing = Mutex(Writing())
     private let writer = Mutex<DeferredWriter?>(nil)
@@ -61,7 +61,7 @@ final class ResponseDisk: Sendable {
     }
 
     /// The connection that look-ups use.
-    fileprivate struct Looking {
+    fileprivate struct Reader {
         // A statement is not Sendable: it stays behind the lock.
         var query: Database.Statement?
     }
@@ -234,7 +234,7 @@ final class ResponseDisk: Sendable {
             return (waiting, !isRemoved && !isBeingRemoved && state.known?.contains(key) ?? true)
         }
         if !mayAsk { return waiting }
-        switch looking.withLock({ looking in looking.find(name, key, in: url) }) {
+        switch reader.withLock({ reader in reader.find(name, key, in: url) }) {
         case .success(let found):
             return found.filter { old in !waiting.contains { old.isReplaced(by: $0) } } + waiting
         case .failure(let error):
@@ -302,7 +302,7 @@ final class ResponseDisk: Sendable {
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
         writing.tools = nil
         if error.isCorruption {
-            looking.withLock { $0 = Looking() }
+            reader.withLock { $0 = Reader() }
             Database.remove(url)
             state.withLock { state in
                 state.known = []
@@ -405,7 +405,7 @@ extension ResponseDisk.State {
     }
 }
 
-extension ResponseDisk.Looking {
+extension ResponseDisk.Reader {
     fileprivate mutating func find(
         _ name: String, _ key: Int64, in url: URL
     ) -> Result<[StoredResponse], DatabaseError> {

@@ -31,7 +31,7 @@ extension CFSocket {
         while true {
             switch beginConnecting(to: address, waits: waits) {
             case .ended(let result): return result
-            case .isUnderWay: return waitForConnection(until: end)
+            case .isInProgress: return waitForConnection(until: end)
             case .queueIsFull:
                 guard end > LoopClock.machineNow else { return .timeout }
                 _ = poll(nil, 0, Self.pause)
@@ -45,7 +45,7 @@ extension CFSocket {
 
     private enum Beginning {
         case ended(CFSocketError)
-        case isUnderWay
+        case isInProgress
         case queueIsFull
     }
 
@@ -60,7 +60,7 @@ extension CFSocket {
             case EINPROGRESS, EINTR:
                 state.callBacks.phase = .connecting(threadWaits: waits)
                 if waits { state.waitingThreads += 1 }
-                return waits ? .isUnderWay : .ended(.success)
+                return waits ? .isInProgress : .ended(.success)
             // connect(2): EAGAIN comes from Unix sockets only. A blocking one would wait there.
             case EAGAIN where waits: return .queueIsFull
             default: return .ended(.error)
