@@ -64,16 +64,16 @@ struct IdleTime {
     private func nanosecondsRun(until now: LoopInstant) -> Int64 {
         if isInOneMode { return schedule[0].loop.nanosecondsRun(in: schedule[0].mode, until: now) }
         guard schedule.count > 1 else {
-            return schedule.reduce(0) { sum, place in
-                place.loop.modes(named: place.mode).reduce(sum) {
-                    $0 + place.loop.nanosecondsRun(in: $1, until: now)
+            return schedule.reduce(0) { sum, scheduled in
+                scheduled.loop.modes(named: scheduled.mode).reduce(sum) {
+                    $0 + scheduled.loop.nanosecondsRun(in: $1, until: now)
                 }
             }
         }
         // A mode may be scheduled twice, by its own name and by the common one.
         let modes = Set(
-            schedule.flatMap { place in
-                place.loop.modes(named: place.mode).map { LoopMode(loop: place.loop, mode: $0) }
+            schedule.flatMap { scheduled in
+                scheduled.loop.modes(named: scheduled.mode).map { LoopMode(loop: scheduled.loop, mode: $0) }
             })
         return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }
     }

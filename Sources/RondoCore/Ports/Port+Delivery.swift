@@ -51,7 +51,7 @@ extension Port {
     }
 
     private func warnIfOwnThread() {
-        let loops = source?.state.withLock { $0.places.all.map(\.loop) } ?? []
+        let loops = source?.state.withLock { $0.activeMemberships.all.map(\.loop) } ?? []
         guard !loops.isEmpty, loops.allSatisfy({ $0.isCurrent }) else { return }
         warnOnce(
             .ownThread,
@@ -115,7 +115,7 @@ extension Port {
     /// Why no message has arrived, in a sentence and as a reason. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard isValid else { return DeliveryObstacle.invalid }
-        return source?.whyNotDelivering ?? DeliveryObstacle(places: [])
+        return source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
     }
 
     /// Why the delegate is not called although a loop waits in a mode that holds the port.

@@ -170,7 +170,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     var source: RunLoop.Source? { state.withLock { $0.source } }
 
     /// The modes that hold the port.
-    package var places: [(loop: RunLoop, mode: RunLoop.Mode)] { source?.places ?? [] }
+    package var scheduledModes: [(loop: RunLoop, mode: RunLoop.Mode)] { source?.scheduledModes ?? [] }
 
     package func isIn(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool { source?.isIn(loop, mode) ?? false }
 

@@ -47,11 +47,11 @@ extension URLSession {
         if modes.isEmpty {
             Log.sessions.warning("A session on a run loop without modes is in the default mode.")
         }
-        var places: [LoopMode] = []
+        var schedule: [LoopMode] = []
         for mode in modes.isEmpty ? [.default] : modes {
-            let place = LoopMode(loop: runLoop, mode: mode)
-            if !places.contains(place) { places.append(place) }
+            let scheduled = LoopMode(loop: runLoop, mode: mode)
+            if !schedule.contains(scheduled) { schedule.append(scheduled) }
         }
-        self.init(configuration, SessionCalls(delegate), .loop(places), isShared: false)
+        self.init(configuration, SessionCalls(delegate), .loop(schedule), isShared: false)
     }
 }

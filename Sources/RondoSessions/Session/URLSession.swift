@@ -63,7 +63,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// The modes of `runLoop` that the session is in; empty without a run loop.
     public var modes: [RunLoop.Mode] {
-        if case .loop(let places) = engine.driver { places.map(\.mode) } else { [] }
+        if case .loop(let schedule) = engine.driver { schedule.map(\.mode) } else { [] }
     }
 
     /// A name for the program's own use and for traces; nil at first (rule US-35).

@@ -25,7 +25,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private let link: StreamLink
     private let engine: SessionEngine
-    private let places: [LoopMode]
+    private let modes: [LoopMode]
     private let registration: LoadRegistration
     private let orders = Mutex(Orders())
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
@@ -47,7 +47,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         self.client = client
         self.link = link
         self.engine = engine
-        places = schedule
+        modes = schedule
         registration = LoadRegistration(schedule)
         lifetime = Lifetime(engine.values.resourceTimeout)
         wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
@@ -106,7 +106,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
-        ScheduleTimer(places, after: seconds, repeats: false) { _ in fire() }
+        ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
     }
 
     func end(_ failure: LoadFailure?) {
@@ -152,7 +152,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             lifetime.stop()
             return schedule(false)
         }
-        lifetime.start(places) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
+        lifetime.start(modes) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
         open()
         schedule(true)
         wire.resume()
@@ -195,7 +195,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         guard isWanted != isScheduled, let channel else { return }
         isScheduled = isWanted
         guard isWanted else { return channel.removeFromAllLoops() }
-        for place in places { channel.schedule(in: place.loop, forMode: place.mode) }
+        for scheduled in modes { channel.schedule(in: scheduled.loop, forMode: scheduled.mode) }
     }
 
     private func handle(_ event: ChannelEvent) {
@@ -249,10 +249,10 @@ private struct Lifetime {
         left = seconds
     }
 
-    mutating func start(_ places: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
+    mutating func start(_ modes: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
         guard timer == nil, seconds > 0, seconds.isFinite else { return }
         startedAt = LoopClock.now
-        timer = ScheduleTimer(places, after: max(left, 0.001), repeats: false) { [seconds] _ in
+        timer = ScheduleTimer(modes, after: max(left, 0.001), repeats: false) { [seconds] _ in
             expire(.exceededTotalTime(seconds: seconds))
         }
     }

@@ -40,7 +40,7 @@ open class Process: NSObject, @unchecked Sendable {
         var status: ChildStatus?
         var suspensions = 0
         var waits: [LoopWait] = []
-        var telling = ProcessTelling()
+        var schedule = ProcessSchedule()
     }
 
     let state = Mutex(State())
