@@ -223,7 +223,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
         let exchange = ExchangeChoice.exchange(
             by: lease, opening: route.channel, for: self,
-            telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
+            reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has settings of its own.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)

@@ -7,7 +7,7 @@ internal import RondoMutex
 /// handler.
 ///
 /// While the task runs, its session and this object own each other; the last call releases everything.
-final class TaskCalls: TaskAudience, Sendable {
+final class TaskCalls: TaskClient, Sendable {
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
@@ -80,7 +80,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private var sessionDelegate: SessionDelegateObject? { state.withLock { $0.sessionCalls }?.delegateObject }
 
-    // MARK: - TaskAudience
+    // MARK: - TaskClient
 
     func begin() -> Bool {
         let hasDelegate = sessionDelegate != nil
@@ -137,7 +137,7 @@ final class TaskCalls: TaskAudience, Sendable {
         ) { deliver(call, of: work, to: all) }
     }
 
-    func endUnborn(_ error: URLError) {
+    func endBeforeStart(_ error: URLError) {
         let old = letGo()
         if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
     }

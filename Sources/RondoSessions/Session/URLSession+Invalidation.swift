@@ -23,6 +23,6 @@ extension URLSession {
     private func becomeInvalidIfDone() {
         guard table.takeEnd() else { return }
         engine.pool.retire()
-        engine.handlers.call { [self] in audience.tellInvalid(self) }
+        engine.handlers.call { [self] in client.tellInvalid(self) }
     }
 }
