@@ -152,7 +152,7 @@ private func expectSame(_ sample: StoredResponse, _ read: StoredResponse) {
     if left.response.expectedContentLength != right.response.expectedContentLength {
         fatalError("\(right.response.expectedContentLength)")
     }
-    if case .ofEntry = sample.shown, sample.date != read.date { fatalError("\(read.date)") }
+    if case .ofEntry = sample.form, sample.date != read.date { fatalError("\(read.date)") }
     if left.response.mimeType != right.response.mimeType { fatalError("\(right.response)") }
 }
 

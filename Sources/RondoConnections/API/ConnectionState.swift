@@ -87,11 +87,11 @@ struct ConnectionState: ~Copyable {
     /// - Returns: The delegate, which must not be released under the lock.
     mutating func end() -> DelegateObject? {
         phase = .ended
-        return letGo()
+        return releaseDelegate()
     }
 
     /// Releases the load and the delegate: no further callback comes.
-    mutating func letGo() -> DelegateObject? {
+    mutating func releaseDelegate() -> DelegateObject? {
         load = nil
         return delegate.take()
     }

@@ -181,7 +181,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             guard !isCancelled, !state.isOver else { return (nil, nil) }
             cancelled.store(true, ordering: .releasing)
             let load = state.load
-            return (load, state.letGo())
+            return (load, state.releaseDelegate())
         }
         load?.cancel()
         withExtendedLifetime(released) {}

@@ -97,13 +97,13 @@ final class ForeignStore: ResponseStore {
                 memory.dropStaleNotes(for: cache)
                 return memory.misses[key]
             }
-            if let missed, LoopClock.machineNow.seconds(since: missed) < Self.missLifetime { return nil }
+            if let missed, LoopClock.systemNow.seconds(since: missed) < Self.missLifetime { return nil }
         }
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
                 memory.dropStaleNotes(for: cache)
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
-                memory.misses[key] = LoopClock.machineNow
+                memory.misses[key] = LoopClock.systemNow
                 // Either the program has removed the response since, or it is still being written and will be
                 // written twice.
                 if memory.written[key] != nil { memory.forgetWritten(key) }
@@ -251,7 +251,7 @@ final class ForeignStore: ResponseStore {
         return Note(
             key: key, base: varies ? base : nil,
             written: Written(
-                at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count, head: isTold ? head : nil
+                at: LoopClock.systemNow, hash: hasher.finalize(), size: data.count, head: isTold ? head : nil
             ))
     }
 
@@ -296,7 +296,7 @@ final class ForeignStore: ResponseStore {
         Self.memory.withLock { memory in
             memory.dropStaleNotes(for: cache)
             guard let written = memory.written[key], written.head === head, written.size == size,
-                LoopClock.machineNow.seconds(since: written.at) < Self.rewriteInterval
+                LoopClock.systemNow.seconds(since: written.at) < Self.rewriteInterval
             else { return false }
             if !memory.misses.isEmpty { memory.misses[key] = nil }
             return true

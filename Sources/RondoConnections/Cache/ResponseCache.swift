@@ -193,7 +193,7 @@ extension ResponseCache: ResponseStore {
             return false
         }
         return stored.isOf(head) && Int64(stored.content.count) == size && stored.selecting.isEmpty
-            && LoopClock.machineNow.seconds(since: stored.storedAt) < Self.rewriteInterval
+            && LoopClock.systemNow.seconds(since: stored.storedAt) < Self.rewriteInterval
     }
 
     func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {

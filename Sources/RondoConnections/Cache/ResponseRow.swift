@@ -87,7 +87,7 @@ enum ResponseRow {
         let selecting = response.selecting.isEmpty ? nil : text(response.selecting)
         var length: Int64?
         var given: Data?
-        switch response.shown {
+        switch response.form {
         case .ofEntry(let bodyLength): length = bodyLength
         case .given(let cached):
             given = ResponseForm.data(of: cached)

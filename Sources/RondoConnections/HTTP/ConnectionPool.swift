@@ -194,9 +194,9 @@ package final class ConnectionPool: Sendable {
 
     private func sweepLater(in seconds: Double) -> Timer? {
         guard let loader = try? RunLoop.startedLoader() else { return nil }
-        let date = LoopClock.machineDate(inSeconds: seconds)
+        let date = LoopClock.systemDate(inSeconds: seconds)
         let timer = Timer(fire: date, interval: 0, repeats: false) { [self] _ in
-            sweep(now: LoopClock.machineNow)
+            sweep(now: LoopClock.systemNow)
         }
         loader.add(timer, forMode: .default)
         return timer

@@ -47,7 +47,7 @@ final class Origin: BudgetCandidate {
         mayReuse: Bool
     ) -> LeaseOutcome {
         let isUsable = Self.isUsable
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
             let decision = state.lease(
@@ -110,7 +110,7 @@ final class Origin: BudgetCandidate {
         }
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, ObjectIdentifier(loop))
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         end { state in
             state.endLease()
             // Before the end, so that an admitted waiter finds the connection.
@@ -170,7 +170,7 @@ final class Origin: BudgetCandidate {
     func keep(_ connection: ServerConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (dropped, parked) = state.withLock { state in
             budget.addIdle()
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
@@ -194,7 +194,7 @@ final class Origin: BudgetCandidate {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
-            let now = LoopClock.machineNow
+            let now = LoopClock.systemNow
             let (idle, dropped) = state.withLock { state in
                 let dropped = state.removeExpired(now: now, within: budget)
                 return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)

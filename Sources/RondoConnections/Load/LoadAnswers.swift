@@ -248,13 +248,13 @@ final class LoadAnswers {
     /// The fields as they would be sent.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            var outset = try OutgoingRequest.Outset(
+            var draft = try OutgoingRequest.Draft(
                 of: request,
                 additionalFields: settings.additionalFields(
                     atOrigin: request.address.map(owner.isAtOrigin) ?? true))
-            setCookies(of: request, in: &outset.fields)
+            setCookies(of: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
-                of: request, from: outset, omittedFields: settings.values.omittedFields)
+                of: request, from: draft, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields
         } catch {
             // A request that cannot be sent says so where it is sent.

@@ -13,7 +13,7 @@ extension ModeLoop {
     /// - Parameter end: The instant at which the sleep ends at the latest; nil if the call must not sleep.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
-            askForWhatIsLacking()
+            completeEquipment()
             // As in `Sleep`, that look may have read the eventfd.
             if isWhole || end != nil && wasAskedForAttention { return }
         }

@@ -256,7 +256,7 @@ final class ModeLoop {
     }
 
     /// Asks the kernel for the objects that the mode lacks, and looks at the descriptors if it gets them.
-    func askForWhatIsLacking() { kernel.equip(self) }
+    func completeEquipment() { kernel.equip(self) }
 
     /// For `pollBare`: whether another thread has asked for attention since the loop has begun to wait.
     var wasAskedForAttention: Bool { kernel.wasAskedForAttention }
@@ -266,7 +266,7 @@ final class ModeLoop {
 
     /// Looks at the kernel without sleeping, if the mode has descriptors. Without descriptors a look would
     /// find nothing: due timers are found by the clock, and requests of other threads in `LoopState`.
-    func pollWhatIsWatched() {
+    func pollWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {

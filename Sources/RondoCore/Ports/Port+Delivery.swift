@@ -27,8 +27,8 @@ extension Port {
     /// Puts a message into the queue; waits for room until `limitDate`.
     package func enqueue(_ content: PortContent, before limitDate: Date) -> Bool {
         enum Step { case taken, refused, blocked(BlockedSender) }
-        let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
-        let mayWait = end > LoopClock.machineNow
+        let end = LoopClock.systemNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
+        let mayWait = end > LoopClock.systemNow
         let step = state.withLock { state -> Step in
             guard state.isValid else { return .refused }
             if state.queue.put(content) { return .taken }

@@ -79,7 +79,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         guard dropped != nil else { return }
         backing?.close()
         NotificationCenter.default.post(name: Self.didBecomeInvalidNotification, object: self)
-        letGo()
+        releaseSource()
     }
 
     /// Called when the port enters a mode, on the thread that adds it. If the program calls it, it adds the
@@ -160,7 +160,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
             let observer = Observation(
                 NotificationCenter.default.addObserver(
                     forName: Self.didBecomeInvalidNotification, object: self, queue: nil
-                ) { [weak self] _ in self?.letGo() })
+                ) { [weak self] _ in self?.releaseSource() })
             state.withLock { $0.observer = observer }
         }
         signalIfMessagesWait()
@@ -207,7 +207,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         withExtendedLifetime(released) {}
     }
 
-    private func letGo() {
+    private func releaseSource() {
         let (source, observer) = state.withLock { state in
             defer {
                 state.source = nil

@@ -91,7 +91,7 @@ final class TaskCalls: TaskClient, Sendable {
             return (state.session, state.task)
         }
         guard let session, let task else { return false }
-        return session.table.hold(task)
+        return session.table.retain(task)
     }
 
     var isCollected: Bool {
@@ -138,19 +138,19 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     func endBeforeStart(_ error: URLError) {
-        let old = letGo()
+        let old = releaseReferences()
         if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
     }
 
     func workDidEnd() {
-        let old = letGo()
+        let old = releaseReferences()
         old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
     }
 
     /// Releases the references that calls need; no call can be made afterwards.
     ///
     /// - Returns: The old references, to be released after the lock.
-    private func letGo() -> State {
+    private func releaseReferences() -> State {
         state.withLock { state in
             let old = state
             state.session = nil
@@ -412,7 +412,7 @@ extension TaskCalls: TaskDelegation {
             defer { state.isLoose = false }
             return (session, state.currentTask(of: work, self))
         }
-        guard let session, let task, session.table.hold(task) else { return nil }
+        guard let session, let task, session.table.retain(task) else { return nil }
         return task
     }
 

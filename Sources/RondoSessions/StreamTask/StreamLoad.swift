@@ -10,13 +10,13 @@ private import struct Synchronization.Atomic
 /// perform the operations.
 ///
 /// All modes of a session belong to one loop, so that one thread does the work. Other threads write their
-/// wishes into `orders`.
+/// commands into `commands`.
 ///
-/// `@unchecked Sendable`: `orders`, `link` and `registration` have their own locks. Only the loop's thread
+/// `@unchecked Sendable`: `commands`, `link` and `registration` have their own locks. Only the loop's thread
 /// touches the rest, except for the registration in `start()`, which precedes it.
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
-    /// The requests of other threads.
-    private struct Orders {
+    /// The commands of other threads.
+    private struct Commands {
         var isSuspended = false
         var abortion: LoadFailure?
         /// The last call has returned.
@@ -27,7 +27,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let engine: SessionEngine
     private let modes: [LoopMode]
     private let registration: LoadRegistration
-    private let orders = Mutex(Orders())
+    private let commands = Mutex(Commands())
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
     /// Retained from start to end.
     private var client: TaskWork?
@@ -65,14 +65,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func resume() { setSuspended(false) }
 
     private func setSuspended(_ isSuspended: Bool) {
-        orders.withLock { $0.isSuspended = isSuspended }
+        commands.withLock { $0.isSuspended = isSuspended }
         link.standStill(isSuspended)
         calls.setSuspended(isSuspended)
         wakeUp()
     }
 
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        orders.withLock { $0.abortion = $0.abortion ?? failure }
+        commands.withLock { $0.abortion = $0.abortion ?? failure }
         link.willEnd()
         // The end is reported even while the task is suspended.
         calls.setSuspended(false)
@@ -126,7 +126,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             _ = client.make(call)
             guard call.isTerminal else { return }
             // The load must leave its loop on the loop's thread.
-            orders.withLock { $0.isOver = true }
+            commands.withLock { $0.isOver = true }
             wakeUp()
         }
         guard case .notQueued = added else { return }
@@ -143,11 +143,11 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func goOn() {
-        let orders = orders.withLock { $0 }
-        if orders.isOver { return leave() }
+        let commands = commands.withLock { $0 }
+        if commands.isOver { return leave() }
         guard !hasEnded, client != nil else { return }
-        if let failure = orders.abortion { return end(failure) }
-        if orders.isSuspended {
+        if let failure = commands.abortion { return end(failure) }
+        if commands.isSuspended {
             wire.pause()
             lifetime.stop()
             return schedule(false)

@@ -33,8 +33,8 @@ extension ChannelOpening {
             engine.ask(
                 forTrust: asksOwner && owner.onTrust != nil || settings.trustHandler != nil,
                 forIdentity: asksOwner && owner.onIdentityRequest != nil || settings.identityHandler != nil)
-            engine.state.asking?.trustHandler = settings.trustHandler
-            engine.state.asking?.identityHandler = settings.identityHandler
+            engine.state.questions?.trustHandler = settings.trustHandler
+            engine.state.questions?.identityHandler = settings.identityHandler
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
@@ -82,17 +82,17 @@ extension ChannelOpening {
     // MARK: - Questions
 
     private func ask(_ engine: TLSEngine) {
-        let asking = engine.state.asking
+        let questions = engine.state.questions
         guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
         switch question {
         case .trust(let trust):
             if let onTrust = owner.onTrust, !engine.leadsToProxy { return onTrust(trust) }
-            callOutside { [handler = asking?.trustHandler] in handler?.body(trust) }
+            callOutside { [handler = questions?.trustHandler] in handler?.body(trust) }
         case .identity(let request):
             if let onIdentityRequest = owner.onIdentityRequest, !engine.leadsToProxy {
                 return onIdentityRequest(request)
             }
-            callOutside { [handler = asking?.identityHandler] in handler?.body(request) }
+            callOutside { [handler = questions?.identityHandler] in handler?.body(request) }
         }
     }
 

@@ -109,7 +109,7 @@ final class FileHandleActivity: Sendable {
         var bytes = Data(count: Self.maximumRead)
         bytes.withUnsafeMutableBytes { buffer in
             guard let base = buffer.baseAddress else { return }
-            found = readWhatIsThere(descriptor, into: base, count: buffer.count)
+            found = readAvailable(descriptor, into: base, count: buffer.count)
         }
         // Another reader has taken the bytes.
         if found == -Int(EAGAIN) || found == -Int(EINTR) { return }

@@ -75,7 +75,7 @@ extension DrivenStream {
     }
 
     /// Releases the stream's registrations and closes its side; called in the stream's deinit.
-    func letGo() {
+    func releaseRegistrations() {
         core.invalidate()
         backend?.close(direction)
     }

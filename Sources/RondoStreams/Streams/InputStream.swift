@@ -91,7 +91,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     deinit {
-        letGo()
+        releaseRegistrations()
         (super.delegate as? any RetainedDelegate)?.end()
     }
 

@@ -87,7 +87,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
     deinit {
-        letGo()
+        releaseRegistrations()
         (super.delegate as? any RetainedDelegate)?.end()
     }
 

@@ -24,7 +24,7 @@ extension Child {
     /// thread.
     public func stop(after seconds: TimeInterval) {
         guard events.withLock({ !$0.isStopping }) else { return }
-        later(max(0, seconds - LoopClock.machineNow.seconds(since: handle.spawned))) { $0.stop() }
+        later(max(0, seconds - LoopClock.systemNow.seconds(since: handle.spawned))) { $0.stop() }
     }
 
     /// Kills the child, and its process group if it leads one, by SIGKILL, which no process can catch. Any

@@ -247,7 +247,7 @@ public final class Child: Sendable {
     private func completeAfterGrace() {
         let timer = Timer(timeInterval: outputGrace, repeats: false) { [self] _ in
             // Other processes may keep the outputs open for ever.
-            for collector in collectors { collector.finishWithWhatIsThere() }
+            for collector in collectors { collector.finishWithAvailableBytes() }
             if events.withLock({ $0.graceIsOver() }) { eventSource.signalAndWakeUp() }
         }
         graceTimer.withLock { $0 = timer }
