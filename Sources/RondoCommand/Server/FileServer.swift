@@ -50,7 +50,8 @@ final class FileServer {
             connections.insert(served)
             served.start(in: loop)
         } else if refused.count < ServerLimits.connections / 8 {
-            let refused = ServedConnection(connection, settings, refusal: .serviceUnavailable) { [weak self] in
+            let refused = ServedConnection(connection, settings, refusal: .serviceUnavailable) {
+                [weak self] in
                 self?.refused.remove($0)
             }
             self.refused.insert(refused)

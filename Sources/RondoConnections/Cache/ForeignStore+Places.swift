@@ -164,7 +164,9 @@ extension ForeignStore {
         let before = Self.pendingWrites.withLock { $0.changes }
         if let cached = cache.cachedResponse(for: place) { return cached }
         let (pendingWrite, after) = Self.pendingWrites.withLock { ($0.pendingWrite, $0.changes) }
-        if let pendingWrite, pendingWrite.cache === cache, pendingWrite.place.url == place.url { return pendingWrite.cached }
+        if let pendingWrite, pendingWrite.cache === cache, pendingWrite.place.url == place.url {
+            return pendingWrite.cached
+        }
         // A response may have been put there meanwhile.
         return before == after ? nil : cache.cachedResponse(for: place)
     }

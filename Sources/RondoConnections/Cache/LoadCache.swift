@@ -153,7 +153,8 @@ struct LoadCache: ~Copyable {
         invalidate(by: head, request)
         guard let found = current.found else { return .deliver }
         if current.isRevalidating, head.status == 304 { return confirm(found, by: head) }
-        if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found) {
+        if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
+        {
             return .use(response, data)
         }
         return .deliver

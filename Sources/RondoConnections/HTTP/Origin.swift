@@ -232,12 +232,12 @@ final class Origin: BudgetCandidate {
     /// it.
     func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
-        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in
+        let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
             // Under the lock: no load has it meanwhile, and none finds it missing.
-            let left = idle.channel.takeOutOfLoops()
+            let left = idle.channel.removeFromLoops()
             // The connection may have become old enough to be parked while it was registered.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))

@@ -41,11 +41,14 @@ final class Route: Sendable {
     }
 
     /// The direct route.
-    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ options: Options = Options()) {
+    convenience init(
+        to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ options: Options = Options()
+    ) {
         var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
         options.apply(to: &channel)
         self.init(
-            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: options.connect), of: pool,
+            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: options.connect),
+            of: pool,
             channel: channel, usualFields: OutgoingRequest.usualFields(address.authority))
     }
 

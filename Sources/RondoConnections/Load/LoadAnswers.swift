@@ -69,7 +69,8 @@ final class LoadAnswers {
     }
 
     private func noteCached(_ response: URLResponse) {
-        guard let startedAt, let request, let url = request.url, cacheTransfers.count < ServerTransfers.maximum
+        guard let startedAt, let request, let url = request.url,
+            cacheTransfers.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,

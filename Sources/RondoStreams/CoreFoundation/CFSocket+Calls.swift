@@ -144,7 +144,9 @@ extension CFSocket {
             let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { [weak self] _ in
                 self?.resume()
             }
-            for other in modes where other.loop === scheduled.loop { scheduled.loop.add(timer, forMode: other.mode) }
+            for other in modes where other.loop === scheduled.loop {
+                scheduled.loop.add(timer, forMode: other.mode)
+            }
         }
     }
 }

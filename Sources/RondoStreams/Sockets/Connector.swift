@@ -98,7 +98,8 @@ package struct Connector {
         let id = progress.started
         progress.started += 1
         progress.running.append(id)
-        progress.due = now.addingReportingOverflow(Self.attemptDelay).overflow ? .max : now + Self.attemptDelay
+        progress.due =
+            now.addingReportingOverflow(Self.attemptDelay).overflow ? .max : now + Self.attemptDelay
         state = .connecting(progress)
         return progress.remaining.isEmpty
             ? [.start(id, address)] : [.start(id, address), .waitUntil(progress.due)]

@@ -87,7 +87,8 @@ extension TLSEngine {
         if let carrier { return carrier.peerMaySpeak }
         if case .system = (failure ?? writeFailure)?.reason { return false }
         guard failure != nil || SSL_is_init_finished(ssl) == 1 else { return false }
-        return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0 && !SocketBIO.hasReachedEnd(SSL_get_wbio(ssl))
+        return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0
+            && !SocketBIO.hasReachedEnd(SSL_get_wbio(ssl))
     }
 
     /// True if the peer has sent close_notify.
