@@ -40,7 +40,9 @@ import Testing
         func set(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
                 state.cookies.append(cookie)
             }
         }
@@ -48,7 +50,9 @@ import Testing
         func delete(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
             }
         }
 

@@ -98,8 +98,9 @@ package enum DelegateCall {
         // one.
         case .wrote(let count, _, _): count
         case .upgraded(_, let size, _): size
-        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent, .response,
-            .willCache, .resumed, .informational, .waitingForConnectivity, .metrics, .finish, .finishDownload, .fail:
+        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
+            .response, .willCache, .resumed, .informational, .waitingForConnectivity, .metrics, .finish,
+            .finishDownload, .fail:
             0
         }
     }

@@ -187,11 +187,11 @@ extension LoadFailure {
         switch self {
         case .channel(.broken), .http(.peer(.truncatedBody)): true
         case .channel, .http, .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
-            .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort, .unusableResponse,
-            .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled, .authenticationCancelled,
-            .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed, .bodyTooShort, .bodyTooLong,
-            .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content, .notInCache, .multipart, .noRunLoop,
-            .upgrade:
+            .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
+            .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
+            .authenticationCancelled, .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed,
+            .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content,
+            .notInCache, .multipart, .noRunLoop, .upgrade:
             false
         }
     }

@@ -132,7 +132,7 @@ struct LoadInbox: ~Copyable, Sendable {
             return state.calls
         }
         calls?.removeAll()
-        calls?.hold(false)
+        calls?.setSuspended(false)
     }
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
@@ -145,7 +145,7 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Suspends the calls that wait, or continues them.
     func suspend(_ suspends: Bool) {
         suspended.store(suspends, ordering: .sequentiallyConsistent)
-        state.withLock { $0.calls }?.hold(suspends)
+        state.withLock { $0.calls }?.setSuspended(suspends)
     }
 
     var isSuspended: Bool { suspended.load(ordering: .sequentiallyConsistent) }

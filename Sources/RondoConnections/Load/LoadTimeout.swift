@@ -49,14 +49,14 @@ struct LoadTimeout {
         if timer != nil { restartAfterProgress() }
     }
 
-    /// Stops the time until `go()`.
-    mutating func hold() {
+    /// Stops the clock until `resume()`.
+    mutating func suspend() {
         restartAfterProgress()
-        idle.hold()
+        idle.suspend()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was held, and a look may have been missed.
-    mutating func go() -> Bool { idle.go() && isLimited }
+    /// - Returns: Whether the clock has to be looked at: the load was suspended, and a look may have been missed.
+    mutating func resume() -> Bool { idle.resume() && isLimited }
 
     /// The seconds until the load has been idle for too long. Call it after everything that has come was
     /// processed.
