@@ -287,7 +287,7 @@ struct Authentication {
 
         var description: String {
             switch self {
-            case .incomplete: "A credential without user name and password answers no challenge of HTTP."
+            case .incomplete: "A credential without user name and password cannot answer a challenge of HTTP."
             case .basic(let failure): failure.description
             case .digest(let failure): failure.description
             }

@@ -61,14 +61,18 @@ struct TunnelNegotiation: ChannelNegotiation {
                 case .response(let head, _) where (200..<300).contains(head.status):
                     guard !failsMutualAuthentication(head) else {
                         consumed = bytes.count
-                        return .failed(failure(.protocolViolation, "it does not know the password"))
+                        return .failed(
+                            failure(
+                                .protocolViolation, "it failed to prove that it knows the password (rspauth)")
+                        )
                     }
                     return .done([])
                 case .response(let head, _):
                     consumed = bytes.count
                     return .failed(refusal(head))
                 case .body, .bodyRange, .trailers, .end, .paused, .switchedProtocol, .closed:
-                    return .failed(failure(.protocolViolation, "it answered out of turn"))
+                    return .failed(
+                        failure(.protocolViolation, "it sent something other than a response to CONNECT"))
                 }
             }
         } catch {

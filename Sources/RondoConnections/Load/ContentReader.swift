@@ -94,7 +94,9 @@ struct ContentReader {
     /// The head of a part: the fields of the whole response, with the part's fields in place of those that
     /// describe content.
     private func head(ofPart fields: HeaderFields) -> ResponseHead {
-        guard let whole = headOfParts else { preconditionFailure("bug in Rondo: a part without a whole") }
+        guard let whole = headOfParts else {
+            preconditionFailure("bug in Rondo: a part without a multipart response")
+        }
         var all = HeaderFields()
         for (name, value) in whole.fields
         where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {

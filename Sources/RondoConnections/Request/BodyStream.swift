@@ -129,7 +129,7 @@ final class BodyStream: NSObject, StreamDelegate {
         } catch {
             // The body is sent all the same; it only cannot be sent a second time.
             Log.connections.warning(
-                "A request's body can be sent once only, it could not be kept: \(error)")
+                "The body of a request can be sent only once, because it could not be stored: \(error)")
             spool = nil
         }
     }

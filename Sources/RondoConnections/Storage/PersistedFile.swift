@@ -28,8 +28,8 @@ struct PersistedFile: Sendable {
                 default: .fileWriteUnknown
                 }
             let sentence =
-                "\(file.url.path) could not be written (\(cause.localizedDescription)): what it was to keep is "
-                + "remembered until the program ends"
+                "\(file.url.path) could not be written (\(cause.localizedDescription)): its contents are "
+                + "kept in memory until the program ends"
             error = CocoaError(
                 code,
                 userInfo: [
