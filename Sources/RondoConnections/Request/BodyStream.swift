@@ -134,7 +134,7 @@ final class BodyStream: NSObject, StreamDelegate {
         }
     }
 
-    // MARK: - Again
+    // MARK: - Repeating
 
     /// Starts again with the bytes that were kept.
     ///
@@ -154,7 +154,7 @@ final class BodyStream: NSObject, StreamDelegate {
         case more
         case notReady
         case failed(any Error)
-        /// The body cannot be kept until its hash is known.
+        /// The body is too long, or the disk too full, to keep its bytes until the hash is known.
         case lost
     }
 
