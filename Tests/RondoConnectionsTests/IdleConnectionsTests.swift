@@ -111,7 +111,7 @@ import Testing
                 && Set(keys + others).count == 4)
     }
 
-    @Test func `what was idle for too long is dropped`() {
+    @Test func `a connection idle for too long is removed`() {
         let idle = Idle()
         idle.add(1, at: 10)
         idle.add(2, Self.key(), loop(0), at: 20)
@@ -123,7 +123,7 @@ import Testing
         #expect(idle.state.oldestSince == nil)
     }
 
-    @Test func `those that are too many go, the oldest first, whosever they are`() {
+    @Test func `connections beyond the limit are removed, the oldest first, of all loops`() {
         let idle = Idle()
         for number in 0..<4 { idle.add(number, Self.key(), loop(number % 2), at: Double(number)) }
         idle.add(10, Self.key(tls: TLSSettings()), at: 5)
@@ -134,7 +134,7 @@ import Testing
         #expect(idle.state.oldestSince == nil)
     }
 
-    @Test func `those of no use are taken out, the others stay in their order`() {
+    @Test func `useless connections are removed, the others stay in order`() {
         let idle = Idle()
         for number in 0..<4 { idle.add(number, at: Double(number)) }
         for number in 10..<12 { idle.add(number, Self.key("b"), at: 4) }

@@ -10,8 +10,8 @@ protocol ConnectionWaiter: AnyObject, Sendable {
     var priority: Float { get }
 }
 
-/// The right to have one connection to a server in use. It is ended once: here, at the latest when it is dropped, or, once an
-/// exchange has its connection, by that (`ServerConnection.endLease()`).
+/// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
+/// taken its connection, by `ServerConnection.endLease()`.
 struct Lease: ~Copyable {
     let origin: Origin
     let key: ConnectionKey
@@ -19,7 +19,7 @@ struct Lease: ~Copyable {
     let loop: RunLoop
     /// The idle connection to use; nil if one is to be opened.
     let connection: ServerConnection?
-    /// No exchange ends it.
+    /// Whether the lease is ended by this value; false once an exchange ends it.
     private var isHeld = true
 
     init(origin: Origin, key: ConnectionKey, loop: RunLoop, connection: ServerConnection?) {
@@ -36,9 +36,9 @@ struct Lease: ~Copyable {
         origin.endLease()
     }
 
-    /// Ends it, and closes the idle connection that it was to go over.
+    /// Ends the lease, and closes its idle connection, if it has one.
     consuming func end() {}
 
-    /// Leaves it to an exchange to end it.
+    /// Makes the exchange that takes the connection end the lease.
     consuming func passOn() { isHeld = false }
 }
