@@ -120,18 +120,29 @@ import Testing
             configuration.timeoutIntervalForRequest = 10
             let notes = Notes(on: loop)
             let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
-            session.dataTask(with: server.url()).resume()
+            let task = session.dataTask(with: server.url())
+            task.resume()
             loop.passUntil { !server.requests.isEmpty }
-            // The loop does something else for longer than the timeout. What is signalled before the load looks at the clock, and
-            // finds its time over, comes before the pass of the load, and so do bytes that come meanwhile.
-            let other = RunLoop.Source(perform: {
-                mayGoOn.open()
-                do { try sent.wait() } catch { Issue.record(error) }
-            })
+            // The clock is looked at with nothing noted since, and finds the time over. Before the pass of the load come other
+            // sources, and bytes.
+            let other = RunLoop.Source(order: -1, perform: {})
+            let last = RunLoop.Source(
+                order: -1,
+                perform: {
+                    mayGoOn.open()
+                    do { try sent.wait() } catch { Issue.record(error) }
+                })
             loop.add(other, forMode: .default)
-            loop.add(Timer(timeInterval: 0.01, repeats: false) { _ in other.signal() }, forMode: .default)
-            loop.perform { clock.advance(by: 11) }
+            loop.add(last, forMode: .default)
+            loop.add(Timer(timeInterval: 0.01, repeats: false) { _ in last.signal() }, forMode: .default)
+            loop.perform {
+                task.suspend()
+                task.resume()
+                clock.advance(by: 11)
+                other.signal()
+            }
             for _ in 0..<8 { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true) }
+            last.invalidate()
             other.invalidate()
             let before = notes.calls
             for _ in 0..<3 { loop.pass(11, by: clock) }
