@@ -189,9 +189,9 @@ extension LoadFailure {
         case .channel, .http, .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
             .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
-            .authenticationCancelled, .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed,
-            .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content,
-            .notInCache, .multipart, .noRunLoop, .upgrade:
+            .authenticationCancelled, .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData,
+            .bodyStreamFailed, .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine,
+            .errorStatus, .content, .notInCache, .multipart, .noRunLoop, .upgrade:
             false
         }
     }

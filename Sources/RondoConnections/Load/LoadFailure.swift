@@ -66,9 +66,9 @@ extension LoadFailure {
         case .http(.local), .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
             .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
-            .authenticationCancelled, .impostor, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed,
-            .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content,
-            .notInCache, .multipart, .noRunLoop, .upgrade:
+            .authenticationCancelled, .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData,
+            .bodyStreamFailed, .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine,
+            .errorStatus, .content, .notInCache, .multipart, .noRunLoop, .upgrade:
             false
         }
     }
