@@ -41,6 +41,11 @@ struct ModeState {
         unretainedTimers = .passUnretained(timers)
     }
 
+    /// The instant of the nearest timer, or `.never` if there are only sources; nil if there is neither.
+    var nextInstant: LoopInstant? {
+        holdsSources || timers.count > 0 ? timers.nearest ?? .never : nil
+    }
+
     // MARK: Descriptor sources
 
     /// Sources whose watchers must be stopped, and sources that must be watched.
