@@ -62,7 +62,9 @@ import Testing
                     set(object)
                 case .delete(let object):
                     ledger.willRemove(object)
-                    objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+                    objects.removeAll {
+                        CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: object)
+                    }
                 case nil: return
                 }
             }
@@ -81,7 +83,7 @@ import Testing
         }
 
         mutating func set(_ object: HTTPCookie) {
-            objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+            objects.removeAll { CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: object) }
             objects.append(object)
         }
 

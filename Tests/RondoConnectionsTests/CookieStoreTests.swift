@@ -32,7 +32,9 @@ import Testing
         func set(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
                 state.cookies.append(cookie)
             }
         }
@@ -40,7 +42,9 @@ import Testing
         func delete(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
             }
         }
 

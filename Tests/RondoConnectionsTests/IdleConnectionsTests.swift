@@ -169,7 +169,7 @@ import Testing
             idle.add(1, Self.key(), ObjectIdentifier(loop))
             #expect(idle.take(Self.key(), ObjectIdentifier(loop)) == 1)
         }
-        #expect(idle.state.groupCount <= IdleConnections<Int>.groupsKept)
+        #expect(idle.state.groupCount <= IdleConnections<Int>.groupsBeforeCleanup)
         idle.add(2, Self.key(), ObjectIdentifier(loops[0]))
         idle.state.removeEmptyGroups()
         #expect(idle.state.groupCount == 1)

@@ -92,7 +92,7 @@ import Testing
         var request = URLRequest(url: url(text))
         change(&request)
         let load = LoadRequest(request)
-        return try OutgoingRequest.request(of: load, from: OutgoingRequest.Outset(of: load))
+        return try OutgoingRequest.request(of: load, from: OutgoingRequest.Draft(of: load))
     }
 
     @Test(arguments: [

@@ -59,9 +59,9 @@ import Testing
         #expect(port.send("1", before: .distantPast))
         #expect(port.send("2", before: .distantPast))
         #expect(!port.send("3", before: .distantPast))
-        let began = LoopClock.machineNow
+        let began = LoopClock.systemNow
         #expect(!port.send("3", before: Date(timeIntervalSinceNow: 0.05)))
-        #expect(LoopClock.machineNow.seconds(since: began) >= 0.049)
+        #expect(LoopClock.systemNow.seconds(since: began) >= 0.049)
     }
 
     @Test

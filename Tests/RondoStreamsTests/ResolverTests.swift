@@ -5,7 +5,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ResolverTests {
-    private func answer(of host: String, resolver: Resolver = .shared) async -> Resolver.Answer {
+    private func answer(of host: String, resolver: Resolver = .shared) async -> Resolver.Outcome {
         await withCheckedContinuation { continuation in
             resolver.resolve(host: host, port: 80) { continuation.resume(returning: $0) }
         }

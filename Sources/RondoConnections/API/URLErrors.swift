@@ -124,7 +124,7 @@ package enum URLErrors {
                 .userCancelledAuthentication, "\(host) asked for a credential, and the answer was to cancel.",
                 nil
             )
-        case .impostor(let isProxy):
+        case .failedMutualAuthentication(let isProxy):
             return (
                 .badServerResponse,
                 "\(isProxy ? "The proxy on the way to \(host)" : host) gives a proof that it knows the password "

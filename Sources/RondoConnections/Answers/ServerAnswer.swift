@@ -223,7 +223,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
         let exchange = ExchangeChoice.exchange(
             by: lease, opening: route.channel, for: self,
-            telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
+            reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has settings of its own.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
@@ -235,13 +235,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         _ attempt: Attempt, usualFields: HeaderFields?
     ) throws(LoadFailure) -> OutgoingRequest {
         let request = attempt.request
-        var outset = try OutgoingRequest.Outset(
+        var draft = try OutgoingRequest.Draft(
             of: request, additionalFields: additionalFields(of: request),
             target: settings.values.requestTarget, isForProxy: isAskingProxy)
-        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &outset) }
-        owner.addFields(of: request, to: &outset.fields)
+        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &draft) }
+        owner.addFields(of: request, to: &draft.fields)
         return try .request(
-            of: request, from: outset, stream: attempt.body, omittedFields: settings.values.omittedFields,
+            of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
             usualFields: usualFields)
     }
 
@@ -251,11 +251,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     private func setCredentials(
-        of authenticator: Authenticator, for attempt: Attempt, in outset: inout OutgoingRequest.Outset
+        of authenticator: Authenticator, for attempt: Attempt, in draft: inout OutgoingRequest.Draft
     ) {
         authenticator.setFields(
-            method: attempt.request.method, target: outset.target,
-            toProxy: isAskingProxy ? outset.sentTarget : nil, in: &outset.fields
+            method: attempt.request.method, target: draft.target,
+            toProxy: isAskingProxy ? draft.sentTarget : nil, in: &draft.fields
         ) { hash in
             attempt.body.map { $0.digests[hash] }
                 ?? hash.hexadecimal(of: attempt.request.value.httpBody ?? Data())
@@ -273,7 +273,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
-            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
+            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.routeOptions,
             tunnels: owner.wantsTunnel
         ) { target in
             // A CONNECT has no body.

@@ -12,12 +12,12 @@ struct CacheLoad {
     private(set) var policy = RondoHTTP.CachePolicy.protocolRules
     /// The canonical request, whose URL is the key (rule UC-73).
     private var request: LoadRequest?
-    /// Whether a protocol of the program loads the request, and decides which responses are kept.
+    /// Whether a protocol of the program loads the request, and decides which responses are stored.
     private(set) var isOfProtocol = false
-    /// The kept response about which the server is asked, or which may stand in for a server that fails.
+    /// The stored response about which the server is asked, or which may stand in for a server that fails.
     @Boxed var found: FoundResponse?
-    /// The kept response that a protocol of the program may use.
-    var kept: CachedURLResponse?
+    /// The stored response that a protocol of the program may use.
+    var stored: CachedURLResponse?
     var isRevalidating = false
     /// The fields as they were sent; nil before.
     var fields: HeaderFields?
@@ -28,7 +28,7 @@ struct CacheLoad {
     private(set) var collected: CollectedResponse?
 
     /// Whether the cache has something to do with the request under way.
-    var isUnderWay: Bool { request != nil }
+    var isInProgress: Bool { request != nil }
 
     /// - Returns: False where the cache has nothing to do with the request.
     mutating func begin(
@@ -44,7 +44,7 @@ struct CacheLoad {
         return true
     }
 
-    /// Begins a request for which a protocol of the program decides which responses are kept and used.
+    /// Begins a request for which a protocol of the program decides which responses are stored and used.
     mutating func begin(
         ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) {
@@ -65,7 +65,7 @@ struct CacheLoad {
     /// Forgets the request: the cache has nothing more to do with it.
     mutating func end() {
         guard request != nil else { return }
-        (store, request, kept, fields, collected) = (nil, nil, nil, nil, nil)
+        (store, request, stored, fields, collected) = (nil, nil, nil, nil, nil)
         found = nil
         isOfProtocol = false
         isRevalidating = false
@@ -100,7 +100,7 @@ struct CacheLoad {
         collected = CollectedResponse(
             response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
         found = nil
-        kept = nil
+        stored = nil
         return true
     }
 
@@ -127,7 +127,7 @@ struct CacheLoad {
 }
 
 extension CacheLoad {
-    /// The decision for a kept response that the server has confirmed.
+    /// The decision for a stored response that the server has confirmed.
     func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {

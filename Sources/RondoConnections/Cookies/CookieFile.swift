@@ -35,7 +35,7 @@ final class CookieFile {
             return try prepared(database)
         } catch {
             // The version number is right, and the tables are not.
-            guard error.saysThatFileIsBroken else { throw error }
+            guard error.isCorruption else { throw error }
             Database.remove(url)
             return try prepared(try Database.open(url, version: version, schema: schema))
         }
@@ -78,7 +78,7 @@ final class CookieFile {
             try purge(now: now)
             return (rows.reversed(), false)
         } catch {
-            guard error.saysThatFileIsBroken else { return (rows.reversed(), false) }
+            guard error.isCorruption else { return (rows.reversed(), false) }
             return (rows.reversed(), (try? makeAnew()) != nil)
         }
     }

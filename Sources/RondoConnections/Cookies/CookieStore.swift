@@ -218,15 +218,15 @@ final class CookieStore: Sendable {
     @discardableResult
     private func workIfAsked() -> Double? {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
-        let (isAsked, isCrowded) = state.withLock { state in
+        let (isAsked, hadSeveralWaiters) = state.withLock { state in
             if hasProgramFiled { state.hasProgramFiled = true }
             if state.hasWork { _ = beginsWork(&state) }
             defer { state.isAsked = false }
-            return (state.isAsked, state.isCrowded)
+            return (state.isAsked, state.hadSeveralWaiters)
         }
         if isAsked {
             // The cost of changing Foundation's storage is then shared by several loads.
-            if isCrowded { usleep(Self.gatheringTime) }
+            if hadSeveralWaiters { usleep(Self.gatheringTime) }
             work()
         }
         return state.withLock { $0.secondsUntilFiling }
@@ -347,7 +347,7 @@ final class CookieStore: Sendable {
             state.isStepping = step != nil
             noteReadable(state)
             let told = state.ends.filter { $0.count <= done }.map(\.tell)
-            if !told.isEmpty { state.isCrowded = told.count > 1 }
+            if !told.isEmpty { state.hadSeveralWaiters = told.count > 1 }
             state.ends.removeAll { $0.count <= done }
             let goesOn = step != nil || state.hasWork || !state.readers.isEmpty
             state.isWorking = goesOn
@@ -387,9 +387,9 @@ final class CookieStore: Sendable {
             // None of the store's cookies is left in the storage then.
             hasFiled = other == nil
         case .file:
-            let began = LoopClock.machineNow
+            let began = LoopClock.systemNow
             observer.keepingFile(by: nil) { visible.write() }
-            state.withLock { $0.hasFiled(from: began, to: LoopClock.machineNow) }
+            state.withLock { $0.hasFiled(from: began, to: LoopClock.systemNow) }
             hasFiled = true
         }
         if isShared, hasFiled { CookieFolder.hideFile() }
@@ -466,7 +466,7 @@ final class CookieStore: Sendable {
                 try file.write(rows)
                 return nil
             } catch {
-                guard error.saysThatFileIsBroken else { return error }
+                guard error.isCorruption else { return error }
                 // A broken file is replaced; the cookies in memory are written to the new one.
                 do throws(DatabaseError) {
                     try file.makeAnew()

@@ -8,7 +8,7 @@ struct CookieStoreState {
     /// The thread works, or is called to do so, or a run loop works where no thread could be made.
     var isWorking = false
     /// Whether several loads were told of their end at once the last time.
-    var isCrowded = false
+    var hadSeveralWaiters = false
     /// Whether the requested work has not begun yet.
     var isAsked = false
     /// Whether the thread is changing Foundation's storage.
@@ -68,13 +68,13 @@ struct CookieStoreState {
     /// Foundation's file is behind its storage, and is to be written now. Without a file of the store's own nothing else keeps
     /// what has come, should the process end.
     var mustFile: Bool {
-        ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.machineNow)
+        ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.systemNow)
     }
 
     /// Seconds until Foundation's file is to be written; nil if that is not necessary.
     var secondsUntilFiling: Double? {
         guard ledger.isUnfiled, !isRefused else { return nil }
-        return mustFile ? 0 : max(0, filesAt.seconds(since: LoopClock.machineNow))
+        return mustFile ? 0 : max(0, filesAt.seconds(since: LoopClock.systemNow))
     }
 
     /// Notes that Foundation has written its file because of the store.

@@ -12,7 +12,7 @@ final class Authenticator {
         /// Send the request again, with a credential.
         case sendAgain
         /// Deliver the response with the challenge as the result (rule UC-48).
-        case goOnWithout
+        case continueWithout
         case ask(Inquiry)
         case fail(LoadFailure)
     }
@@ -86,10 +86,10 @@ final class Authenticator {
         case .use(let credential):
             return use(credential, from: .delegate, for: question, isProxy: isProxy)
         case .performDefaultHandling:
-            guard let silent = question.silent else { return .goOnWithout }
+            guard let silent = question.silent else { return .continueWithout }
             return use(silent.credential, from: silent.origin, for: question, isProxy: isProxy)
         case .continueWithout:
-            return .goOnWithout
+            return .continueWithout
         case .cancel:
             return .fail(.authenticationCancelled)
         case .rejectProtectionSpace:
@@ -106,7 +106,7 @@ final class Authenticator {
     private func nextStep(_ step: Authentication.Step, isProxy: Bool) -> Step {
         switch step {
         case .repeatCredential: return .sendAgain
-        case .giveUp: return .goOnWithout
+        case .giveUp: return .continueWithout
         case .ask(let question):
             let response = failureHead.flatMap { head in
                 url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
@@ -125,7 +125,7 @@ final class Authenticator {
     ) -> Step {
         if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .sendAgain }
         if let problem = with(isProxy, { $0.takeProblem() }) { reportProblem(problem) }
-        return .goOnWithout
+        return .continueWithout
     }
 
     private func with<Result>(_ isProxy: Bool, _ body: (inout Authentication) -> Result) -> Result {
@@ -249,7 +249,7 @@ final class Authenticator {
             }
         }
         switch acceptance {
-        case .refuted: return .impostor(isProxy: isProxy)
+        case .refuted: return .failedMutualAuthentication(isProxy: isProxy)
         case .accepted(let worthStoring):
             if let worthStoring { credentials?.store(worthStoring.credential, for: worthStoring.space) }
             if let proof { bodyProof = proof }
@@ -266,7 +266,7 @@ final class Authenticator {
     func receivedEnd() -> LoadFailure? {
         guard let proof = bodyProof.take() else { return nil }
         let confirms = with(proof.isProxy) { $0.confirms(proof.info, bodyHash: proof.finish()) }
-        return confirms ? nil : .impostor(isProxy: proof.isProxy)
+        return confirms ? nil : .failedMutualAuthentication(isProxy: proof.isProxy)
     }
 }
 

@@ -6,7 +6,7 @@ internal import RondoCore
 ///
 /// A server chooses its realms itself, and a delegate may answer each: therefore the list has limits, and
 /// within them it is fast enough to search.
-struct CredentialList: Keepable {
+struct CredentialList: Persistable {
     /// A credential and the protection space whose default it is.
     struct Entry: Codable, Equatable {
         let host: String

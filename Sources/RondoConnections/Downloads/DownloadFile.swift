@@ -55,7 +55,7 @@ package final class DownloadFile: Sendable {
     ///
     /// - Throws: If the file is gone, is shorter than `offset`, belongs to another user, or is used by
     ///   another download.
-    init(kept name: String, at offset: Int64) throws(SystemError) {
+    init(reopening name: String, at offset: Int64) throws(SystemError) {
         guard name.hasPrefix(Self.temporaryPrefix),
             UUID(uuidString: String(name.dropFirst(Self.temporaryPrefix.count))) != nil
         else { throw SystemError("open", code: EINVAL) }

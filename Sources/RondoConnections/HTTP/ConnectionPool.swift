@@ -195,9 +195,9 @@ package final class ConnectionPool: Sendable {
     /// - Returns: Nil if the system has no thread left for the timer's loop.
     private func sweepLater(in seconds: Double) -> Timer? {
         guard let loader = try? RunLoop.startedLoader() else { return nil }
-        let date = LoopClock.machineDate(inSeconds: seconds)
+        let date = LoopClock.systemDate(inSeconds: seconds)
         let timer = Timer(fire: date, interval: 0, repeats: false) { [self] _ in
-            sweep(now: LoopClock.machineNow)
+            sweep(now: LoopClock.systemNow)
         }
         loader.add(timer, forMode: .default)
         return timer
@@ -219,9 +219,9 @@ package final class ConnectionPool: Sendable {
 
     private func closeDead(of origins: [Origin]) {
         // Without a lock: a connection that another thread takes, or closes, meanwhile is not found afterwards.
-        let stirring = SocketCalls.readable(among: origins.flatMap(\.idleDescriptors))
-        guard !stirring.isEmpty else { return }
-        for origin in origins { for idle in origin.removeDead(among: stirring) { idle.close() } }
+        let readable = SocketCalls.readable(among: origins.flatMap(\.idleDescriptors))
+        guard !readable.isEmpty else { return }
+        for origin in origins { for idle in origin.removeDead(among: readable) { idle.close() } }
     }
 
     /// - Parameter seconds: Nil if no idle connection was found.

@@ -81,7 +81,7 @@ protocol ExchangeOwner: AnyObject, Sendable {
 }
 
 /// Which details an exchange reports besides its events.
-struct ExchangeTelling {
+struct ExchangeReporting {
     /// Steps, and heads as text, which takes longer than all else about a small one.
     let steps: Bool
     /// The times of steps: each reads the clock.

@@ -10,8 +10,8 @@ enum ExchangeChoice {
     ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
         by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
-        for owner: any ExchangeOwner, telling: ExchangeTelling
+        for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        HTTP1Exchange(by: lease, opening: channel(), of: owner, telling: telling)
+        HTTP1Exchange(by: lease, opening: channel(), of: owner, reporting: reporting)
     }
 }

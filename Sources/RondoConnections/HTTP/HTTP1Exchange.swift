@@ -26,7 +26,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private var isIdempotent = false
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
-    private let tellsSteps: Bool
+    private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
     // Unchecked, since the owner lets one call in at a time: saves 2.5 % of the instructions of bench-guard's
@@ -62,10 +62,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///   - channel: The configuration of a channel to open, if the lease has no connection yet.
     init(
         by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
-        of owner: any ExchangeOwner, telling: ExchangeTelling
+        of owner: any ExchangeOwner, reporting: ExchangeReporting
     ) {
-        tellsSteps = telling.steps
-        times = telling.times ? ExchangeTimes() : nil
+        reportsSteps = reporting.steps
+        times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
         isNew = lease.connection == nil
         self.owner = owner
@@ -87,14 +87,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if connection.codec.hasReceivedAnyByteOfResponse { return false }
         // A server that waits for the body cannot have acted on the request (rule UC-42).
         if isWaitingForGoAhead { return true }
-        return doesNoHarmTwice
+        return isSafeToRepeat
     }
 
     /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
     /// the server closed.
-    var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
+    var hasServerTimedOut: Bool { status == 408 && !hasInformational && isSafeToRepeat }
 
-    private var doesNoHarmTwice: Bool {
+    private var isSafeToRepeat: Bool {
         connection.isReused && (isIdempotent || sender?.nothingWasSent ?? true)
     }
 
@@ -146,7 +146,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func start(_ request: consuming OutgoingRequest) {
         isIdempotent = request.isIdempotent
         let channel = connection.channel
-        if tellsSteps, !isNew {
+        if reportsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
         if !isNew { times?.reuse(channel) }
@@ -250,7 +250,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func upgrade(to upgrade: any Upgrade) {
         self.upgrade = upgrade
-        connection.leavePlace()
+        connection.leaveServerCount()
     }
 
     func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
@@ -276,7 +276,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
-        owner.received(tellsSteps ? .step(step()) : .progress)
+        owner.received(reportsSteps ? .step(step()) : .progress)
     }
 
     private func didOpen() {
@@ -412,8 +412,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             let head = connection.shared(head)
             status = head.status
             // A 408 need not belong to this request, nor the next response to the next request.
-            if head.status == 408 { connection.noteOutOfStep() }
-            if tellsSteps { tell(.responseHead(Self.text(of: head))) }
+            if head.status == 408 { connection.noteDesynchronized() }
+            if reportsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength))
         case .bodyRange(let range):
@@ -457,7 +457,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///
     /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
-        guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
+        guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,
             consumed == filled,
             !connection.channel.hasBufferedBytes

@@ -42,7 +42,7 @@ final class HeapTrimmer: Sendable {
     func trimAfterBurst() {
         // Read first, since the count is nearly always 0; the thread that exchanges it does the work.
         guard parked.load(ordering: .relaxed) >= burst else { return }
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let last = LoopInstant(nanoseconds: trimmedAt.load(ordering: .relaxed))
         guard now.seconds(since: last) >= leastInterval, parked.exchange(0, ordering: .relaxed) >= burst
         else { return }

@@ -9,7 +9,7 @@ struct IdleConnections<Connection>: ~Copyable {
     /// Seconds after which an idle connection is closed: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
     /// With more groups, empty ones are removed when another one is added.
-    static var groupsKept: Int { 16 }
+    static var groupsBeforeCleanup: Int { 16 }
 
     private struct Entry {
         let since: LoopInstant
@@ -164,7 +164,7 @@ struct IdleConnections<Connection>: ~Copyable {
     }
 
     private mutating func addGroup(_ key: ConnectionKey, _ loop: ObjectIdentifier?) -> Int {
-        if groups.count >= Self.groupsKept { removeEmptyGroups() }
+        if groups.count >= Self.groupsBeforeCleanup { removeEmptyGroups() }
         groups.append(Group(key: key, loop: loop))
         return groups.count - 1
     }

@@ -47,7 +47,7 @@ final class Origin: BudgetCandidate {
         mayReuse: Bool
     ) -> LeaseOutcome {
         let isUsable = Self.isUsable
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
             let decision = state.lease(
@@ -91,14 +91,14 @@ final class Origin: BudgetCandidate {
 
     /// Stops counting a connection among those to this server, because it serves no more requests; it still
     /// counts among all connections (rule WS-29).
-    func leavePlace() {
+    func leaveServerCount() {
         end { state in
             state.endLease()
             return ([], nil, budget.counts)
         }
     }
 
-    /// Ends the lease of a connection that `leavePlace()` was called for, and that is closed.
+    /// Ends the lease of a connection that `leaveServerCount()` was called for, and that is closed.
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
@@ -110,7 +110,7 @@ final class Origin: BudgetCandidate {
         }
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, ObjectIdentifier(loop))
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         end { state in
             state.endLease()
             // Before the end, so that an admitted waiter finds the connection.
@@ -170,7 +170,7 @@ final class Origin: BudgetCandidate {
     func keep(_ connection: ServerConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (dropped, parked) = state.withLock { state in
             budget.addIdle()
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
@@ -194,7 +194,7 @@ final class Origin: BudgetCandidate {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
-            let now = LoopClock.machineNow
+            let now = LoopClock.systemNow
             let (idle, dropped) = state.withLock { state in
                 let dropped = state.removeExpired(now: now, within: budget)
                 return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)
@@ -232,12 +232,12 @@ final class Origin: BudgetCandidate {
     /// it.
     func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
-        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in
+        let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
             // Under the lock: no load has it meanwhile, and none finds it missing.
-            let left = idle.channel.takeOutOfLoops()
+            let left = idle.channel.removeFromLoops()
             // The connection may have become old enough to be parked while it was registered.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
@@ -269,10 +269,10 @@ final class Origin: BudgetCandidate {
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
     /// Removes the dead connections among those whose descriptors have something to read.
-    func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
+    func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
-                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
+                idle.descriptor.map(readable.contains) ?? true && !idle.isAlive
             }
         }
     }

@@ -27,7 +27,7 @@ final class Route: Sendable {
     }
 
     /// How connections are established.
-    struct Way {
+    struct Options {
         var connect: ConnectSettings?
         /// In seconds.
         var timeout: TimeInterval?
@@ -41,11 +41,14 @@ final class Route: Sendable {
     }
 
     /// The direct route.
-    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ way: Way = Way()) {
+    convenience init(
+        to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ options: Options = Options()
+    ) {
         var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
-        way.apply(to: &channel)
+        options.apply(to: &channel)
         self.init(
-            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: way.connect), of: pool,
+            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: options.connect),
+            of: pool,
             channel: channel, usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
@@ -59,7 +62,7 @@ final class Route: Sendable {
     ///     by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
-        _ settings: Way = Way(), tunnels: Bool = false,
+        _ settings: Options = Options(), tunnels: Bool = false,
         authorize: (_ target: String) -> (
             String?, (session: DigestSession, authorization: DigestSession.Authorization)?
         )
@@ -78,14 +81,14 @@ final class Route: Sendable {
                 of: pool, channel: channel, isForProxy: true)
             return
         }
-        var way = proxy.route(toHost: host, port: port)
+        var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
             let (authorization, proof) = authorize("\(host):\(port)")
-            way.negotiation = TunnelNegotiation(
+            route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
                 userAgent: settings.userAgent, proof: proof)
         }
-        var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: way)
+        var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: route)
         settings.apply(to: &channel)
         self.init(
             ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect),

@@ -26,7 +26,7 @@ final class ServerConnection: DeferredWork {
     /// connection.
     private(set) var isPrivate = false
     /// A response came that may belong to no request: what follows may belong to another one.
-    private(set) var isOutOfStep = false
+    private(set) var isDesynchronized = false
     /// The address of the shared queue with which the idle connection is still registered; 0 if there is
     /// none. The channel retains the queue meanwhile.
     private let registration = Atomic<UInt>(0)
@@ -59,7 +59,7 @@ final class ServerConnection: DeferredWork {
 
     func makePrivate() { isPrivate = true }
 
-    func noteOutOfStep() { isOutOfStep = true }
+    func noteDesynchronized() { isDesynchronized = true }
 
     // MARK: What it is told
 
@@ -83,7 +83,7 @@ final class ServerConnection: DeferredWork {
     func endLease() { origin.endLease() }
 
     /// Stops counting the connection among those to its server, because it serves no more requests.
-    func leavePlace() { origin.leavePlace() }
+    func leaveServerCount() { origin.leaveServerCount() }
 
     /// Ends the lease of a connection that has left its place.
     func endUpgradedLease() { origin.endUpgradedLease() }

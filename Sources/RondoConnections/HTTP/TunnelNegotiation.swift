@@ -59,7 +59,7 @@ struct TunnelNegotiation: ChannelNegotiation {
                 case .needMoreData:
                     return .exchange([])
                 case .response(let head, _) where (200..<300).contains(head.status):
-                    guard !isImpostor(head) else {
+                    guard !failsMutualAuthentication(head) else {
                         consumed = bytes.count
                         return .failed(failure(.protocolViolation, "it does not know the password"))
                     }
@@ -80,7 +80,7 @@ struct TunnelNegotiation: ChannelNegotiation {
     func receiveEnd() -> NegotiationError { failure(.closed, "it closed the connection without an answer") }
 
     /// Whether the proxy claims to know the password, and the claim is false (RFC 7616 §3.5).
-    private func isImpostor(_ head: ResponseHead) -> Bool {
+    private func failsMutualAuthentication(_ head: ResponseHead) -> Bool {
         guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let sent
         else { return false }
         let bodyHash = session.challenge.algorithm.hash.hexadecimal(of: "")

@@ -43,7 +43,7 @@ extension ChannelError {
                     [ENETUNREACH, ENETDOWN, EHOSTUNREACH, EADDRNOTAVAIL].contains($0.code)
                 }
         case .proxy(_, let error): error.isLackOfConnectivity
-        case .tls, .negotiation, .timedOut, .gaveWay, .broken: false
+        case .tls, .negotiation, .timedOut, .evicted, .broken: false
         }
     }
 }

@@ -135,9 +135,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if inbox.isAborted {
             stop()
         } else if inbox.isSuspended {
-            standStill()
+            applySuspension()
         } else {
-            goOn()
+            endSuspension()
         }
         wakeUp()
     }
@@ -193,7 +193,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient
-        switch delivery.way(of: call, inbox) {
+        switch delivery.method(of: call, inbox) {
         case .dropped: return false
         case .waits: return true
         case .byQueue(let queue, let owner):
@@ -310,25 +310,25 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// `resume()`.
     package func suspend() {
         inbox.suspend(true)
-        enter { standStill() }
+        enter { applySuspension() }
     }
 
     package func resume() {
         inbox.suspend(false)
-        enter { if !inbox.isSuspended { goOn() } }
+        enter { if !inbox.isSuspended { endSuspension() } }
         wakeUp()
     }
 
     /// Stops the clocks and the channel's events while the load is suspended.
-    private func standStill() {
+    private func applySuspension() {
         guard inbox.isSuspended else { return }
-        times.hold()
+        times.suspend()
         inbox.suspendInterest()
     }
 
-    /// Undoes `standStill()`.
-    private func goOn() {
-        if times.go() { inbox.putTimeCheck() }
+    /// Undoes `applySuspension()`.
+    private func endSuspension() {
+        if times.resume() { inbox.putTimeCheck() }
         channel?.resumeInterest()
     }
 

@@ -23,9 +23,9 @@ final class LoadAnswers {
     @exclusivity(unchecked) var cache: LoadCache
     /// The request under way.
     private var request: LoadRequest?
-    /// For the metrics: the requests that the cache has answered, each with the number of server exchanges
-    /// before it.
-    private var kept: [(place: Int, TransferMetrics)] = []
+    /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
+    /// it.
+    private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
         for owner: any ServerAnswerOwner & StoreWaiter, in modes: [LoopMode], _ settings: LoadSettings,
@@ -64,29 +64,30 @@ final class LoadAnswers {
 
     private func answerFromCache(_ response: URLResponse, _ data: Data) {
         current.take()?.cancel()
-        noteKept(response)
+        noteCached(response)
         start(StoredAnswer(response, data, for: owner))
     }
 
-    private func noteKept(_ response: URLResponse) {
-        guard let startedAt, let request, let url = request.url, kept.count < ServerTransfers.maximum
+    private func noteCached(_ response: URLResponse) {
+        guard let startedAt, let request, let url = request.url,
+            cacheTransfers.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
             address: nil, isReusedConnection: false, proxy: nil, tlsVersion: nil, tlsCipher: nil)
         transfer.request = request.value
         transfer.isFromCache = true
-        transfer.keptResponse = response
+        transfer.cachedResponse = response
         let now = LoopClock.now.seconds(since: startedAt)
         (transfer.fetchStart, transfer.responseStart, transfer.responseEnd) = (now, now, now)
-        kept.append((server?.transfers?.all.count ?? 0, transfer))
+        cacheTransfers.append((server?.transfers?.all.count ?? 0, transfer))
     }
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
         // A synchronous request's own mode serves no timers but Rondo's, so that its protocol runs on the loader.
         let isSynchronous = modes.contains { $0.mode == .synchronousRequest }
         let answer = ProtocolAnswer(
-            of: type, to: request.value, cached: cache.takeKept(), on: isSynchronous ? RunLoop.loader : nil,
+            of: type, to: request.value, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
             for: owner)
         current = answer
         answer.start()
@@ -106,7 +107,7 @@ final class LoadAnswers {
         stored.start()
     }
 
-    /// - Parameter mayReuse: The request may go over a connection that was kept.
+    /// - Parameter mayReuse: The request may go over a kept connection.
     func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
         let server =
             self.server
@@ -145,8 +146,8 @@ final class LoadAnswers {
     }
 
     /// Lets the cache answer for a server that was not reached; false if it may not.
-    func answerByStandIn() -> Bool {
-        guard let (response, data) = cache.standIn() else { return false }
+    func answerByStaleResponse() -> Bool {
+        guard let (response, data) = cache.staleResponse() else { return false }
         answerFromCache(response, data)
         return true
     }
@@ -212,8 +213,8 @@ final class LoadAnswers {
 
     var transfers: [TransferMetrics] {
         var all = server?.transfers?.all ?? []
-        for (index, entry) in kept.enumerated() {
-            all.insert(entry.1, at: min(entry.place + index, all.count))
+        for (index, entry) in cacheTransfers.enumerated() {
+            all.insert(entry.metrics, at: min(entry.exchangesBefore + index, all.count))
         }
         return all
     }
@@ -248,13 +249,13 @@ final class LoadAnswers {
     /// The fields as they would be sent.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            var outset = try OutgoingRequest.Outset(
+            var draft = try OutgoingRequest.Draft(
                 of: request,
                 additionalFields: settings.additionalFields(
                     atOrigin: request.address.map(owner.isAtOrigin) ?? true))
-            setCookies(of: request, in: &outset.fields)
+            setCookies(of: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
-                of: request, from: outset, omittedFields: settings.values.omittedFields)
+                of: request, from: draft, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields
         } catch {
             // A request that cannot be sent says so where it is sent.

@@ -21,7 +21,7 @@ package protocol LoadClient: AnyObject, Sendable {
     var keepsPartialDownloads: Bool { get }
 
     /// Whether informational responses other than 100 and 101 are reported.
-    var hearsOfInformational: Bool { get }
+    var wantsInformational: Bool { get }
 
     /// Whether the delegate's decision about a server also applies to later loads with the same pool, which
     /// is the client's own (rule US-58).

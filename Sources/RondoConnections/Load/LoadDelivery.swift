@@ -6,7 +6,7 @@ internal import RondoCore
 /// A value, inside the gate of its load. It only decides; the load makes the calls.
 struct LoadDelivery {
     /// How a call is made.
-    enum Way {
+    enum Method {
         /// It is not made: the load was cancelled, or has ended in another way.
         case dropped
         /// It waits until the load is resumed.
@@ -32,7 +32,7 @@ struct LoadDelivery {
     }
 
     /// - Parameter inbox: That of the load.
-    mutating func way(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Way {
+    mutating func method(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Method {
         guard let client, !client.isCancelled else { return .dropped }
         if inbox.isAborted {
             guard call.isTerminal || call.isMetrics else { return .dropped }

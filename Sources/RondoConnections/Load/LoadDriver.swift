@@ -76,7 +76,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
+        if messages.hasCookies, let request = state.takeRequestWithCookies() { beginAnswer(to: request) }
         if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
@@ -121,10 +121,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         state.noteSending()
         if mustWaitForCookies(request) { return state.waitForCookies(request) }
-        answer(request)
+        beginAnswer(to: request)
     }
 
-    private func answer(_ request: LoadRequest) {
+    private func beginAnswer(to request: LoadRequest) {
         let answers =
             answers
             ?? LoadAnswers(
@@ -162,7 +162,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .sent(let bytes, let total, let expected):
             load.deliver(.sent(bytes, total: total, expected: expected))
         case .informational(let head):
-            guard client?.hearsOfInformational ?? false, let url = state.url,
+            guard client?.wantsInformational ?? false, let url = state.url,
                 let response = LoadedResponse(url: url, head: head, bodyLength: nil)
             else { return }
             load.deliver(.informational(response))
@@ -226,7 +226,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
+        if !state.deliversBody, answers?.answerByStaleResponse() ?? false { return }
         if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }

@@ -35,7 +35,7 @@ package indirect enum LoadFailure: Error, Equatable {
     /// The challenge was answered by cancelling it.
     case authenticationCancelled
     /// The server, or the proxy, claims to know the password, and the claim is false.
-    case impostor(isProxy: Bool)
+    case failedMutualAuthentication(isProxy: Bool)
     /// The body has to be sent, perhaps again, and there is nothing to send it from.
     case bodyStreamMissing
     /// The data are not Rondo's resume data, or belong to an upload, which cannot be resumed.

@@ -133,7 +133,7 @@ struct LoadInbox: ~Copyable, Sendable {
         }
         aborted.store(true, ordering: .releasing)
         calls?.removeAll()
-        calls?.hold(false)
+        calls?.setSuspended(false)
     }
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
@@ -146,7 +146,7 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Suspends the calls that wait, or continues them.
     func suspend(_ suspends: Bool) {
         suspended.store(suspends, ordering: .sequentiallyConsistent)
-        state.withLock { $0.calls }?.hold(suspends)
+        state.withLock { $0.calls }?.setSuspended(suspends)
     }
 
     var isSuspended: Bool { suspended.load(ordering: .sequentiallyConsistent) }

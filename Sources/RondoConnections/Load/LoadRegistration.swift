@@ -22,8 +22,8 @@ package struct LoadRegistration: ~Copyable, Sendable {
     /// - Returns: False if the threads of all loops have ended.
     package func join(as client: any RegisteredClient, label: String?) -> Bool {
         var isLost = false
-        for place in modes {
-            let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
+        for scheduled in modes {
+            let registration = SharedQueue.join(scheduled.loop, scheduled.mode, label: label, as: client)
             isLost = state.withLock { state in
                 if state.first == nil {
                     state.first = registration

@@ -66,7 +66,7 @@ package final class LoadSettings: Sendable {
         self.values = values
         tlsElsewhere = values.tls.elsewhere
         isForOneOrigin = tlsElsewhere != nil
-        isPlainWayUsual =
+        sharesPlainRoutes =
             values.pool === ConnectionPool.shared && values.connect == nil && values.connectTimeout == nil
         (namesProxy, asksEnvironment) =
             switch values.proxy {
@@ -125,16 +125,16 @@ package final class LoadSettings: Sendable {
         KnownRoutes.route(
             to: address, of: values.pool,
             settings: routeNumber(isSecure: address.isSecure, atOrigin: atOrigin),
-            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
+            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, options: routeOptions)
     }
 
-    /// Plain HTTP goes by the way of all loads: by connections that every load may use.
-    private let isPlainWayUsual: Bool
+    /// Whether plain HTTP uses the routes and connections of all loads without settings of their own.
+    private let sharesPlainRoutes: Bool
 
     /// How connections are established.
-    var way: Route.Way {
+    var routeOptions: Route.Options {
         let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
-        return Route.Way(
+        return Route.Options(
             connect: values.connect, timeout: values.connectTimeout, userAgent: agent?.value)
     }
 
@@ -146,6 +146,6 @@ package final class LoadSettings: Sendable {
 
     private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
         if isSecure { return number + (atOrigin ? 0 : 1) }
-        return isPlainWayUsual ? 0 : number + 2
+        return sharesPlainRoutes ? 0 : number + 2
     }
 }

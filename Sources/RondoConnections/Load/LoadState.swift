@@ -220,14 +220,14 @@ struct LoadState {
             guard let reply else { return fail(.canonicalRequestRefused) }
             // A protocol of the program may make another one of its own canonical form: it is asked once.
             // (Requests that differ in fields or body alone are equal: the delegate's is sent.)
-            return reply == canonical ? send(reply) : go(to: reply)
+            return reply == canonical ? send(reply) : follow(reply)
         case .askingAboutRedirect(let response):
             guard let reply else {
                 phase = .receiving
                 return .deliver(response)
             }
             redirectCount += 1
-            return go(to: reply)
+            return follow(reply)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
             .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
             .ended:
@@ -261,7 +261,7 @@ struct LoadState {
         return .deliver(response)
     }
 
-    private mutating func go(to chosen: URLRequest) -> Action {
+    private mutating func follow(_ chosen: URLRequest) -> Action {
         guard let next = CanonicalRequest.of(chosen, by: protocols) else { return fail(.unsupportedURL) }
         return send(next)
     }

@@ -49,13 +49,13 @@ struct LoadTimeout {
         if timer != nil { restartAfterProgress() }
     }
 
-    /// Stops the time until `go()`.
-    mutating func hold() {
+    /// Stops the clock until `resume()`.
+    mutating func suspend() {
         restartAfterProgress()
-        idle.hold()
+        idle.suspend()
     }
 
-    mutating func go() { idle.go() }
+    mutating func resume() { idle.resume() }
 
     /// The seconds until the load has been idle for too long. Call it after everything that has come was
     /// processed.

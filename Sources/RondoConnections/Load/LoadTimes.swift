@@ -57,16 +57,16 @@ struct LoadTimes {
         timeout.stop()
     }
 
-    /// Stops the time until `go()`.
-    mutating func hold() {
-        timeout.hold()
-        total?.hold()
+    /// Stops the clock until `resume()`.
+    mutating func suspend() {
+        timeout.suspend()
+        total?.suspend()
     }
 
     /// - Returns: Whether the clock has to be looked at.
-    mutating func go() -> Bool {
-        timeout.go()
-        return total?.go() ?? false
+    mutating func resume() -> Bool {
+        timeout.resume()
+        return total?.resume() ?? false
     }
 
     /// The result of a check.

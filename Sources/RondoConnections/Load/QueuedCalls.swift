@@ -24,7 +24,7 @@ package final class QueuedCalls: Sendable {
         var bytes = 0
         var isDraining = false
         /// No call is made at present.
-        var isHeld = false
+        var isSuspended = false
         /// Makes the queue make the first call that waits, and then the next; kept while there are any.
         var drain: (@Sendable () -> Void)?
     }
@@ -48,7 +48,7 @@ package final class QueuedCalls: Sendable {
             }
             state.waiting.append(waiting)
             state.bytes += waiting.call.size
-            let mustDrain = !state.isDraining && !state.isHeld
+            let mustDrain = !state.isDraining && !state.isSuspended
             if mustDrain { state.isDraining = true }
             return (true, mustDrain ? state.drain : nil, state.bytes <= Self.maximumWaitingBytes)
         }
@@ -58,10 +58,10 @@ package final class QueuedCalls: Sendable {
     }
 
     /// Stops making calls, or continues; calls that come meanwhile wait. Any thread may call it.
-    package func hold(_ holds: Bool) {
+    package func setSuspended(_ isSuspended: Bool) {
         let drain = state.withLock { state -> (@Sendable () -> Void)? in
-            state.isHeld = holds
-            guard !holds, !state.isDraining, !state.waiting.isEmpty else { return nil }
+            state.isSuspended = isSuspended
+            guard !isSuspended, !state.isDraining, !state.waiting.isEmpty else { return nil }
             state.isDraining = true
             return state.drain
         }
@@ -85,14 +85,14 @@ package final class QueuedCalls: Sendable {
     /// Makes the first call, in an operation of the queue.
     private func makeFirst(_ make: (DelegateCall) -> Void) {
         let first = state.withLock { state -> Waiting? in
-            guard !state.isHeld, !state.waiting.isEmpty else { return nil }
+            guard !state.isSuspended, !state.waiting.isEmpty else { return nil }
             let first = state.waiting.removeFirst()
             state.bytes -= first.call.size
             return first
         }
         if let first { make(first.call) }
         let (goesOn, drain) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
-            state.isDraining = !state.isHeld && !state.waiting.isEmpty
+            state.isDraining = !state.isSuspended && !state.waiting.isEmpty
             // Released without the lock, with all that it holds.
             return (state.isDraining, state.waiting.isEmpty ? state.drain.take() : state.drain)
         }

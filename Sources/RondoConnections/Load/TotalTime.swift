@@ -13,7 +13,7 @@ final class TotalTime {
     private var since: LoopInstant?
     /// Seconds that count in addition: those before the load was last suspended.
     private var earlier = 0.0
-    private var isHeld = false
+    private var isSuspended = false
     private var timer: ScheduleTimer?
     private(set) var isReached = false
 
@@ -41,25 +41,25 @@ final class TotalTime {
 
     func stop() { timer.take()?.invalidate() }
 
-    /// Stops the time until `go()`.
-    func hold() {
-        guard !isHeld else { return }
+    /// Stops the clock until `resume()`.
+    func suspend() {
+        guard !isSuspended else { return }
         earlier = passed
-        isHeld = true
+        isSuspended = true
         isReached = false
         stop()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was held.
-    func go() -> Bool {
-        guard isHeld else { return false }
-        isHeld = false
+    /// - Returns: Whether the clock has to be looked at: the load was suspended.
+    func resume() -> Bool {
+        guard isSuspended else { return false }
+        isSuspended = false
         if since != nil { since = LoopClock.now }
         return true
     }
 
     private var passed: Double {
-        guard !isHeld, let since else { return earlier }
+        guard !isSuspended, let since else { return earlier }
         return earlier + LoopClock.now.seconds(since: since)
     }
 
@@ -67,7 +67,7 @@ final class TotalTime {
     ///
     /// - Returns: Whether the time is over. See `takeReached()`.
     func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
-        guard since != nil, !isHeld else { return false }
+        guard since != nil, !isSuspended else { return false }
         let left = seconds - passed
         guard left > 0 else {
             isReached = true

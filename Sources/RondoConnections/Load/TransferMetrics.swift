@@ -22,13 +22,13 @@ package struct TransferMetrics: Sendable {
     var head: ResponseHead?
     var bodyLength: Int64?
     /// The cache's response.
-    var keptResponse: URLResponse?
+    var cachedResponse: URLResponse?
     package var isTLSResumed = false
     package var localAddress: SocketAddress?
 
     /// Made again at each access.
     package var response: URLResponse? {
-        keptResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
+        cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
 
     /// "http/1.1", or what the server's response said; nil where no server was asked.

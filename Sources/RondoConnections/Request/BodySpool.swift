@@ -48,9 +48,9 @@ final class BodySpool {
 
     private func moveToDisk() throws(SystemError) {
         descriptor = try Self.unnamedFile()
-        let kept = memory
+        let bytes = memory
         memory = []
-        let failure = kept.withUnsafeBytes { bytes in
+        let failure = bytes.withUnsafeBytes { bytes in
             Result { () throws(SystemError) in try write(bytes) }
         }
         try failure.get()

@@ -61,12 +61,12 @@ final class BodyStream: NSObject, StreamDelegate {
     // MARK: - Reading
 
     /// Opens the stream, under the connection's own schedule (rule UC-37).
-    func open(in places: [LoopMode]) {
+    func open(in modes: [LoopMode]) {
         guard !isOpened else { return }
         isOpened = true
         if let ours = stream as? RondoStreams.InputStream {
             ours.delegate = self
-            for place in places { ours.schedule(in: place.loop, forMode: place.mode) }
+            for scheduled in modes { ours.schedule(in: scheduled.loop, forMode: scheduled.mode) }
         }
         if stream.streamStatus == .notOpen { stream.open() }
     }

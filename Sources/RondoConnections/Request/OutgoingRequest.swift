@@ -20,7 +20,7 @@ struct OutgoingRequest: ~Copyable {
 
     /// What is known of a head before the fields of the exchange are in it that are not the request's: cookies, credentials,
     /// and what the cache asks.
-    struct Outset {
+    struct Draft {
         /// Path and query.
         let target: String
         /// The target as it is sent.
@@ -66,28 +66,28 @@ struct OutgoingRequest: ~Copyable {
     }
 
     /// - Parameters:
-    ///   - outset: Of the same request, with the fields of the exchange.
+    ///   - draft: Of the same request, with the fields of the exchange.
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
     ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
     ///     need not be written anew.
     static func request(
-        of request: LoadRequest, from outset: Outset, stream: BodyStream? = nil,
+        of request: LoadRequest, from draft: Draft, stream: BodyStream? = nil,
         omittedFields: [String] = [], usualFields: HeaderFields? = nil
     ) throws(LoadFailure) -> OutgoingRequest {
         let omitted = omittedFields.isEmpty ? [] : omittedFields.map { $0.lowercased() }
         guard let address = request.address else { throw .unsupportedURL }
         var fields: HeaderFields
-        if outset.hasHost {
-            fields = outset.fields
+        if draft.hasHost {
+            fields = draft.fields
             Self.addDefaults(to: &fields, omitting: omitted)
-        } else if outset.fields.isEmpty, omitted.isEmpty {
+        } else if draft.fields.isEmpty, omitted.isEmpty {
             fields = usualFields ?? Self.usualFields(address.authority)
         } else {
             fields = HeaderFields(expecting: 8)
             fields.append(name: "Host", value: address.authority)
-            fields.append(outset.fields)
+            fields.append(draft.fields)
             Self.addDefaults(to: &fields, omitting: omitted)
         }
         let body: OutgoingBody
@@ -104,7 +104,7 @@ struct OutgoingRequest: ~Copyable {
         }
         let isEmpty = framing == .none || framing == .length(0)
         return OutgoingRequest(
-            head: RequestHead(method: request.method, target: outset.sentTarget, fields: fields),
+            head: RequestHead(method: request.method, target: draft.sentTarget, fields: fields),
             framing: framing, body: body, isIdempotent: request.isIdempotent,
             expectsContinue: !isEmpty && fields.contains("Expect", token: "100-continue"))
     }

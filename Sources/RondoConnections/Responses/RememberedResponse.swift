@@ -8,7 +8,7 @@ internal import RondoHTTP
 /// takes some 4 µs, a fifth of a GET on a kept connection. A server that is asked for the same thing again
 /// answers with the same head until its clock shows another second.
 struct RememberedResponse {
-    private final class Made {
+    private final class Entry {
         let url: URL
         let head: ResponseHead
         let bodyLength: Int64?
@@ -26,7 +26,7 @@ struct RememberedResponse {
         var unused: LoadedResponse? { isKnownUniquelyReferenced(&response) ? response : nil }
     }
 
-    private var last: Made?
+    private var last: Entry?
 
     var isEmpty: Bool { last == nil }
 
@@ -44,7 +44,7 @@ struct RememberedResponse {
         if isMade(of: head, for: url, bodyLength: bodyLength), let unused { return unused }
         guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }
         last =
-            head.fields.size <= ResponseHead.maximumRemembered ? Made(url, head, bodyLength, made) : nil
+            head.fields.size <= ResponseHead.maximumRemembered ? Entry(url, head, bodyLength, made) : nil
         return made
     }
 }

@@ -59,7 +59,7 @@ final class Database {
         do throws(DatabaseError) {
             return try opened(url, version, schema)
         } catch {
-            guard error.saysThatFileIsBroken else { throw error }
+            guard error.isCorruption else { throw error }
             remove(url)
             return try opened(url, version, schema)
         }

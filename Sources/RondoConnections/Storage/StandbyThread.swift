@@ -65,7 +65,7 @@ final class StandbyThread: Sendable {
     private func serve() {
         while true {
             let next = work()
-            let end = LoopClock.machineNow.advanced(bySeconds: next ?? Self.stay)
+            let end = LoopClock.systemNow.advanced(bySeconds: next ?? Self.stay)
             if !goesOn(until: end, mustWorkThen: next != nil) { return }
         }
     }
@@ -80,7 +80,7 @@ final class StandbyThread: Sendable {
                     phase = .working
                     return true
                 }
-                guard LoopClock.machineNow < end else {
+                guard LoopClock.systemNow < end else {
                     phase = mustWorkThen ? .working : .none
                     return mustWorkThen
                 }
@@ -89,7 +89,7 @@ final class StandbyThread: Sendable {
             }
             if let goesOn { return goesOn }
             // `wait` returns at once if a call came when the time was up; then the time is checked again.
-            let rest = end.seconds(since: LoopClock.machineNow)
+            let rest = end.seconds(since: LoopClock.systemNow)
             _ = wakeUp.wait(timeout: .now() + max(0, rest))
         }
     }

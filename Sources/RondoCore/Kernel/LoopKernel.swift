@@ -64,7 +64,7 @@ final class LoopKernel {
     }
 
     private func complain(of error: SystemError) {
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         if let lastComplaint, now.seconds(since: lastComplaint) < Self.complaintInterval { return }
         lastComplaint = now
         Log.core.error(

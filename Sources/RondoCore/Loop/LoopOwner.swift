@@ -27,7 +27,7 @@ final class LoopOwner {
     var modeLoops: [ModeLoop?] { kernel.modeLoops }
     private(set) var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
-    private(set) var isTurning = false
+    private(set) var isInTurn = false
     /// The loop's own clock; nil if it uses the machine's.
     private(set) var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if something was called since, or the loop has slept.
@@ -143,8 +143,8 @@ final class LoopOwner {
     }
 
     func turn<Result>(_ body: () -> Result) -> Result {
-        isTurning = true
-        defer { isTurning = false }
+        isInTurn = true
+        defer { isInTurn = false }
         return body()
     }
 

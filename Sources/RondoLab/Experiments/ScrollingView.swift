@@ -63,7 +63,7 @@ struct ScrollingView {
         let parts = report.loads.indices.map { index in
             let load = report.loads[index]
             let gained = load.received - bytesBefore[index]
-            let idle = !load.isUnderWay ? "done" : isNarrow ? "nothing" : "stands still"
+            let idle = !load.isInProgress ? "done" : isNarrow ? "nothing" : "stands still"
             let word = gained > 0 ? "+" + TextFormats.bytes(gained) : idle
             let name = isNarrow ? load.name : "\(load.name) (\(load.scheduledIn.spokenName))"
             return name + " " + (index == report.loads.count - 1 ? word : word.padded(isNarrow ? 9 : 13))
@@ -138,7 +138,7 @@ struct ScrollingView {
     /// The state of a load, in one or two words.
     private func doing(_ load: ScrollingLoad, rate: Double) -> String {
         if load.failure != nil { return terminal.tinted("failed", .bad) }
-        if !load.isUnderWay { return terminal.tinted("done", .good) }
+        if !load.isInProgress { return terminal.tinted("done", .good) }
         if rate > 0 { return terminal.tinted(TextFormats.bytes(rate) + "/s", .accent) }
         return terminal.tinted("stands still", .waiting)
     }

@@ -45,7 +45,7 @@ final class ChannelRegistration: ChannelSources {
     }
 
     /// - Returns: The queues, which the caller must leave.
-    func removeAll() -> StreamSchedule.Left { wakeUp.removeAll { remove(from: $0, $1) } }
+    func removeAll() -> StreamSchedule.RemovedQueues { wakeUp.removeAll { remove(from: $0, $1) } }
 
     private func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
         forEachSource { loop.remove($0, forMode: mode) }

@@ -37,7 +37,7 @@ final class ChannelWakeUp: SharedQueueClient {
 
     /// - Parameter body: Called for each mode.
     /// - Returns: The queues, which the caller must leave.
-    func removeAll(_ body: (RunLoop, RunLoop.Mode) -> Void) -> StreamSchedule.Left {
+    func removeAll(_ body: (RunLoop, RunLoop.Mode) -> Void) -> StreamSchedule.RemovedQueues {
         let left = schedule.withLock { $0.takeAll(of: self) }
         left.forEach { body($0.loop, $0.mode) }
         return left

@@ -305,7 +305,7 @@ extension SocketChannel {
     /// As `removeFromAllLoops()`, for a caller that holds a lock.
     ///
     /// - Returns: The queues, which the caller must leave after releasing its lock; nil: none.
-    package func takeOutOfLoops() -> StreamSchedule.Left? { registration.removeAll() }
+    package func removeFromLoops() -> StreamSchedule.RemovedQueues? { registration.removeAll() }
 
     /// True if a callback of the channel's source is on this thread's stack, in an outer run of the loop: an
     /// inner run would not deliver its events.

@@ -27,7 +27,7 @@ extension StreamCore {
                     reason: .nothingToDeliver,
                     description: "it has a dispatch queue, which is told as soon as there is something")
             }
-            let obstacle = DeliveryObstacle(places: modes.map { ($0.loop, $0.mode) })
+            let obstacle = DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
             guard obstacle.reason == .nothingToDeliver, state.status == .opening else { return obstacle }
             return DeliveryObstacle(reason: .nothingToDeliver, description: "it is still being opened")
         }

@@ -77,7 +77,7 @@ package final class TLSEngine {
     var hasRestOfRecord = false
     /// True if the last read has met the end or a failure behind its bytes; the socket will not become
     /// readable for that.
-    var hasMetMore = false
+    var hasUnreadOutcome = false
     /// close_notify has gone out.
     var hasSentEnd = false
     var failure: TLSError?

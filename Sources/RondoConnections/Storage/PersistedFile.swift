@@ -1,8 +1,8 @@
 internal import RondoCore
 
 /// A file that keeps a value beyond the process. It is always written as a whole, and readable only for its
-/// user. `KeptValue` decides when it is written.
-struct KeptFile: Sendable {
+/// user. `PersistedValue` decides when it is written.
+struct PersistedFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
     /// Whether the value in memory is newer than the file, because the last write failed.
@@ -19,7 +19,7 @@ struct KeptFile: Sendable {
         private let onFailure: (@Sendable (any Error) -> Void)?
         private let isFirst: Bool
 
-        fileprivate init(_ file: KeptFile, _ cause: NSError) {
+        fileprivate init(_ file: PersistedFile, _ cause: NSError) {
             let code: CocoaError.Code =
                 switch Int32(cause.domain == NSPOSIXErrorDomain ? cause.code : 0) {
                 case EACCES, EPERM: .fileWriteNoPermission
