@@ -222,9 +222,8 @@ struct Pass {
     private func performDeferredWork(handled: Bool) -> Bool {
         var handled = handled
         while !loop.owner.deferred.isEmpty {
-            guard loop.owner.performDeferredWork(of: loop), !handled, performSignalledSources() else {
-                continue
-            }
+            let hasSignalled = loop.owner.performDeferredWork(of: loop)
+            guard hasSignalled, !handled, performSignalledSources() else { continue }
             handled = true
             performBlocks()
         }
