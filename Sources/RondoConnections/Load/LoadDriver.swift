@@ -19,7 +19,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
     /// The sender is held back, perhaps.
-    @exclusivity(unchecked) private var isPaused = false
+    private var isPaused = false
 
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,
