@@ -3,6 +3,9 @@
 /// Membership (which members a mode has) is decided here; the `ev_loop` of a mode is a projection of it,
 /// which the loop's own thread updates before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
+///
+/// A variable that is not private is changed by the files that hold the lock for it: those of members, blocks,
+/// notifications, runs and the end of the thread. What several variables have to agree on is a method here.
 struct LoopState: ~Copyable {
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
