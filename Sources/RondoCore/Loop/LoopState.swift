@@ -63,8 +63,6 @@ struct LoopState: ~Copyable {
         }
     }
 
-    var hasRun: Bool { runs > 0 }
-
     /// Whether the innermost activation has been asked to stop.
     var isStopped: Bool { activations.last?.isStopped ?? false }
 

@@ -99,7 +99,7 @@ struct Pass {
             handled = true
             mayHaveCalled = true
         } else {
-            let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
+            let maySleep = !handled && !limit.isImmediate && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
                 if notify(.beforeWaiting) { start.knowsTimers = false }
@@ -116,7 +116,7 @@ struct Pass {
         }
         // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
         // the next run, as if it had come a moment later.)
-        let isOver = pollsOnly && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
+        let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
         let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
@@ -174,8 +174,6 @@ struct Pass {
 
     /// Whether notifications wait that this mode posts at the end of the pass.
     var hasNotifications: Bool { loop.hints.mayHave(.notifications) && notifications.has(.asap) }
-
-    private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
 
     // MARK: - Observers, blocks, signalled sources
 
