@@ -40,15 +40,3 @@ struct LoopHints: ~Copyable {
     /// that thread has asked for attention.
     func mayHave(_ work: PendingWork) -> Bool { pending.load(ordering: .relaxed) & work.rawValue != 0 }
 }
-
-extension LoopState {
-    var pendingWork: PendingWork {
-        var work: PendingWork = []
-        if let notifications {
-            if !notifications.isEmpty(.asap) { work.insert(.notifications) }
-            if !notifications.isEmpty(.whenIdle) { work.insert(.idleNotifications) }
-        }
-        if !orderedPerforms.isEmpty { work.insert(.orderedPerforms) }
-        return work
-    }
-}
