@@ -15,7 +15,7 @@ struct Watcher {
     /// whose address libev may keep, and serving an event needs no reference counting.
     var source: Unmanaged<AnyObject>?
     /// The number of times that the watcher was freed: an old pointer with another generation is out of date.
-    var generation: UInt32 = 0
+    fileprivate(set) var generation: UInt32 = 0
     var isStarted = false
     /// Whether the watcher is in the mode's ready set.
     var isListed = false

@@ -211,15 +211,15 @@ struct LoopState: ~Copyable {
 extension LoopState {
     /// The state of the loop before a look at the kernel.
     struct Outlook {
-        var nearestTimer: LoopInstant?
-        var wasWoken: Bool
-        var isCommon: Bool
+        let nearestTimer: LoopInstant?
+        let wasWoken: Bool
+        let isCommon: Bool
         /// Whether `Attention` now reports that the loop waits. The caller then has to wait, and to call
         /// `endWaiting()` afterwards.
-        var waits: Bool
+        let waits: Bool
         /// Sources have left and must be removed first: `WatcherUpdate.endLeaves()`.
-        var hasLeaves: Bool
-        var changes: ModeState.Changes?
+        let hasLeaves: Bool
+        let changes: ModeState.Changes?
     }
 
     /// Collects the changes that other threads have made, and decides whether the loop may sleep.
