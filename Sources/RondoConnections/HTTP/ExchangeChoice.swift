@@ -1,7 +1,7 @@
 internal import RondoStreams
 
-/// Chooses the version of HTTP for a request: HTTP/1.1, over kept connections and over new ones, which offer
-/// no other version (ALPN).
+/// Chooses the version of HTTP for a request. There is one: HTTP/1.1, over kept connections and over new ones, which
+/// offer no other version (ALPN).
 enum ExchangeChoice {
     /// An exchange for `owner`, which is not started yet.
     ///
