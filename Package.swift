@@ -105,14 +105,16 @@ let package = Package(
         // Tests.
         .target(
             name: "RondoTestSupport",
-            dependencies: ["RondoMutex", "RondoCore"],
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoProbeSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             path: "Tests/RondoTestSupport",
             swiftSettings: settings),
         .testTarget(
             name: "RondoCoreTests",
             dependencies: [
-                "RondoMutex", "RondoCore", "RondoTesting", "RondoTestSupport",
-                .product(name: "Logging", package: "swift-log"),
+                "RondoMutex", "RondoCore", "RondoTesting", "RondoTestSupport", "RondoProbeSupport",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -139,15 +141,14 @@ let package = Package(
             name: "RondoConnectionsTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting",
-                "RondoTestSupport",
-                .product(name: "Logging", package: "swift-log"),
+                "RondoTestSupport", "RondoProbeSupport",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoSessionsTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoHTTP", "RondoTesting",
-                "RondoTestSupport", "RondoTaskProbe", .product(name: "Logging", package: "swift-log"),
+                "RondoTestSupport", "RondoTaskProbe", "RondoProbeSupport",
             ],
             swiftSettings: settings),
         // What the programs for the sanitizers have in common.
@@ -215,7 +216,7 @@ let package = Package(
             name: "RondoTrapTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoBridgeProbe",
-                "RondoSocketProbe", .product(name: "Logging", package: "swift-log"),
+                "RondoSocketProbe",
             ],
             exclude: ["Refused"], swiftSettings: settings),
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),

@@ -36,8 +36,13 @@ extension Foundation.RunLoop.Mode {
     public init(_ rawValue: CFString) { self.init(rawValue: rawValue as String) }
 }
 
-// Makes `kCFStreamPropertySSLSettings as Stream.PropertyKey` compile: the compiler makes this conversion for
-// a type that is bridged to a class, and Foundation declares no bridge for its keys on Linux.
+// Makes `kCFStreamPropertySSLSettings as Stream.PropertyKey` compile, which is how code for Apple's systems
+// writes a key: there the constants are a `CFString`, as here, and Foundation bridges its keys, which it does not
+// do on Linux.
+//
+// The protocol is a hook of the standard library with an underscored name, and a conformance of a public type is
+// public. There is no other way: `as` calls no function, so no overload can make this conversion, and constants
+// that were keys themselves could not be written `as String` or passed as `CFString`.
 extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {
     public func _bridgeToObjectiveC() -> CFString { rawValue as NSString }
 

@@ -161,6 +161,7 @@ enum ServeGreeting {
         var names = ["localhost", "127.0.0.1", "::1"]
         if isAny(bind) {
             let name = ProcessInfo.processInfo.hostName
+            // A host name that cannot stand in a certificate is left out.
             if !name.isEmpty, (try? TLSIdentity(selfSignedFor: [name])) != nil { names.append(name) }
         } else if !names.contains(bind) {
             names.append(bind)

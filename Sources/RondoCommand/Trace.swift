@@ -38,6 +38,7 @@ struct Trace: ParsableCommand {
         try OutputFile.check(html, json)
         if let from { return try show(read(from), title: "What \(name(of: from)) recorded") }
         let folder = try Self.makeFolder()
+        // If this fails, the folder remains where temporary files are removed anyway.
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let file = folder + "/recording"
         let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }

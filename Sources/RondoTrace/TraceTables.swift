@@ -83,7 +83,7 @@ struct TraceIndex {
         }
         guard tables.loops.count < TraceTables.Limits.loops else { return (0, false) }
         let place = UInt16(tables.loops.count)
-        let name = loop.nameOfItsThread.map(readable) ?? (isOwn ? tables.threads[Int(thread)] : "")
+        let name = loop.threadName.map(readable) ?? (isOwn ? tables.threads[Int(thread)] : "")
         tables.loops.append(TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0))
         loops[ObjectIdentifier(loop)] = place
         return (place, true)

@@ -7,7 +7,7 @@ import Testing
 @testable import RondoConnections
 
 /// Gets challenges by the method of today.
-private final class Answering: NSObject, URLConnectionDataDelegate, Sendable {
+private final class Answering: NSObject, Recording, Sendable {
     let recorder = Recorder()
     let challenges = Box<[String]>([])
     private let answer: @Sendable (URLAuthenticationChallenge) -> Void
@@ -34,22 +34,6 @@ private final class Answering: NSObject, URLConnectionDataDelegate, Sendable {
     ) -> Bool {
         Issue.record("the older method was called")
         return false
-    }
-
-    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-        recorder.connection(connection, didReceive: response)
-    }
-
-    func connection(_ connection: URLConnection, didReceive data: Data) {
-        recorder.connection(connection, didReceive: data)
-    }
-
-    func connectionDidFinishLoading(_ connection: URLConnection) {
-        recorder.connectionDidFinishLoading(connection)
-    }
-
-    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-        recorder.connection(connection, didFailWithError: error)
     }
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// A delegate that gives new body streams, and writes down what it is told as a `Recorder` does.
-final class Uploader: NSObject, URLConnectionDataDelegate, Sendable {
+final class Uploader: NSObject, Recording, Sendable {
     let recorder = Recorder()
     let asked = Box(0)
     private let give: @Sendable () -> InputStream?
@@ -22,14 +22,6 @@ final class Uploader: NSObject, URLConnectionDataDelegate, Sendable {
         recorder.connection(connection, willSend: request, redirectResponse: response)
     }
 
-    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-        recorder.connection(connection, didReceive: response)
-    }
-
-    func connection(_ connection: URLConnection, didReceive data: Data) {
-        recorder.connection(connection, didReceive: data)
-    }
-
     func connection(
         _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
         totalBytesExpectedToWrite: Int
@@ -37,14 +29,6 @@ final class Uploader: NSObject, URLConnectionDataDelegate, Sendable {
         recorder.connection(
             connection, didSendBodyData: bytesWritten, totalBytesWritten: totalBytesWritten,
             totalBytesExpectedToWrite: totalBytesExpectedToWrite)
-    }
-
-    func connectionDidFinishLoading(_ connection: URLConnection) {
-        recorder.connectionDidFinishLoading(connection)
-    }
-
-    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-        recorder.connection(connection, didFailWithError: error)
     }
 }
 

@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoProbeSupport
 import RondoTestSupport
 import Testing
 
@@ -179,7 +180,7 @@ import Testing
         }
         cache?.flush()
         cache = nil
-        var random = SplitMix(state: UInt64(seed))
+        var random = Random(seed: UInt64(seed))
         for suffix in ["", "-wal"] {
             let path = folder.file.path + suffix
             guard var bytes = FileManager.default.contents(atPath: path), !bytes.isEmpty else { continue }
@@ -280,7 +281,7 @@ import Testing
         try ResponseRow.Writer(database).write(StoredResponse(name, nil, made))
         #expect(try read(name, database)?.cached(url(name))?.userInfo?.isEmpty == false)
         let change = try database.prepare("UPDATE response SET given = ?1")
-        var generator = SplitMix(state: 7)
+        var generator = Random(seed: 7)
         var misses = 0
         for _ in 0..<2_000 {
             var broken = given

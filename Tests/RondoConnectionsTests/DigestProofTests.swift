@@ -6,7 +6,7 @@ import Testing
 /// Digest beyond the password: bodies that are protected too, and servers that have to know it as well.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DigestProofTests {
     /// Answers challenges with `user` and `pass`, once; gives `streams` where a new body is wanted.
-    private final class Knowing: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class Knowing: NSObject, Recording, Sendable {
         let recorder = Recorder()
         let user: String
 
@@ -20,22 +20,6 @@ import Testing
             }
             challenge.sender?.use(
                 URLCredential(user: user, password: "pass", persistence: .none), for: challenge)
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connection(_ connection: URLConnection, didReceive data: Data) {
-            recorder.connection(connection, didReceive: data)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 

@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoProbeSupport
 import Testing
 
 @testable import RondoConnections
@@ -79,7 +80,7 @@ import Testing
 
     /// The same things are asked of a table and of a list that is searched from one end to the other.
     @Test(arguments: 0..<20) func `a memory table behaves as a plain list`(seed: Int) {
-        var random = SplitMix(state: UInt64(seed))
+        var random = Random(seed: UInt64(seed))
         var table = MemoryTable(capacity: Self.cost * 8)
         var list: [StoredResponse] = []
         for step in 0..<500 {
@@ -107,18 +108,5 @@ import Testing
             #expect(table.cost == list.reduce(0) { $0 + $1.cost })
         }
         #expect(Set(table.all.map(ObjectIdentifier.init)) == Set(list.map(ObjectIdentifier.init)))
-    }
-}
-
-/// Random numbers that are the same each time.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var bits = state
-        bits = (bits ^ bits >> 30) &* 0xbf58_476d_1ce4_e5b9
-        bits = (bits ^ bits >> 27) &* 0x94d0_49bb_1331_11eb
-        return bits ^ bits >> 31
     }
 }

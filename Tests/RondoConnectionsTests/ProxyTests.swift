@@ -99,7 +99,7 @@ import Testing
     }
 
     /// Answers challenges of proxies.
-    private final class Knowing: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class Knowing: NSObject, Recording, Sendable {
         let spaces = Box<[String]>([])
         let recorder = Recorder()
         let user: String
@@ -122,22 +122,6 @@ import Testing
                 challenge.sender?.use(
                     URLCredential(user: user, password: "pass", persistence: .none), for: challenge)
             }
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connection(_ connection: URLConnection, didReceive data: Data) {
-            recorder.connection(connection, didReceive: data)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 
@@ -217,7 +201,7 @@ import Testing
             """
         let process = try TestServerProcess(["python3", "-c", script])
         let port = try process.port(after: "PORT ")
-        try waitFor("tinyproxy") { Stranger.isListening(port) ? () : nil }
+        try waitFor("tinyproxy") { isListening(port) ? () : nil }
         return (process, port)
     }
 

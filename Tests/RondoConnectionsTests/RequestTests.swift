@@ -91,7 +91,8 @@ import Testing
     {
         var request = URLRequest(url: url(text))
         change(&request)
-        return try OutgoingRequest(LoadRequest(request))
+        let load = LoadRequest(request)
+        return try OutgoingRequest.request(of: load, from: OutgoingRequest.Draft(of: load))
     }
 
     @Test(arguments: [

@@ -160,12 +160,6 @@ extension RunLoop {
         #expect(throws: Never.self) { try elsewhere.value() }
     }
 
-    /// Runs `mode` until it is empty or stopped; the limit is for failures only.
-    @discardableResult
-    func runOut(_ mode: Mode = .default) -> RunResult {
-        run(in: mode, for: 60, returnAfterSourceHandled: false)
-    }
-
     /// Runs `mode` until `condition` holds, asked after each source and every now and then; answers whether
     /// it does.
     @discardableResult
@@ -176,15 +170,6 @@ extension RunLoop {
             else { break }
         }
         return condition()
-    }
-
-    /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough: one
-    /// that is too short lets a broken behaviour pass, and a right one never fails by it.
-    func runInVain(_ mode: Mode = .default, for seconds: TimeInterval = 0.2) {
-        let keepAlive = Port()
-        add(keepAlive, forMode: mode)
-        _ = run(in: mode, for: seconds, returnAfterSourceHandled: false)
-        keepAlive.invalidate()
     }
 }
 

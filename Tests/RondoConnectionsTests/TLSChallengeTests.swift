@@ -4,7 +4,7 @@ import Testing
 
 /// Challenges that come from TLS.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TLSChallengeTests {
-    private final class Judge: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class Judge: NSObject, Recording, Sendable {
         let recorder = Recorder()
         let seen = Box<[String]>([])
         private let answer: @Sendable (URLAuthenticationChallenge) -> Void
@@ -24,18 +24,6 @@ import Testing
                         of: "NSURLAuthenticationMethod", with: "") + trust)
             }
             answer(challenge)
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 

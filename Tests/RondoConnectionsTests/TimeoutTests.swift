@@ -279,7 +279,7 @@ import Testing
     }
 
     /// Notes challenges, which another object answers.
-    private final class Thinking: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class Thinking: NSObject, Recording, Sendable {
         /// `@unchecked Sendable`: the delegate hands it on and does not touch it again; what the thread that answers
         /// asks of it is its sender, which any thread may call.
         struct Held: @unchecked Sendable {
@@ -294,18 +294,6 @@ import Testing
         func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
         {
             begin(Held(challenge: challenge))
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 

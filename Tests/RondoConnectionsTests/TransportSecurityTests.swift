@@ -8,7 +8,7 @@ import Testing
 /// after the other.)
 @Suite(.timeLimit(.minutes(5)), .serialized) struct TransportSecurityTests {
     /// Lets every server through.
-    private final class LettingThrough: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class LettingThrough: NSObject, Recording, Sendable {
         let recorder = Recorder()
         let wasTrusted = Box<[Bool]>([])
 
@@ -17,18 +17,6 @@ import Testing
             guard let trust = challenge.protectionSpace.serverTrust else { return }
             wasTrusted.mutate { $0.append(trust.isTrusted) }
             challenge.sender?.use(URLCredential(trust: trust), for: challenge)
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 

@@ -1,4 +1,3 @@
-import Logging
 import Rondo
 import RondoTestSupport
 import Testing
@@ -8,25 +7,10 @@ import Testing
 
 /// Methods that a class means for a delegate's and that Swift does not call: they are warned about, once a class.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct UncalledMethodTests {
-    /// Keeps warnings of all of Rondo.
-    private struct Catcher: LogHandler {
-        static let log = EventLog()
-
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.warning
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { Self.log.note("\(event.level): \(event.message)") }
-
-        /// All warnings so far, once there are `count` of them.
-        static func wait(for count: Int) throws -> [String] {
-            try waitFor("\(count) warnings; there are \(log.entries)") {
-                log.entries.count >= count ? log.entries : nil
-            }
+    /// All warnings so far, once there are `count` of them.
+    private static func warnings(atLeast count: Int) throws -> [String] {
+        try waitFor("\(count) warnings; there are \(LogCatcher.log.entries)") {
+            LogCatcher.log.entries.count >= count ? LogCatcher.log.entries : nil
         }
     }
 
@@ -97,11 +81,11 @@ import Testing
         async
     {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             let server = try Self.server()
             // What overrides or is complete is looked at first, and nothing is said.
             try Self.load([Conforming(), Overriding(), Adding(), Adding(), AddingMore()], from: server)
-            let entries = try Catcher.wait(for: 2)
+            let entries = try UncalledMethodTests.warnings(atLeast: 2)
             let suite = "RondoConnectionsTests.UncalledMethodTests"
             precondition(
                 entries[0].hasPrefix("warning: \(suite).Adding is used")
@@ -117,7 +101,7 @@ import Testing
                 func connectionDidFinishLoading(_ connection: URLConnection) {}
             }
             try Self.load([Generic<Int>(), Local(), Generic<Int>()], from: server)
-            let more = try Catcher.wait(for: 4)
+            let more = try UncalledMethodTests.warnings(atLeast: 4)
             precondition(
                 more[2].contains("Generic<Swift.Int>")
                     && more[2].contains("connection(_:willCacheResponse:)"),
@@ -130,7 +114,7 @@ import Testing
 
     @Test func `UC-74 a delegate that has such methods and does not conform is warned about, once`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             let server = try Self.server()
             try Self.load(["text", Nothing(), Unrelated(), Unrelated(), BaseOnly()], from: server)
             try onLoopThread { loop in
@@ -139,7 +123,7 @@ import Testing
                     loop.runOut()
                 }
             }
-            let entries = try Catcher.wait(for: 3)
+            let entries = try UncalledMethodTests.warnings(atLeast: 3)
             precondition(
                 entries[0].contains("UncalledMethodTests.Unrelated")
                     && entries[0].contains(
@@ -165,11 +149,11 @@ import Testing
         async
     {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             let stream = Rondo.InputStream(data: Data())
             let delegates = [Hearing(), Hearing()]
             for delegate in delegates { stream.delegate = delegate }
-            let entries = try Catcher.wait(for: 1)
+            let entries = try UncalledMethodTests.warnings(atLeast: 1)
             precondition(
                 entries.count == 1 && entries[0].contains("Hearing")
                     && entries[0].contains("stream(_:handle:)") && entries[0].contains("StreamDelegate"),

@@ -1,4 +1,3 @@
-import Logging
 import Rondo
 import RondoTestSupport
 import Testing
@@ -7,27 +6,9 @@ import Testing
 
 /// Misuse is logged once a connection, and goes on. Each in a process of its own, which has one log handler.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct WarningTests {
-    /// Keeps warnings of the connections.
-    private struct Catcher: LogHandler {
-        static let log = EventLog()
-
-        let label: String
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.warning
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            if label == "rondo.connections" { Self.log.note("\(event.level): \(event.message)") }
-        }
-    }
-
     @Test func `UC-7 scheduling after the start is warned about once a connection`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.connections")
             let server = try TestServer { peer in
                 while true {
                     _ = try peer.readRequest()
@@ -50,7 +31,7 @@ import Testing
                 quiet?.setDelegateQueue(OperationQueue())
                 loop.runOut()
             }
-            let entries = Catcher.log.entries
+            let entries = LogCatcher.log.entries
             precondition(entries.count == 3, "\(entries)")
             precondition(entries.allSatisfy { $0.hasPrefix("warning: ") }, "\(entries)")
             precondition(entries.allSatisfy { $0.contains(server.url().absoluteString) }, "\(entries)")
@@ -60,7 +41,7 @@ import Testing
 
     @Test func `UC-8 both a schedule and a queue are warned about, and the first is kept`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.connections")
             let server = try TestServer { peer in
                 while true {
                     _ = try peer.readRequest()
@@ -80,7 +61,7 @@ import Testing
             }
             precondition(scheduled.calls.last == "finish", "\(scheduled.calls)")
             precondition(scheduled.places == ["work"], "\(scheduled.places)")
-            precondition(Catcher.log.entries.count == 1, "\(Catcher.log.entries)")
+            precondition(LogCatcher.log.entries.count == 1, "\(LogCatcher.log.entries)")
             // The queue first: no loop is needed.
             let queued = Recorder()
             try onLoopThread { loop in
@@ -94,7 +75,7 @@ import Testing
             }
             try waitFor("the end of the load") { queued.isDone ? () : nil }
             precondition(queued.calls.last == "finish", "\(queued.calls)")
-            precondition(Catcher.log.entries.count == 2, "\(Catcher.log.entries)")
+            precondition(LogCatcher.log.entries.count == 2, "\(LogCatcher.log.entries)")
         }
     }
 
@@ -102,7 +83,7 @@ import Testing
         async
     {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.connections")
             let directory = try Stranger.Directory()
             try Data().write(to: URL(fileURLWithPath: directory.path + "/folder"))
             try URLConnection.PermanentCredentials.keep(
@@ -115,7 +96,7 @@ import Testing
                     URLCredential(user: user, password: "p", persistence: .permanent), for: space)
                 PersistedCredentials.flush()
             }
-            let entries = Catcher.log.entries
+            let entries = LogCatcher.log.entries
             precondition(entries.count == 1, "\(entries)")
             precondition(entries[0].hasPrefix("warning: \(directory.path)/folder/credentials"), "\(entries)")
             precondition(!entries[0].contains("\"p\""), "\(entries)")

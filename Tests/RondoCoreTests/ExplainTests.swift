@@ -1,4 +1,3 @@
-import Logging
 import RondoCore
 import RondoTestSupport
 import Testing
@@ -242,7 +241,7 @@ import Testing
 
     @Test func `a loop that is not run is warned about once, with its thread and its members`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = 0.01
             let end = Latch()
             let thread = LoopThread { loop in
@@ -254,7 +253,7 @@ import Testing
                 loop.perform(inModes: [.common]) {}
                 try? end.wait()
             }
-            let first = try waitFor("the warning") { Catcher.log.entries.first }
+            let first = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(first.hasPrefix("warning: The run loop of thread "), first)
             precondition(first.contains("has not been run for 0.01 s"), first)
             precondition(
@@ -265,8 +264,8 @@ import Testing
                 loop.perform {}
                 try? end.wait()
             }
-            try waitFor("the other warning") { Catcher.log.entries.count > 1 ? () : nil }
-            let entries = Catcher.log.entries
+            try waitFor("the other warning") { LogCatcher.log.entries.count > 1 ? () : nil }
+            let entries = LogCatcher.log.entries
             precondition(entries.count == 2 && entries[1].contains("default: blocks"), "\(entries)")
             end.open()
             try thread.value()
@@ -276,7 +275,7 @@ import Testing
 
     @Test func `a loop that runs or is empty is not warned about`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = 1
             let end = Latch()
             let running = LoopThread { loop in
@@ -301,13 +300,13 @@ import Testing
                 loop.add(Port(), forMode: .inner)
                 try? end.wait()
             }
-            try waitFor("the late loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
-            precondition(Catcher.log.entries.count == 1, "\(Catcher.log.entries)")
-            precondition(Catcher.log.entries[0].contains("inner: 1 source"), "\(Catcher.log.entries)")
+            try waitFor("the late loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
+            precondition(LogCatcher.log.entries.count == 1, "\(LogCatcher.log.entries)")
+            precondition(LogCatcher.log.entries[0].contains("inner: 1 source"), "\(LogCatcher.log.entries)")
             // A member that is added later is warned about.
             try emptied.loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
-            try waitFor("the emptied loop's warning") { Catcher.log.entries.count == 2 ? () : nil }
-            precondition(Catcher.log.entries[1].contains("other: 1 timer"), "\(Catcher.log.entries)")
+            try waitFor("the emptied loop's warning") { LogCatcher.log.entries.count == 2 ? () : nil }
+            precondition(LogCatcher.log.entries[1].contains("other: 1 timer"), "\(LogCatcher.log.entries)")
             end.open()
             loop.stop()
             try running.value()
@@ -318,7 +317,7 @@ import Testing
 
     @Test func `a loop that was run once and never again is warned about`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = 0.05
             let end = Latch()
             let left = LoopThread { loop in
@@ -326,8 +325,8 @@ import Testing
                 loop.poll(.work)
                 try? end.wait()
             }
-            try waitFor("the warning") { Catcher.log.entries.isEmpty ? nil : () }
-            precondition(Catcher.log.entries[0].contains("work: 1 source"), "\(Catcher.log.entries)")
+            try waitFor("the warning") { LogCatcher.log.entries.isEmpty ? nil : () }
+            precondition(LogCatcher.log.entries[0].contains("work: 1 source"), "\(LogCatcher.log.entries)")
             end.open()
             try left.value()
         }
@@ -335,7 +334,7 @@ import Testing
 
     @Test func `a loop that still holds a member is warned about after its last run`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = 0.05
             let end = Latch()
             let left = LoopThread { loop in
@@ -349,11 +348,11 @@ import Testing
                 loop.add(Port(), forMode: .inner)
                 try? end.wait()
             }
-            try waitFor("the other loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
-            precondition(Catcher.log.entries[0].contains("inner: 1 source"), "\(Catcher.log.entries)")
+            try waitFor("the other loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
+            precondition(LogCatcher.log.entries[0].contains("inner: 1 source"), "\(LogCatcher.log.entries)")
             try left.loop.stop()
-            try waitFor("the warning") { Catcher.log.entries.count == 2 ? () : nil }
-            precondition(Catcher.log.entries[1].contains("work: 1 source"), "\(Catcher.log.entries)")
+            try waitFor("the warning") { LogCatcher.log.entries.count == 2 ? () : nil }
+            precondition(LogCatcher.log.entries[1].contains("work: 1 source"), "\(LogCatcher.log.entries)")
             end.open()
             try left.value()
             try other.value()
@@ -377,7 +376,7 @@ import Testing
 
     @Test func `without a delay there is no warning`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = nil
             let (added, end) = (Latch(), Latch())
             let silent = LoopThread { loop in
@@ -391,31 +390,14 @@ import Testing
                 loop.add(Port(), forMode: .inner)
                 try? end.wait()
             }
-            try waitFor("the late loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
+            try waitFor("the late loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
             precondition(
-                Catcher.log.entries.allSatisfy { $0.contains("inner: 1 source") }, "\(Catcher.log.entries)")
+                LogCatcher.log.entries.allSatisfy { $0.contains("inner: 1 source") },
+                "\(LogCatcher.log.entries)")
             end.open()
             try silent.value()
             try late.value()
         }
-    }
-}
-
-/// Keeps the warnings of the core.
-private struct Catcher: LogHandler {
-    static let log = EventLog()
-
-    let label: String
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.warning
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        if label == "rondo.core" { Self.log.note("\(event.level): \(event.message)") }
     }
 }
 

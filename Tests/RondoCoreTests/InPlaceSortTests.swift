@@ -1,3 +1,4 @@
+import RondoProbeSupport
 import Testing
 
 @testable import RondoCore
@@ -9,7 +10,7 @@ import Testing
 
     @Test(arguments: [0, 1, 2, 3, 24, 25, 100, 5000])
     func `every order of the elements is sorted`(count: Int) {
-        var generator = SplitMix(state: 11)
+        var generator = Random(seed: 11)
         let arrangements: [[Int]] = [
             Array(0..<count), (0..<count).reversed(), Array(repeating: 7, count: count),
             (0..<count).map { min($0, count - $0) }, (0..<count).map { $0 % 3 },

@@ -1,4 +1,3 @@
-import Logging
 import RondoCore
 import RondoMutex
 import RondoTestSupport
@@ -28,13 +27,13 @@ import Testing
 
     @Test func `NQ-9 NQ-11 what is dropped is warned about`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Warnings(label: $0) }
+            LogCatcher.begin()
             try onLoopThread { loop in
                 let posts = Posts()
                 posts.enqueue("never", .asap, modes: [])
                 loop.perform { posts.enqueue("elsewhere", .now, modes: [.work]) }
                 loop.poll()
-                let warnings = Warnings.log.entries
+                let warnings = LogCatcher.log.entries
                 precondition(warnings.count == 2, "\(warnings)")
                 precondition(warnings[0].contains("never") && warnings[0].contains("no mode"), warnings[0])
                 precondition(
@@ -193,7 +192,7 @@ import Testing
 
     @Test func `a loop that is not run is warned about for its notifications`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Warnings(label: $0) }
+            LogCatcher.begin()
             RunLoop.unservedWarningDelay = 0.01
             let end = Latch()
             let thread = LoopThread { _ in
@@ -204,7 +203,7 @@ import Testing
                 posts.enqueue("4", .asap, modes: [.common])
                 try? end.wait()
             }
-            let warning = try waitFor("the warning") { Warnings.log.entries.first }
+            let warning = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(warning.contains("default: 2 notifications"), warning)
             precondition(warning.contains("the common modes: 1 notification"), warning)
             precondition(warning.contains("work: 1 notification"), warning)
@@ -236,19 +235,3 @@ import Testing
 
 /// An object to be a sender.
 private final class Sender: NSObject, Sendable {}
-
-/// Catches what is logged.
-struct Warnings: LogHandler {
-    static let log = EventLog()
-    var logLevel = Logger.Level.warning
-    var metadata: Logger.Metadata = [:]
-
-    init(label: String) {}
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { nil }
-        set {}
-    }
-
-    func log(event: LogEvent) { Self.log.note("\(event.message)") }
-}

@@ -1,4 +1,3 @@
-import Logging
 import RondoMutex
 import RondoTestSupport
 import Testing
@@ -173,7 +172,7 @@ import Testing
 
     @Test func `PM-4 a thread that waits for its own loop to take messages is warned`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Warnings(label: $0) }
+            LogCatcher.begin()
             try onLoopThread { loop in
                 let port = Port()
                 port.maximumQueuedMessages = 1
@@ -184,7 +183,7 @@ import Testing
                 precondition(!port.send(before: .distantPast, components: [1], from: nil, reserved: 0))
                 precondition(!port.send(before: .distantPast, components: [1], from: nil, reserved: 0))
             }
-            let entries = Warnings.log.entries
+            let entries = LogCatcher.log.entries
             precondition(entries.count == 2, "\(entries)")
             precondition(entries[0].contains("waits until its limit date"), entries[0])
             precondition(entries[1].contains("neither Data nor a Port"), entries[1])

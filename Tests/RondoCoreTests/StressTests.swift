@@ -1,5 +1,6 @@
 import RondoCore
 import RondoMutex
+import RondoProbeSupport
 import RondoTestSupport
 import Testing
 
@@ -31,7 +32,7 @@ import struct Synchronization.Atomic
         let shared = SharedMembers(loops)
         let workers = (0..<8).map { number in
             LoopThread { _ in
-                var random = SplitMix(state: UInt64(number))
+                var random = Random(seed: UInt64(number))
                 for _ in 1...5000 {
                     let loop = loops[Int(random.next() % 2)]
                     let mode = [RunLoop.Mode.default, .tracking, .work, .common][Int(random.next() % 4)]
@@ -202,13 +203,13 @@ private final class SharedMembers: Sendable {
 
     private static func timer() -> Timer { Timer(timeInterval: 0.0003, repeats: true) { _ in } }
 
-    private func pick<Value: Sendable>(_ random: inout SplitMix, _ list: (Members) -> [Value]) -> Value {
+    private func pick<Value: Sendable>(_ random: inout Random, _ list: (Members) -> [Value]) -> Value {
         let number = random.next()
         let values = list(members.withLock { $0 })
         return values[Int(number % UInt64(values.count))]
     }
 
-    func change(_ random: inout SplitMix, _ loop: RunLoop, _ mode: RunLoop.Mode) {
+    func change(_ random: inout Random, _ loop: RunLoop, _ mode: RunLoop.Mode) {
         switch random.next() % 16 {
         case 0: loop.add(pick(&random, \.sources), forMode: mode)
         case 1: loop.remove(pick(&random, \.sources), forMode: mode)

@@ -1,4 +1,3 @@
-import Logging
 import RondoCore
 import RondoMutex
 import RondoTestSupport
@@ -132,7 +131,7 @@ import Testing
 
     @Test func `PL-16 threads that wait for each other are warned about, both by name`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Warnings(label: $0) }
+            LogCatcher.begin()
             RunLoop.unservedWarningDelay = 0.05
             let (first, second) = (RunLoopThread(name: "first"), RunLoopThread(name: "second"))
             let (one, two) = (first.start(), second.start())
@@ -148,7 +147,7 @@ import Testing
                 try? one.performAndWait {}
             }
             let warnings = try waitFor("both warnings") {
-                Warnings.log.entries.count == 2 ? Warnings.log.entries : nil
+                LogCatcher.log.entries.count == 2 ? LogCatcher.log.entries : nil
             }
             for warning in warnings {
                 precondition(warning.contains("first") && warning.contains("second"), warning)

@@ -1,3 +1,4 @@
+import RondoProbeSupport
 import RondoTestSupport
 import Testing
 
@@ -21,7 +22,7 @@ import Testing
     @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
         let heap = TimerHeap<Timer>(mode: 3)
-        var generator = SplitMix(state: 7)
+        var generator = Random(seed: 7)
         var expected: [(date: Int64, timer: Timer)] = []
         var added: UInt32 = 0
         func add() {
@@ -65,7 +66,7 @@ import Testing
 
     @Test func `TM-15 a date is removed from the heap or from those that are due`() {
         let heap = TimerHeap<Timer>(mode: 0)
-        var generator = SplitMix(state: 11)
+        var generator = Random(seed: 11)
         var timers: [(date: Int64, timer: Timer)] = []
         for order in 0..<500 {
             let entry = (date: Int64(generator.next() % 1000), timer: timer())
@@ -252,18 +253,5 @@ import Testing
         heap.collectDue(at: LoopInstant(nanoseconds: 6))
         for index in [3, 2, 1] { #expect(takeFirst() === timers[index]) }
         #expect(takeFirst() == nil && heap.nearest == nil)
-    }
-}
-
-/// Random numbers that are the same in each run.
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

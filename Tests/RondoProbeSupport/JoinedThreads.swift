@@ -1,4 +1,4 @@
-internal import RondoCore
+package import RondoCore
 
 /// Threads that can be joined, which Foundation's cannot: when they are over, nothing of them is left.
 package enum JoinedThreads {
@@ -28,7 +28,8 @@ package enum JoinedThreads {
         return true
     }
 
-    private static func start(_ run: @escaping @Sendable () -> Void) -> pthread_t {
+    /// Calls `body` on a new thread, which the caller has to join.
+    package static func start(_ body: @escaping @Sendable () -> Void) -> pthread_t {
         var thread = pthread_t()
         let status = pthread_create(
             &thread, nil,
@@ -37,7 +38,7 @@ package enum JoinedThreads {
                 // The one reference that was handed over below.
                 Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
-            }, Unmanaged.passRetained(Body(run)).toOpaque())
+            }, Unmanaged.passRetained(Body(body)).toOpaque())
         precondition(status == 0, "no thread could be made: \(String(cString: strerror(status)))")
         return thread
     }

@@ -1,4 +1,5 @@
 import Rondo
+import RondoProbeSupport
 import RondoTestSupport
 import Synchronization
 import Testing
@@ -45,17 +46,6 @@ import Testing
         }
     }
 
-    /// Numbers that are the same in each run (xorshift).
-    private struct Random {
-        var state: UInt64
-        mutating func next(below limit: UInt64) -> UInt64 {
-            state ^= state << 13
-            state ^= state >> 7
-            state ^= state << 17
-            return state % limit
-        }
-    }
-
     private static func server() throws -> TestServer {
         try TestServer { peer in
             while true {
@@ -70,16 +60,18 @@ import Testing
     private static func shake(_ tasks: [URLSessionTask]) throws {
         let threads = (0..<4).map { number in
             LoopThread { _ in
-                var random = Random(state: UInt64(number) &* 7919 &+ 1)
+                var random = Random(seed: UInt64(number) &* 7919 &+ 1)
                 for (index, task) in tasks.enumerated() where index % 2 == number % 2 {
                     task.resume()
-                    for _ in 0..<random.next(below: 6) {
-                        switch random.next(below: 8) {
+                    for _ in 0..<random.number(below: 6) {
+                        switch random.number(below: 8) {
                         case 0...2: task.suspend()
                         case 3...6: task.resume()
-                        default: if random.next(below: 3) == 0 { task.cancel() }
+                        default: if random.number(below: 3) == 0 { task.cancel() }
                         }
-                        if random.next(below: 16) == 0 { task.priority = Float(random.next(below: 5)) / 4 }
+                        if random.number(below: 16) == 0 {
+                            task.priority = Float(random.number(below: 5)) / 4
+                        }
                     }
                 }
             }

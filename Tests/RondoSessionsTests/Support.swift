@@ -119,13 +119,8 @@ extension RunLoop.Mode {
 }
 
 extension RunLoop {
-    /// Runs `mode` until it is empty or stopped; the limit is for failures only.
-    @discardableResult
-    func runOut(_ mode: Mode = .default) -> RunResult {
-        run(in: mode, for: 60, returnAfterSourceHandled: false)
-    }
-
-    /// Runs `mode` until `condition` holds, asked after each source and every now and then.
+    /// Runs `mode` until `condition` holds, asked after each source and every now and then; answers whether
+    /// it does.
     @discardableResult
     func run(_ mode: Mode = .default, until condition: () -> Bool) -> Bool {
         let limit = Date(timeIntervalSinceNow: testPatience)
@@ -134,14 +129,6 @@ extension RunLoop {
             else { break }
         }
         return condition()
-    }
-
-    /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough.
-    func runInVain(_ mode: Mode = .default, for seconds: TimeInterval = 0.2) {
-        let keepAlive = Port()
-        add(keepAlive, forMode: mode)
-        _ = run(in: mode, for: seconds, returnAfterSourceHandled: false)
-        keepAlive.invalidate()
     }
 }
 

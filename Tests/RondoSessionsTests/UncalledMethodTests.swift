@@ -1,4 +1,3 @@
-import Logging
 import Rondo
 import RondoTestSupport
 import Testing
@@ -7,20 +6,6 @@ import Testing
 
 /// Methods that a class means for a delegate's and that Swift does not call.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct UncalledMethodTests {
-    private struct Catcher: LogHandler {
-        static let log = EventLog()
-
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.warning
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { Self.log.note("\(event.message)") }
-    }
-
     private class Conforming: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {}
     }
@@ -50,10 +35,10 @@ import Testing
 
     @Test func `US-5 methods of WebSockets and stream tasks that are not called are warned about`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             _ = URLSession(configuration: .ephemeral, delegate: SocketsOnly(), delegateQueue: nil)
             let entries = try waitFor("the warning") {
-                Catcher.log.entries.isEmpty ? nil : Catcher.log.entries
+                LogCatcher.log.entries.isEmpty ? nil : LogCatcher.log.entries
             }
             precondition(
                 entries.joined().contains("URLSessionWebSocketDelegate")
@@ -63,12 +48,12 @@ import Testing
 
     @Test func `US-5 methods that are not called are warned about`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             _ = URLSession(configuration: .ephemeral, delegate: Conforming(), delegateQueue: nil)
             _ = URLSession(configuration: .ephemeral, delegate: Adding(), delegateQueue: nil)
             _ = URLSession(configuration: .ephemeral, delegate: TaskOnly(), delegateQueue: nil)
-            let entries = try waitFor("the warnings, of \(Catcher.log.entries)") {
-                Catcher.log.entries.count >= 2 ? Catcher.log.entries : nil
+            let entries = try waitFor("the warnings, of \(LogCatcher.log.entries)") {
+                LogCatcher.log.entries.count >= 2 ? LogCatcher.log.entries : nil
             }
             precondition(
                 entries[0].contains("Adding is used") && entries[0].contains("didCompleteWithError")

@@ -1,5 +1,6 @@
 package import RondoCore
 internal import RondoMutex
+internal import RondoProbeSupport
 
 /// A thread of its own for a test, with the run loop of that thread.
 ///
@@ -19,7 +20,7 @@ package final class LoopThread<Value: Sendable>: Sendable {
     /// The caller goes on at once; `loop` and `value()` wait for what they need.
     package init(_ body: @escaping @Sendable (RunLoop) -> Value) {
         let jobs = ThreadJobs()
-        let started = startThread { [ended] in
+        let started = JoinedThreads.start { [ended] in
             jobs.runOne()
             ended.signal()
         }
@@ -118,28 +119,4 @@ private final class ThreadJobs: TaskExecutor {
         isThere.wait()
         job.withLock { $0 }?.runSynchronously(on: asUnownedTaskExecutor())
     }
-}
-
-/// What a new thread does, on its way there through C.
-private final class ThreadBody: Sendable {
-    let run: @Sendable () -> Void
-
-    init(_ run: @escaping @Sendable () -> Void) {
-        self.run = run
-    }
-}
-
-/// A thread that can be joined, which Foundation's cannot: its end includes that of its run loop.
-private func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
-    var thread = pthread_t()
-    let status = pthread_create(
-        &thread, nil,
-        { argument in
-            guard let argument else { return nil }
-            // The one reference that was handed over below.
-            Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().run()
-            return nil
-        }, Unmanaged.passRetained(ThreadBody(run)).toOpaque())
-    precondition(status == 0, "no thread could be made: \(String(cString: strerror(status)))")
-    return thread
 }

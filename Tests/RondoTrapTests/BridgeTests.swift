@@ -1,4 +1,3 @@
-import Logging
 import Rondo
 import RondoTestSupport
 import Testing
@@ -116,11 +115,11 @@ import Testing
 
     @Test func `BR-17 polls are announced in the log once, with their cost`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { CoreLogCatcher($0, from: .notice) }
+            LogCatcher.begin("rondo.core", from: .notice)
             for _ in 0..<2 {
                 try onLoopThread { $0.servesFoundation(in: [.default], atLeastEvery: 0.02) }
             }
-            let told = CoreLogCatcher.log.entries
+            let told = LogCatcher.log.entries
             precondition(told.count == 1 && told[0].contains("wakes 50 times a second"), "\(told)")
         }
     }

@@ -1,5 +1,4 @@
 // The only import of Foundation's names is Rondo.
-import Logging
 import Rondo
 import RondoTestSupport
 import Testing
@@ -42,11 +41,11 @@ import Testing
 
     @Test func `trap 9 a main loop that nothing runs is warned about, and says why nothing comes`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { CoreLogCatcher($0, from: .warning) }
+            LogCatcher.begin("rondo.core")
             RunLoop.unservedWarningDelay = 0.05
             let timer = Timer(timeInterval: 0, repeats: true) { _ in }
             RunLoop.main.add(timer, forMode: .default)
-            let warning = try waitFor("the warning") { CoreLogCatcher.log.entries.first }
+            let warning = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(warning.contains("The run loop of thread main has not been run"), warning)
             precondition(timer.whyNotDelivering.reason == .loopNeverRan)
         }

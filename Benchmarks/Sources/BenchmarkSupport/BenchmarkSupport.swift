@@ -121,6 +121,27 @@ public func reportRepeat(_ peer: String, late: inout [Int64], wall: Double, cpu:
     report("W1.repeat.cpu", peer, cpu * 1e9 / n, "cpu-ns/fire", wall: wall, cpu: cpu)
 }
 
+/// W1: `n` timers were scheduled and have all fired.
+///
+/// - Parameter scheduled: Wall and CPU seconds until all were scheduled.
+public func reportChurn(
+    _ peer: String, _ n: Int, scheduled: (wall: Double, cpu: Double), wall: Double, cpu: Double
+) {
+    func report(_ figure: String, _ seconds: Double, _ unit: String, wall: Double, cpu: Double) {
+        BenchmarkSupport.report(
+            sized(figure, n, standard: 1_000_000), peer, seconds * 1e9 / Double(n), unit, wall: wall, cpu: cpu
+        )
+    }
+    report("W1.churn.schedule", scheduled.wall, "ns/timer", wall: scheduled.wall, cpu: scheduled.cpu)
+    report("W1.churn", wall, "ns/timer", wall: wall, cpu: cpu)
+    report("W1.churn.cpu", cpu, "cpu-ns/timer", wall: wall, cpu: cpu)
+}
+
+public func reportChildren(_ peer: String, _ count: Int, wall: Double, cpu: Double) {
+    report("W13.children", peer, wall * 1e6 / Double(count), "us/child", wall: wall, cpu: cpu)
+    report("W13.children.cpu", peer, cpu * 1e6 / Double(count), "cpu-us/child", wall: wall, cpu: cpu)
+}
+
 public func reportPingPong(
     _ peer: String, as workload: String = "W2.pingpong", rtt: inout [Int64], wall: Double, cpu: Double
 ) {

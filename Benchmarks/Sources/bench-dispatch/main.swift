@@ -20,15 +20,7 @@ func churn(_ n: Int) {
     let (schedWall, schedCPU) = (m.wall, m.cpu)
     done.wait()
     let (wall, cpu) = (m.wall, m.cpu)
-    report(
-        sized("W1.churn.schedule", n, standard: 1_000_000), peer, schedWall * 1e9 / Double(n), "ns/timer",
-        wall: schedWall, cpu: schedCPU)
-    report(
-        sized("W1.churn", n, standard: 1_000_000), peer, wall * 1e9 / Double(n), "ns/timer", wall: wall,
-        cpu: cpu)
-    report(
-        sized("W1.churn.cpu", n, standard: 1_000_000), peer, cpu * 1e9 / Double(n), "cpu-ns/timer",
-        wall: wall, cpu: cpu)
+    reportChurn(peer, n, scheduled: (schedWall, schedCPU), wall: wall, cpu: cpu)
 }
 
 func cancel(_ n: Int) {  // timer sources, an hour away plus the delay, so that none fires meanwhile

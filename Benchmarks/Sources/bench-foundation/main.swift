@@ -39,15 +39,7 @@ func churn(_ n: Int) {
     let (schedWall, schedCPU) = (m.wall, m.cpu)
     while fired < n { _ = RunLoop.current.run(mode: .default, before: .distantFuture) }
     let (wall, cpu) = (m.wall, m.cpu)
-    report(
-        sized("W1.churn.schedule", n, standard: 1_000_000), peer, schedWall * 1e9 / Double(n), "ns/timer",
-        wall: schedWall, cpu: schedCPU)
-    report(
-        sized("W1.churn", n, standard: 1_000_000), peer, wall * 1e9 / Double(n), "ns/timer", wall: wall,
-        cpu: cpu)
-    report(
-        sized("W1.churn.cpu", n, standard: 1_000_000), peer, cpu * 1e9 / Double(n), "cpu-ns/timer",
-        wall: wall, cpu: cpu)
+    reportChurn(peer, n, scheduled: (schedWall, schedCPU), wall: wall, cpu: cpu)
 }
 
 func cancel(_ n: Int) {
@@ -186,8 +178,7 @@ func children(_ count: Int) {
     }
     let (wall, cpu) = (m.wall, m.cpu)
     precondition(bytes == count * 6)
-    report("W13.children", peer, wall * 1e6 / Double(count), "us/child", wall: wall, cpu: cpu)
-    report("W13.children.cpu", peer, cpu * 1e6 / Double(count), "cpu-us/child", wall: wall, cpu: cpu)
+    reportChildren(peer, count, wall: wall, cpu: cpu)
 }
 
 func curveTimers(_ n: Int) {  // in rounds: n timers with delays below n microseconds; a tenth of the items

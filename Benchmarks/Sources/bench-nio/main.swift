@@ -4,6 +4,8 @@ import Glibc
 import NIOCore
 import NIOPosix
 
+// `nonisolated(unsafe)`, `@unchecked Sendable`: an event loop's thread counts, and another reads only after a promise
+// of that loop was waited for. Handlers are used by their channel's event loop alone.
 let peer = "nio"
 let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 let loop = group.next()
@@ -26,15 +28,7 @@ func churn(_ n: Int) throws {  // scheduleTask, called on the loop
     }
     try done.futureResult.wait()
     let (wall, cpu) = (m.wall, m.cpu)
-    report(
-        sized("W1.churn.schedule", n, standard: 1_000_000), peer, sched.0 * 1e9 / Double(n), "ns/timer",
-        wall: sched.0, cpu: sched.1)
-    report(
-        sized("W1.churn", n, standard: 1_000_000), peer, wall * 1e9 / Double(n), "ns/timer", wall: wall,
-        cpu: cpu)
-    report(
-        sized("W1.churn.cpu", n, standard: 1_000_000), peer, cpu * 1e9 / Double(n), "cpu-ns/timer",
-        wall: wall, cpu: cpu)
+    reportChurn(peer, n, scheduled: sched, wall: wall, cpu: cpu)
 }
 
 final class Callback: NIOScheduledCallbackHandler, @unchecked Sendable {
@@ -57,11 +51,7 @@ func churnCallback(_ n: Int) throws {  // scheduleCallback: NIO's cheaper timer
     }
     try done.futureResult.wait()
     let (wall, cpu) = (m.wall, m.cpu)
-    report(
-        "W1.churn.schedule", "nio-callback", sched.0 * 1e9 / Double(n), "ns/timer", wall: sched.0,
-        cpu: sched.1)
-    report("W1.churn", "nio-callback", wall * 1e9 / Double(n), "ns/timer", wall: wall, cpu: cpu)
-    report("W1.churn.cpu", "nio-callback", cpu * 1e9 / Double(n), "cpu-ns/timer", wall: wall, cpu: cpu)
+    reportChurn("nio-callback", n, scheduled: sched, wall: wall, cpu: cpu)
 }
 
 func cancel(_ n: Int) throws {

@@ -11,11 +11,11 @@ func children(_ count: Int) {
     runUntilStopped()
     let (wall, cpu) = (m.wall, m.cpu)
     precondition(run.bytes == count * 6)
-    reportChildren(peer, count, wall, cpu)
+    reportChildren(peer, count, wall: wall, cpu: cpu)
 }
 
+/// `@unchecked Sendable`: it is used on the thread of one loop.
 private final class ChildrenRun: NSObject, StreamDelegate, @unchecked Sendable {
-    // Unchecked: it is used on the thread of one loop.
     private var left: Int
     private(set) var bytes = 0
     private var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -67,10 +67,5 @@ func processes(_ count: Int) {
     }
     let (wall, cpu) = (m.wall, m.cpu)
     precondition(bytes == count * 6)
-    reportChildren("rondo-process", count, wall, cpu)
-}
-
-private func reportChildren(_ peer: String, _ count: Int, _ wall: Double, _ cpu: Double) {
-    report("W13.children", peer, wall * 1e6 / Double(count), "us/child", wall: wall, cpu: cpu)
-    report("W13.children.cpu", peer, cpu * 1e6 / Double(count), "cpu-us/child", wall: wall, cpu: cpu)
+    reportChildren("rondo-process", count, wall: wall, cpu: cpu)
 }

@@ -1,11 +1,10 @@
 import BenchmarkSupport
 import Rondo
 
-// `nonisolated(unsafe)`: one thread counts, and another reads only after that has ended or been joined.
-
 // W3 and W4.
 
-// Global variables, as in the peer in C.
+// Global variables, as in the peer in C. `nonisolated(unsafe)` is safe: only the thread whose loop is measured
+// touches them.
 private nonisolated(unsafe) var writesLeft = 0
 private nonisolated(unsafe) var eventsLeft = 0
 

@@ -7,6 +7,7 @@ import Rondo
 
 private let million = 1_000_000
 /// A global variable, as in the peer in C: what a block captures is an allocation for each timer.
+/// `nonisolated(unsafe)` is safe: only the thread whose loop is measured touches it.
 private nonisolated(unsafe) var fired = 0
 
 func churn(_ count: Int) {
@@ -22,15 +23,7 @@ func churn(_ count: Int) {
     runUntilStopped()
     let (wall, cpu) = (meter.wall, meter.cpu)
     precondition(fired == count)
-    report(
-        sized("W1.churn.schedule", count, standard: million), peer, scheduledWall * 1e9 / Double(count),
-        "ns/timer", wall: scheduledWall, cpu: scheduledCPU)
-    report(
-        sized("W1.churn", count, standard: million), peer, wall * 1e9 / Double(count), "ns/timer",
-        wall: wall, cpu: cpu)
-    report(
-        sized("W1.churn.cpu", count, standard: million), peer, cpu * 1e9 / Double(count), "cpu-ns/timer",
-        wall: wall, cpu: cpu)
+    reportChurn(peer, count, scheduled: (scheduledWall, scheduledCPU), wall: wall, cpu: cpu)
 }
 
 func cancel(_ count: Int) {

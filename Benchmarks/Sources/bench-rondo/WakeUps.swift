@@ -5,7 +5,8 @@ import Rondo
 
 // W2.
 
-/// A global variable, as in the peer in C.
+/// A global variable, as in the peer in C. `nonisolated(unsafe)` is safe: the loop's thread counts, and the
+/// main thread reads after that has been joined.
 private nonisolated(unsafe) var performed = 0
 
 func perform(_ count: Int) {

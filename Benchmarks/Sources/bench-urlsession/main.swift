@@ -45,7 +45,7 @@ final class Getter: @unchecked Sendable {  // all state on the session's serial 
     }
 }
 
-final class Bulk: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+final class Bulk: NSObject, URLSessionDataDelegate, @unchecked Sendable {  // state as in Getter
     var bytes = 0
     let done = DispatchSemaphore(value: 0)
     func urlSession(_ s: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {

@@ -70,6 +70,7 @@ final class DelegateClass: Sendable {
                 continue
             }
             let new = DelegateClass(type)
+            // `Unmanaged`, since an atomic number keeps it: retained for the life of the process, or released below.
             let reference = Unmanaged.passRetained(new)
             let (isStored, other) = known[index].compareExchange(
                 expected: 0, desired: UInt(bitPattern: reference.toOpaque()), ordering: .acquiringAndReleasing

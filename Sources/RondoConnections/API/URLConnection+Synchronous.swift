@@ -21,29 +21,10 @@ extension URLConnection {
         configuration: Configuration? = nil
     ) throws -> Data {
         let collector = Collector { _ in }
-        guard let connection = URLConnection(request: request, delegate: collector, startImmediately: false)
-        else {
+        guard let connection = collector.connection(for: request, configuration) else {
             throw URLErrors.error(.unsupportedURL, url: request.url)
         }
-        connection.setDefaults(Collector.defaults)
-        if let configuration { connection.configuration = configuration }
-        let loop = RunLoop.currentLoop()
-        connection.schedule(in: loop, forMode: .synchronousRequest)
-        connection.start()
-        var wasStopped = false
-        while collector.result == nil {
-            // The run ends when the connection has been unregistered. (If it returned after each handled
-            // source, a stop could not be told from that.)
-            let ended = loop.run(in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
-            if ended == .finished { break }
-            if ended == .stopped { wasStopped = true }
-        }
-        // No other code knows of this run: a stop that ended it was meant for an outer run.
-        if wasStopped { loop.stop() }
-        guard let result = collector.result else {
-            connection.cancel()
-            throw URLErrors.error(.noRunLoop, url: request.url)
-        }
+        let result = try collector.result(of: connection, in: RunLoop.currentLoop())
         response?.pointee = collector.response
         return try result.get()
     }
@@ -67,13 +48,10 @@ extension URLConnection {
                 }
             }
         }
-        guard let connection = URLConnection(request: request, delegate: collector, startImmediately: false)
-        else {
+        guard let connection = collector.connection(for: request, configuration) else {
             let error = URLErrors.error(.unsupportedURL, url: request.url)
             return queue.addOperation { handler(nil, nil, error) }
         }
-        connection.setDefaults(Collector.defaults)
-        if let configuration { connection.configuration = configuration }
         connection.driveOnLoader()
         connection.start()
     }
@@ -87,7 +65,7 @@ extension RunLoop.Mode {
 
 /// A delegate that keeps everything until the end.
 private final class Collector: NSObject, URLConnectionDataDelegate {
-    static let defaults = DelegateDefaults.leavingTLSToSettings()
+    private static let defaults = DelegateDefaults.leavingTLSToSettings()
 
     private(set) var response: URLResponse?
     private(set) var result: Result<Data, any Error>?
@@ -96,6 +74,36 @@ private final class Collector: NSObject, URLConnectionDataDelegate {
 
     init(whenDone: @escaping (Collector) -> Void) {
         self.whenDone = whenDone
+    }
+
+    /// A connection with this delegate that has not been started; nil if none can be made for `request`.
+    func connection(
+        for request: URLRequest, _ configuration: URLConnection.Configuration?
+    ) -> URLConnection? {
+        let connection = URLConnection(request: request, delegate: self, startImmediately: false)
+        connection?.setDefaults(Self.defaults)
+        if let configuration { connection?.configuration = configuration }
+        return connection
+    }
+
+    /// Runs the calling thread's `loop` in a private mode until the connection has ended.
+    @available(*, noasync, message: "It blocks the thread.")
+    func result(of connection: URLConnection, in loop: RunLoop) throws -> Result<Data, any Error> {
+        connection.schedule(in: loop, forMode: .synchronousRequest)
+        connection.start()
+        var wasStopped = false
+        while result == nil {
+            // The run ends when the connection has been unregistered. (If it returned after each handled
+            // source, a stop could not be told from that.)
+            let ended = loop.run(in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
+            if ended == .finished { break }
+            if ended == .stopped { wasStopped = true }
+        }
+        // No other code knows of this run: a stop that ended it was meant for an outer run.
+        if wasStopped { loop.stop() }
+        if let result { return result }
+        connection.cancel()
+        throw URLErrors.error(.noRunLoop, url: connection.originalRequest.url)
     }
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {

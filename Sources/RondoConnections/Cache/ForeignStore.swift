@@ -122,6 +122,7 @@ final class ForeignStore: ResponseStore {
     static func record(of cached: CachedURLResponse, _ key: Key) -> Record? {
         if let text = cached.userInfo?[recordKey] as? String {
             if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.record }
+            // A record that cannot be read counts as none.
             if let written = try? JSONDecoder().decode(WrittenRecord.self, from: Data(text.utf8)) {
                 let record = Record(entry: written.entry, variants: written.variants)
                 memory.withLock { memory in
@@ -174,6 +175,7 @@ final class ForeignStore: ResponseStore {
     var maximumSize: Int { (cache.diskCapacity > 0 ? cache.diskCapacity : cache.memoryCapacity) / 20 }
 
     private static func record(_ entry: CacheEntry, _ variants: String?) -> [AnyHashable: Any] {
+        // Impossible for a record that was made by Rondo; without it the response counts as a program's.
         let data = try? JSONEncoder().encode(WrittenRecord(entry, variants: variants))
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }

@@ -73,6 +73,7 @@ final class CookieFile {
                     flags: query.integer(8), replaced: query.isNull(9) ? nil : query.integer(9))
                 if let row = CookieRow(columns, digest: query.integer(10), now: now) { rows.append(row) }
             }
+            // A file that cannot be replaced either stays as it is: the next process tries again.
             guard try database.isSound() else { return (rows.reversed(), (try? makeAnew()) != nil) }
             try purge(now: now)
             return (rows.reversed(), false)

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The state of a cookie store behind its lock.
+/// The state of a cookie store behind its lock. `CookieStore` changes it; only the ledger has rules of its own.
 struct CookieStoreState {
     var ledger = CookieLedger()
     /// Whether the contents of the file have been read.

@@ -69,6 +69,7 @@ struct DownloadResumption: Codable, Equatable {
         self = decoded
     }
 
+    /// Nil in theory only: texts, numbers and URLs can always be encoded.
     var data: Data? {
         let encoder = PropertyListEncoder()
         encoder.outputFormat = .binary

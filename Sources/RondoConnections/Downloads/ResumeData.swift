@@ -29,6 +29,7 @@ package struct ResumeData: Codable, Sendable {
         self = decoded
     }
 
+    /// Nil in theory only: texts, numbers and URLs can always be encoded.
     var data: Data? {
         let encoder = PropertyListEncoder()
         encoder.outputFormat = .binary

@@ -190,6 +190,7 @@ package final class ConnectionPool: Sendable {
         hasSweeper.store(timer != nil, ordering: .sequentiallyConsistent)
     }
 
+    /// - Returns: Nil if the system has no thread left for the timer's loop.
     private func sweepLater(in seconds: Double) -> Timer? {
         guard let loader = try? RunLoop.startedLoader() else { return nil }
         let date = LoopClock.systemDate(inSeconds: seconds)

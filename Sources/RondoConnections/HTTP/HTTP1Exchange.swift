@@ -30,8 +30,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
     // Unchecked, because the gate admits one call at a time. That saves 2.5 % of the instructions of bench-guard's
-    // http.request; the unchecked properties of `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` save
-    // another 3.3 %.
+    // http.request; the unchecked properties of `ServerConnection` and `ReceiveBuffer` save another 3 %.
     @exclusivity(unchecked) private var phase: Phase
 
     /// Sends the request; nil before the start.

@@ -16,8 +16,7 @@ final class KnownRoutes {
         let route: Route
     }
 
-    /// Unchecked: see `HTTP1Exchange.phase`. On the loop's thread only.
-    @exclusivity(unchecked) private var known: [Known] = []
+    private var known: [Known] = []
     private var next = 0
 
     /// The direct route to a server.

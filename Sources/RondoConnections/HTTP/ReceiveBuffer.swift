@@ -28,7 +28,7 @@ final class ReceiveBuffer: @unchecked Sendable {
     private final class Spares {
         static let maximum = 4
 
-        /// Unchecked: see `HTTP1Exchange.phase`. On the loop's thread only.
+        /// Unchecked: on the loop's thread only; what it saves is told at `HTTP1Exchange.phase`.
         @exclusivity(unchecked) var buffers: [ReceiveBuffer] = []
     }
 

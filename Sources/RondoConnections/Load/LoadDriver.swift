@@ -18,7 +18,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
     /// Whether `pause()` was called since the last `resume()`. An answer that has begun later is not paused.
-    @exclusivity(unchecked) private var isPaused = false
+    private var isPaused = false
 
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,

@@ -109,30 +109,9 @@ struct OutgoingRequest: ~Copyable {
             expectsContinue: !isEmpty && fields.contains("Expect", token: "100-continue"))
     }
 
-    private init(
-        head: RequestHead, framing: RequestBodyFraming, body: OutgoingBody, isIdempotent: Bool,
-        expectsContinue: Bool
-    ) {
-        self.head = head
-        self.framing = framing
-        self.body = body
-        self.isIdempotent = isIdempotent
-        self.expectsContinue = expectsContinue
-    }
-
     /// Whether a request of this method without a body has a Content-Length of 0 (RFC 9110 §8.6).
     private static func saysLength(of method: String, omitting omitted: [String]) -> Bool {
         method != "GET" && ["POST", "PUT", "PATCH"].contains(method) && !omitted.contains("content-length")
-    }
-
-    /// A request without fields of an exchange.
-    init(
-        _ request: LoadRequest, omittedFields: [String] = [],
-        additionalFields: [(name: String, value: String)] = []
-    ) throws(LoadFailure) {
-        self = try Self.request(
-            of: request, from: Draft(of: request, additionalFields: additionalFields),
-            omittedFields: omittedFields)
     }
 
     /// Fields that are added to a request that lacks them.

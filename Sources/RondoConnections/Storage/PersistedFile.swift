@@ -106,6 +106,7 @@ struct PersistedFile: Sendable {
     static func removeRemains(of url: URL, now: Date = Date()) {
         let folder = url.deletingLastPathComponent()
         let prefix = url.lastPathComponent + "."
+        // A folder that cannot be read is one in which this process cannot remove anything either.
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else { return }
         for name in names
         where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {

@@ -76,11 +76,11 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     /// - Returns: Whether Foundation's loop has run.
     private func runFoundation(until instant: LoopInstant) -> Bool {
         let owner = loop.owner
-        owner.knownNow = nil
+        owner.forgetNow()
         owner.isInFoundation = true
         defer {
             owner.isInFoundation = false
-            owner.knownNow = nil
+            owner.forgetNow()
         }
         guard instant != .never else {
             return Foundation.RunLoop.main.run(mode: .default, before: .distantFuture)

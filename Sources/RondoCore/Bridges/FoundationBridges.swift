@@ -74,21 +74,14 @@ extension RunLoop {
     /// - Note: On the loop's own thread.
     public func endFoundationBridge() {
         requireOwnThread("endFoundationBridge()")
-        guard let bridge = owner.bridge else { return }
-        owner.bridge = nil
+        guard let bridge = owner.removeBridge() else { return }
         state.withLock { $0.bridge = nil }
         bridge.end()
     }
 
     /// Makes `bridge` this loop's bridge; traps if the loop has one already.
     private func setBridge(_ bridge: any FoundationBridge, function: String) {
-        if let other = owner.bridge {
-            // Not a precondition: in release builds its message would be lost.
-            fatalError(
-                "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(other.summary)). A thread has "
-                    + "one at a time: call endFoundationBridge() first.")
-        }
-        owner.bridge = bridge
+        owner.setBridge(bridge, function: function)
         state.withLock { $0.bridge = bridge.summary }
         // The loop may be asleep, if this call comes from a callback of Foundation's.
         wakeIfForeign()

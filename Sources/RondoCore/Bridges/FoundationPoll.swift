@@ -19,11 +19,11 @@ struct FoundationPoll {
     func run() -> LoopInstant? {
         let owner = loop.owner
         use?.begin()
-        owner.knownNow = nil
+        owner.forgetNow()
         owner.isInFoundation = true
         defer {
             owner.isInFoundation = false
-            owner.knownNow = nil
+            owner.forgetNow()
         }
         var next: Date?
         for _ in 0..<Self.pollsTogether { next = Foundation.RunLoop.current.limitDate(forMode: mode) }

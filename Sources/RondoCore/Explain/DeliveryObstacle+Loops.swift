@@ -7,7 +7,8 @@ extension DeliveryObstacle {
     fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
         let (isAlive, hasRun, running, since, isInCallback, modes) = loop.state.withLock { [loop] state in
             (
-                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !loop.attention.isWaiting,
+                state.isAlive, state.runs > 0, state.runningMode, state.countedUntil,
+                !loop.attention.isWaiting,
                 state.indices(named: mode).map { state.modes[$0].name }
             )
         }

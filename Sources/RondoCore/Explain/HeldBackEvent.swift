@@ -116,7 +116,7 @@ extension LoopState {
         var found = OtherModeMembers()
         guard isAlive else { return found }
         let running = activations.last.map { modes[$0.mode] }
-        if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
+        if isMain, runs > 0 { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         let isCommon = running?.isCommon ?? false
         found.executors = executors.values.filter {

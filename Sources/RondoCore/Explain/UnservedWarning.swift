@@ -29,19 +29,9 @@ extension RunLoop: WatchedLoop {
 
     func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
         let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
-            var waiting: [ModeState.Waiting] = []
-            if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
-                state.collectBlocks(from: intake)
-                waiting = state.modes.indices.compactMap { state.waiting(inMode: $0) }
-                let notifications = state.countNotifications(named: .common)
-                if !state.commonBlocks.isEmpty || notifications > 0 {
-                    waiting.append(
-                        ModeState.Waiting(
-                            name: .common, hasBlocks: !state.commonBlocks.isEmpty,
-                            notifications: notifications))
-                }
-                waiting += state.waitingForUnknownModes()
-            }
+            let isUnserved =
+                state.isAlive && !attention.isEmbedded && state.runs == runs && state.activations.isEmpty
+            let waiting = isUnserved ? state.waiting(intake) : []
             // The loop runs or is empty: members added from now on start a new watch.
             if waiting.isEmpty { attention.endWatching() }
             return (waiting, state.runs != runs)
@@ -88,8 +78,21 @@ extension ModeState {
 }
 
 extension LoopState {
+    /// The members of all modes.
+    fileprivate mutating func waiting(_ intake: BlockIntake) -> [ModeState.Waiting] {
+        collectBlocks(from: intake)
+        var waiting = modes.indices.compactMap { self.waiting(inMode: $0) }
+        let notifications = countNotifications(named: .common)
+        if !commonBlocks.isEmpty || notifications > 0 {
+            waiting.append(
+                ModeState.Waiting(
+                    name: .common, hasBlocks: !commonBlocks.isEmpty, notifications: notifications))
+        }
+        return waiting + waitingForUnknownModes()
+    }
+
     /// Returns nil if nothing waits in the mode. Observers do not count: they wait for no event.
-    fileprivate func waiting(inMode index: Int) -> ModeState.Waiting? {
+    private func waiting(inMode index: Int) -> ModeState.Waiting? {
         let mode = modes[index]
         let notifications = countNotifications(named: mode.name)
         guard !mode.sources.isEmpty || mode.timers.count > 0 || !mode.blocks.isEmpty || notifications > 0
@@ -99,14 +102,14 @@ extension LoopState {
             hasBlocks: !mode.blocks.isEmpty, notifications: notifications)
     }
 
-    fileprivate func countNotifications(named mode: RunLoop.Mode) -> Int {
+    private func countNotifications(named mode: RunLoop.Mode) -> Int {
         guard let notifications else { return 0 }
         return notifications.count(.asap, named: mode.rawValue)
             + notifications.count(.whenIdle, named: mode.rawValue)
     }
 
     /// Notifications for modes that the loop does not know, because nothing else was ever added to them.
-    fileprivate func waitingForUnknownModes() -> [ModeState.Waiting] {
+    private func waitingForUnknownModes() -> [ModeState.Waiting] {
         let unknown = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
             $0 != .common && existingIndex(of: $0) == nil
         }

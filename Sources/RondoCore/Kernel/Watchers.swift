@@ -3,7 +3,8 @@ internal import CRondoEv
 /// One `ev_io` of a mode, and the mode's data about it.
 ///
 /// Together they take one cache line, so that a ready descriptor among ten thousand costs one access to
-/// memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started.
+/// memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started. The mode
+/// changes it (`ModeLoop`, `ReadySet`), through its address.
 struct Watcher {
     /// Must come first: libev calls back with its address, which is then also the address of the watcher.
     var io = ev_io()
@@ -14,7 +15,7 @@ struct Watcher {
     /// whose address libev may keep, and serving an event needs no reference counting.
     var source: Unmanaged<AnyObject>?
     /// The number of times that the watcher was freed: an old pointer with another generation is out of date.
-    var generation: UInt32 = 0
+    fileprivate(set) var generation: UInt32 = 0
     var isStarted = false
     /// Whether the watcher is in the mode's ready set.
     var isListed = false

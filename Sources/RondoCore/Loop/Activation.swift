@@ -31,22 +31,20 @@ struct Activation {
     consuming func run() -> RunLoop.RunResult? {
         // An outer run may not make its next pass for a long time, and this run may serve sources that the
         // deferred work signals.
-        if !isRepeated { loop.performAllDeferredWork() }
+        if !isRepeated { owner.performAllDeferredWork(of: loop) }
         guard !owner.isEnding, let (mode, modeLoop) = findMode() else {
-            owner.knownNow = nil
+            owner.forgetNow()
             return nil
         }
         guard let hasWork = begin(mode, modeLoop) else {
             // Computing the limit has read the clock; the next run may be much later.
-            owner.knownNow = nil
+            owner.forgetNow()
             return nil
         }
-        let outer = owner.run
-        owner.run = RunOnStack(
-            servedInOuterRuns: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
+        let outer = owner.beginRun(mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)
-        pass.loop.owner.run = outer
+        pass.loop.owner.endRun(outer: outer)
         pass.activation.end(mode, pass.modeLoop)
         return result
     }
@@ -59,7 +57,7 @@ struct Activation {
             return nil
         }
         let modeLoop = owner.kernel.modeLoop(index)
-        owner.lastRun = (name, index, modeLoop)
+        owner.noteRun(of: name, index, modeLoop)
         return (index, modeLoop)
     }
 
@@ -101,7 +99,7 @@ struct Activation {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        owner.knownNow = nil
+        owner.forgetNow()
         owner.beginEra(of: outer.flatMap { owner.modeLoops[$0] })
         if outer == nil, owner.isEmbedded, !owner.isInTurn {
             // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop

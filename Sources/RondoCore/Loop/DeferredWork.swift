@@ -25,7 +25,7 @@ extension RunLoop {
     ///   is already deferred.
     package func deferWork(_ work: any DeferredWork) -> Bool {
         guard isCurrent, mayDeferWork else { return false }
-        owner.deferred.append(work, at: LoopClock.now)
+        owner.deferWork(work)
         return true
     }
 
@@ -40,7 +40,7 @@ extension RunLoop {
 
     /// Loop's thread only.
     private var mayDeferWork: Bool {
-        owner.run.mayDeferWork && !owner.deferred.isFull && !mayBeObserved(.allActivities)
+        owner.run.mayDeferWork && !owner.deferred.isFull && !hints.isObserved
     }
 
     /// Whether descriptors were found ready in the running mode and wait to be served. Their callbacks may
@@ -70,23 +70,26 @@ extension RunLoop {
     package func mayLeaveLater(_ source: Source) -> Bool {
         mayDeferWork && owner.serving.contains { $0 === source }
     }
+}
 
+extension LoopOwner {
     /// Does deferred work, up to and including the first piece that signals a source.
     ///
+    /// - Parameter loop: This owner's loop, for the trace.
     /// - Returns: Whether a source was signalled.
-    func performDeferredWork() -> Bool {
+    func performDeferredWork(of loop: RunLoop) -> Bool {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var count = 0
         var hasSignalled = false
-        while !hasSignalled, let work = owner.deferred.popFirst() {
+        while !hasSignalled, let work = takeDeferredWork() {
             hasSignalled = work.performDeferredWork()
             count += 1
         }
-        owner.knownNow = nil
+        forgetNow()
         if let began, count > 0 {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(
-                self, RunLoop.Mode?.none, .deferredWork(count: count, nanoseconds: lasted), began: began,
+                loop, RunLoop.Mode?.none, .deferredWork(count: count, nanoseconds: lasted), began: began,
                 of: nil)
         }
         return hasSignalled
@@ -94,7 +97,7 @@ extension RunLoop {
 
     /// Does all deferred work. To be called before a run begins or returns, since the next pass may be much
     /// later.
-    func performAllDeferredWork() {
-        while !owner.deferred.isEmpty { _ = performDeferredWork() }
+    func performAllDeferredWork(of loop: RunLoop) {
+        while !deferred.isEmpty { _ = performDeferredWork(of: loop) }
     }
 }

@@ -66,8 +66,7 @@ extension RunLoop {
             refuseStaleSources()
             mirrorMainQueue()
             modeLoop.setMirror(mirror)
-            loop.owner.isEmbedded = true
-            loop.attention.setEmbedded(true)
+            loop.owner.beginEmbedding()
             // Makes the first turn happen, which finds the members that the mode already has.
             wakeUp.wake()
         }
@@ -88,9 +87,7 @@ extension RunLoop {
             // A run that does not start clears no request for attention, and each turn would cause another
             // one.
             loop.attention.forgetUnlessRunning()
-            loop.owner.isInTurn = true
-            let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
-            loop.owner.isInTurn = false
+            let result = loop.owner.turn { loop.run(in: mode, for: 0, returnAfterSourceHandled: false) }
             mirrorMainQueue()
             // A run does not look at an empty mode, so a source that was removed last would stay in the
             // mirror. A source whose callback has run the mode is not in the mirror until it is watched
@@ -174,8 +171,7 @@ extension RunLoop {
             guard isValid else { return }
             isValid = false
             modeLoop.setMirror(nil)
-            loop.owner.isEmbedded = false
-            loop.attention.setEmbedded(false)
+            loop.owner.endEmbedding()
         }
 
         deinit { end() }

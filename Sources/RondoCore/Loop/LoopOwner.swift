@@ -2,9 +2,10 @@ internal import CRondoEv
 
 /// The state of a run loop that only the loop's thread touches.
 ///
-/// Other files change this state, since the work of the loop's thread is spread over many: an activation and
-/// its passes, the sleep, the bridges to Foundation's loop. The comment of each variable tells what it is
-/// for.
+/// The work of that thread is spread over many files: an activation and its passes, the sleep, the bridges to
+/// Foundation's loop. They change this state by the methods below. Three variables are set from outside, because
+/// several files set them before a call and restore them after it: `isDrainingMainQueue`, `isInFoundation` and
+/// `wasServedAsleep`. Of three others, the one file that sets them is named beside them.
 ///
 /// Figures here and elsewhere are instructions for an act of `make bench-guard`, with and without the thing
 /// that the comment describes.
@@ -20,29 +21,30 @@ final class LoopOwner {
         return key
     }()
 
+    private let attention: Attention
     let kernel: LoopKernel
     /// Indexed by mode; nil for a mode that has never run.
     var modeLoops: [ModeLoop?] { kernel.modeLoops }
-    var isEmbedded = false
+    private(set) var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
-    var isInTurn = false
+    private(set) var isInTurn = false
     /// The loop's own clock; nil if it uses the machine's.
-    var timeSource: (any LoopTimeSource)?
+    private(set) var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if something was called since, or the loop has slept.
-    @exclusivity(unchecked) var knownNow: LoopInstant?
-    /// The last wait was no longer than `spinDuration`.
+    @exclusivity(unchecked) private(set) var knownNow: LoopInstant?
+    /// The last wait was no longer than `spinDuration`. Set by `Sleep`.
     var hasWaitedShortly = false
     /// The number of activations that have begun or ended.
     private(set) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
-    @exclusivity(unchecked) var serving: [RunLoop.Source] = []
+    @exclusivity(unchecked) private(set) var serving: [RunLoop.Source] = []
     /// The innermost run.
-    var run = RunOnStack()
+    private(set) var run = RunOnStack()
     /// The mode that was run last.
-    var lastRun: (name: RunLoop.Mode, index: Int, modeLoop: ModeLoop)?
+    private(set) var lastRun: (name: RunLoop.Mode, index: Int, modeLoop: ModeLoop)?
     var isDrainingMainQueue = false
     /// The bridge to Foundation's run loop of the same thread; nil if that loop is not served.
-    var bridge: (any FoundationBridge)?
+    private(set) var bridge: (any FoundationBridge)?
     /// Foundation's run loop runs in place of this loop's sleep.
     var isInFoundation = false
     /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has
@@ -51,15 +53,16 @@ final class LoopOwner {
     private(set) var isEnding = false
     /// An empty buffer whose memory the next performed blocks use. With a new buffer each time the guard's
     /// block.performed.alone takes 1,663 instructions instead of 1,395.
-    var spareBlocks = PerformedBlocks()
+    private var spareBlocks = PerformedBlocks()
+    /// Also changed by a test, which sets its maximum.
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
     private(set) var attachments: [AnyObject] = []
-    /// Closures that the current passes are calling, for the start of a pass.
+    /// Closures that the current passes are calling, for the start of a pass. Set by `ModePerforms`.
     var performing: [OrderedPerform] = []
     /// The number of passes so far.
     private(set) var passes: UInt = 0
-    /// See `ThreadLoops`.
+    /// See `ThreadLoops`. Set once, by `RunLoop.adoptThread`.
     var threadKey: UInt = 0
 
     /// The time for a pass. The clock is read only if something was called or the loop has slept since the
@@ -73,7 +76,39 @@ final class LoopOwner {
     }
 
     init(_ attention: Attention) {
+        self.attention = attention
         kernel = LoopKernel(attention)
+    }
+
+    // MARK: Time
+
+    /// Called when something was called, or the loop has slept.
+    func forgetNow() { knownNow = nil }
+
+    func setTimeSource(_ source: (any LoopTimeSource)?) {
+        LoopClock.setTimeSource(source)
+        timeSource = source
+        knownNow = nil
+        // The timerfd is set to an instant of the machine's clock.
+        kernel.disarmTimer()
+    }
+
+    // MARK: Runs and passes
+
+    /// - Returns: The outer run, for `endRun(outer:)`.
+    func beginRun(mayDeferWork: Bool) -> RunOnStack {
+        let outer = run
+        run = RunOnStack(servedInOuterRuns: serving.count, mayDeferWork: mayDeferWork)
+        return outer
+    }
+
+    /// No later pass of the innermost run would do work that is deferred from here on.
+    func stopDeferring() { run.mayDeferWork = false }
+
+    func endRun(outer: RunOnStack) { run = outer }
+
+    func noteRun(of name: RunLoop.Mode, _ index: Int, _ modeLoop: ModeLoop) {
+        lastRun = (name, index, modeLoop)
     }
 
     /// Called when an activation begins or ends; `current` is then the running mode, or nil if none runs.
@@ -84,6 +119,54 @@ final class LoopOwner {
 
     func beginPass() { passes &+= 1 }
 
+    func beginServing(_ source: RunLoop.Source) { serving.append(source) }
+
+    func endServing() { serving.removeLast() }
+
+    /// Exchanges `blocks` for the empty buffer that is kept between two block points.
+    func exchangeSpareBlocks(_ blocks: inout PerformedBlocks) { swap(&blocks, &spareBlocks) }
+
+    func deferWork(_ work: any DeferredWork) { deferred.append(work, at: LoopClock.now) }
+
+    /// - Returns: The oldest piece of deferred work; nil if there is none.
+    func takeDeferredWork() -> (any DeferredWork)? { deferred.popFirst() }
+
+    // MARK: Other loops
+
+    func beginEmbedding() {
+        isEmbedded = true
+        attention.setEmbedded(true)
+    }
+
+    func endEmbedding() {
+        isEmbedded = false
+        attention.setEmbedded(false)
+    }
+
+    func turn<Result>(_ body: () -> Result) -> Result {
+        isInTurn = true
+        defer { isInTurn = false }
+        return body()
+    }
+
+    /// Traps if the loop has a bridge already.
+    ///
+    /// - Parameter function: The function of `RunLoop` that was called.
+    func setBridge(_ new: any FoundationBridge, function: String) {
+        if let bridge {
+            // Not a precondition: in release builds its message would be lost.
+            fatalError(
+                "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(bridge.summary)). A thread "
+                    + "has one at a time: call endFoundationBridge() first.")
+        }
+        bridge = new
+    }
+
+    /// - Returns: The bridge, which is no longer used; nil if there was none.
+    func removeBridge() -> (any FoundationBridge)? { bridge.take() }
+
+    // MARK: What is kept with the loop
+
     func attach(_ object: AnyObject) {
         // Not appended in place: with that, each read of the array is checked for exclusive access, 200
         // instructions of http.request.
@@ -92,8 +175,14 @@ final class LoopOwner {
 
     func removeAttachments() { attachments = [] }
 
-    /// Called when the thread ends.
+    // MARK: The end of the thread
+
     func beginEnding() { isEnding = true }
+
+    func closeModes() {
+        lastRun = nil
+        kernel.close()
+    }
 }
 
 /// An activation while it is on the stack. Loop's thread only.

@@ -57,6 +57,7 @@ extension LoopState {
         timer.registration = registration
         if registration.isEmpty {
             if registration.isFiring { removeFiring(timer) }
+            // Balances the retain of `add`: the timer has left its last mode.
             Unmanaged.passUnretained(timer).release()
         }
         return true

@@ -3,6 +3,9 @@
 /// Membership (which members a mode has) is decided here; the `ev_loop` of a mode is a projection of it,
 /// which the loop's own thread updates before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
+///
+/// A variable that is not private is changed by the files that hold the lock for it: those of members, blocks,
+/// notifications, runs and the end of the thread. What several variables have to agree on is a method here.
 struct LoopState: ~Copyable {
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
@@ -59,8 +62,6 @@ struct LoopState: ~Copyable {
             makeCommon(index(of: mode))
         }
     }
-
-    var hasRun: Bool { runs > 0 }
 
     /// Whether the innermost activation has been asked to stop.
     var isStopped: Bool { activations.last?.isStopped ?? false }
@@ -210,15 +211,15 @@ struct LoopState: ~Copyable {
 extension LoopState {
     /// The state of the loop before a look at the kernel.
     struct Outlook {
-        var nearestTimer: LoopInstant?
-        var wasWoken: Bool
-        var isCommon: Bool
+        let nearestTimer: LoopInstant?
+        let wasWoken: Bool
+        let isCommon: Bool
         /// Whether `Attention` now reports that the loop waits. The caller then has to wait, and to call
         /// `endWaiting()` afterwards.
-        var waits: Bool
+        let waits: Bool
         /// Sources have left and must be removed first: `WatcherUpdate.endLeaves()`.
-        var hasLeaves: Bool
-        var changes: ModeState.Changes?
+        let hasLeaves: Bool
+        let changes: ModeState.Changes?
     }
 
     /// Collects the changes that other threads have made, and decides whether the loop may sleep.

@@ -1,6 +1,7 @@
 /// One mode: its members, and the changes to them that the loop's thread has not applied yet.
 struct ModeState {
     let name: RunLoop.Mode
+    /// Set by `LoopState.makeCommon(_:)`; `blocks` and `ranNanoseconds` are changed by `LoopState` as well.
     var isCommon = false
 
     /// The sources that are in the mode, and those that are leaving it.
@@ -39,6 +40,11 @@ struct ModeState {
         self.name = name
         timers = TimerHeap(mode: index)
         unretainedTimers = .passUnretained(timers)
+    }
+
+    /// The instant of the nearest timer, or `.never` if there are only sources; nil if there is neither.
+    var nextInstant: LoopInstant? {
+        holdsSources || timers.count > 0 ? timers.nearest ?? .never : nil
     }
 
     // MARK: Descriptor sources

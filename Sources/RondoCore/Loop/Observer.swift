@@ -98,7 +98,7 @@ extension RunLoop {
             loop?.state.withLock { state in
                 state.commonObservers.remove(self)
                 for index in state.modes.indices { state.modes[index].remove(self) }
-                loop?.noteObservedActivities(state)
+                loop?.hints.noteObserved(state.observedActivities.rawValue)
             }
             withExtendedLifetime(released) {}
         }
@@ -147,7 +147,7 @@ extension RunLoop {
                         !loopState.modes[index].observers.contains(where: { $0 === self })
                     else { return false }
                     loopState.modes[index].add(self)
-                    loop.noteObservedActivities(loopState)
+                    loop.hints.noteObserved(loopState.observedActivities.rawValue)
                     return true
                 }
                 if added {
@@ -170,7 +170,7 @@ extension RunLoop {
                         loopState.modes[index].observers.contains(where: { $0 === self })
                     else { return false }
                     loopState.modes[index].remove(self)
-                    loop.noteObservedActivities(loopState)
+                    loop.hints.noteObserved(loopState.observedActivities.rawValue)
                     return true
                 }
                 guard removed else { return }

@@ -79,7 +79,7 @@ extension Pass {
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
             let end = min(outlook.nearestTimer ?? .never, limit.instant)
             Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
-            loop.owner.knownNow = nil
+            loop.owner.forgetNow()
             loop.attention.endWaiting()
             if let fellAsleep {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
@@ -94,7 +94,7 @@ extension Pass {
 
     /// Whether notifications wait for the loop to be idle in this mode.
     private var hasIdleNotifications: Bool {
-        loop.mayHave(.idleNotifications) && notifications.has(.whenIdle)
+        loop.hints.mayHave(.idleNotifications) && notifications.has(.whenIdle)
     }
 
     /// Posts the notifications for an idle loop, if it is idle: a look at the kernel has found nothing, and

@@ -72,8 +72,8 @@ extension Pass {
     private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
         let owner = loop.owner
         guard !owner.serving.contains(source) else { return false }
-        owner.serving.append(source)
-        defer { owner.serving.removeLast() }
+        owner.beginServing(source)
+        defer { owner.endServing() }
         if events & rondo_ev_error != 0 {
             let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
             return source.handleRefusal(error, in: mode, of: loop)

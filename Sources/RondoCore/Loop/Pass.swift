@@ -1,5 +1,3 @@
-internal import CRondoEv
-
 /// The passes of one activation of a run loop.
 ///
 /// The order of call-outs is that of rule RL-52. It is defined only here, from top to bottom:
@@ -46,9 +44,8 @@ struct Pass {
         var start = StartingFacts(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &start) }
         if !activation.isRepeated {
-            // No later pass would do work that is deferred from here on.
-            loop.owner.run.mayDeferWork = false
-            loop.performAllDeferredWork()
+            loop.owner.stopDeferring()
+            loop.owner.performAllDeferredWork(of: loop)
         }
         notify(.exit)
         if hasNotifications { notifications.post(.asap) }
@@ -78,7 +75,8 @@ struct Pass {
         if notify(.beforeTimers) { start.hasWork = true }
         if notify(.beforeSources) { start.hasWork = true }
         // This pass must not sleep: the called closures may have been the mode's only members.
-        let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
+        let hasPerformed =
+            loop.hints.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
         if hasPerformed { start.hasWork = true }
         var handled = false
         var mayHaveCalled = false
@@ -101,7 +99,7 @@ struct Pass {
             handled = true
             mayHaveCalled = true
         } else {
-            let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
+            let maySleep = !handled && !limit.isImmediate && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
                 if notify(.beforeWaiting) { start.knowsTimers = false }
@@ -118,7 +116,7 @@ struct Pass {
         }
         // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
         // the next run, as if it had come a moment later.)
-        let isOver = pollsOnly && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
+        let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
         let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
@@ -175,16 +173,14 @@ struct Pass {
     var notifications: ModeNotifications { ModeNotifications(loop: loop, mode: mode) }
 
     /// Whether notifications wait that this mode posts at the end of the pass.
-    var hasNotifications: Bool { loop.mayHave(.notifications) && notifications.has(.asap) }
-
-    private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
+    var hasNotifications: Bool { loop.hints.mayHave(.notifications) && notifications.has(.asap) }
 
     // MARK: - Observers, blocks, signalled sources
 
     /// - Returns: Whether an observer was called.
     @discardableResult
     private func notify(_ activity: RunLoop.Activity) -> Bool {
-        loop.mayBeObserved(activity) && notifyObservers(of: activity)
+        loop.hints.mayBeObserved(activity.rawValue) && notifyObservers(of: activity)
     }
 
     private func notifyObservers(of activity: RunLoop.Activity) -> Bool {
@@ -200,30 +196,20 @@ struct Pass {
     private func performBlocks() {
         // Taken out of the owner, because a block may run the loop again.
         var blocks = PerformedBlocks()
-        swap(&blocks, &loop.owner.spareBlocks)
+        loop.owner.exchangeSpareBlocks(&blocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
         let wereSeveral = blocks.count > 1
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
-        swap(&blocks, &loop.owner.spareBlocks)
-        if wereSeveral { leaveQueueToOthers() }
-    }
-
-    /// Waits for less than a microsecond before the loop looks for blocks again.
-    ///
-    /// Where several have come at once, a thread performs one after the other, and a loop that looks at once gets them one
-    /// or two at a time: each look takes the queue out of the cache of that thread's processor. (W2, a million blocks: 24 ns
-    /// a block instead of 106, and 45 ns of CPU instead of 205. Between processors that exchange memory so slowly that libev
-    /// takes 295 ns instead of 76 it makes no difference.)
-    private func leaveQueueToOthers() {
-        for _ in 0..<16 { rondo_pause() }
+        loop.owner.exchangeSpareBlocks(&blocks)
+        if wereSeveral { loop.intake.leaveToOthers() }
     }
 
     /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors.
     private var mustPerformDeferredWork: Bool {
         let owner = loop.owner
         return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
-            || limit.isReached(at: loop.now) || loop.mayBeObserved(.allActivities)
+            || limit.isReached(at: loop.now) || loop.hints.isObserved
     }
 
     /// The step of the pass that does deferred work. Sources that the work signals are served here, by (d)
@@ -234,7 +220,8 @@ struct Pass {
     private func performDeferredWork(handled: Bool) -> Bool {
         var handled = handled
         while !loop.owner.deferred.isEmpty {
-            guard loop.performDeferredWork(), !handled, performSignalledSources() else { continue }
+            let hasSignalled = loop.owner.performDeferredWork(of: loop)
+            guard hasSignalled, !handled, performSignalledSources() else { continue }
             handled = true
             performBlocks()
         }

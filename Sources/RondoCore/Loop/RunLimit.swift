@@ -22,6 +22,8 @@ enum RunLimit {
         self = instant == .never ? .never : instant > now() ? .at(instant) : .immediately
     }
 
+    var isImmediate: Bool { if case .immediately = self { true } else { false } }
+
     var instant: LoopInstant {
         switch self {
         case .immediately: LoopInstant(nanoseconds: 0)

@@ -30,14 +30,10 @@ extension RunLoop {
     public func limitDate(forMode mode: Mode) -> Date? {
         guard isCurrent, mode != .common else { return nil }
         _ = runActivation(mode, limit: .immediately, returnAfterSourceHandled: false)
-        return state.withLock { state -> Date? in
-            guard let index = state.existingIndex(of: mode) else { return nil }
-            guard state.modes[index].holdsSources || state.modes[index].timers.count > 0 else {
-                return nil
-            }
-            guard let nearest = state.modes[index].timers.nearest else { return .distantFuture }
-            return LoopClock.date(of: nearest)
+        let next = state.withLock { state in
+            state.existingIndex(of: mode).flatMap { state.modes[$0].nextInstant }
         }
+        return next.map { $0 == .never ? .distantFuture : LoopClock.date(of: $0) }
     }
 
     /// The date of the nearest timer in `mode`; nil if there is none. Any thread may ask; nothing is run.

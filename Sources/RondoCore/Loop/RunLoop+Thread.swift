@@ -19,10 +19,7 @@ extension RunLoop {
     package var isAlive: Bool { state.withLock { $0.isAlive } }
 
     /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
-    package var nameOfItsThread: String? { threadName }
-
-    /// The name of the loop's thread, if it is known.
-    var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
+    package var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
 
     /// The name of the loop's thread, for messages.
     var nameOfItsThreadAndNumber: String {
@@ -51,11 +48,7 @@ extension RunLoop {
     /// run continues by the new clock.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
-        LoopClock.setTimeSource(source)
-        owner.timeSource = source
-        owner.knownNow = nil
-        // The timerfd is set to an instant of the machine's clock.
-        owner.kernel.disarmTimer()
+        owner.setTimeSource(source)
     }
 
     /// Whether this loop, running in `mode`, drains the main queue now.

@@ -33,11 +33,7 @@ public final class RunLoop: NSObject, Sendable {
     let sharedQueues = Mutex<[SharedQueue]>([])
     let attention: Attention
     let intake: BlockIntake
-    /// The value of `LoopState.observedActivities`, written under the lock. A pass without observers reads it
-    /// here, and takes no lock.
-    private let observed = Atomic<UInt>(0)
-    /// The raw value of `PendingWork`, written under the lock.
-    let pending = Atomic<UInt8>(0)
+    let hints = LoopHints()
     /// The value of `spinDuration` in nanoseconds.
     let spinNanoseconds = Atomic<Int64>(0)
 
@@ -93,15 +89,6 @@ public final class RunLoop: NSObject, Sendable {
             return pointer == Unmanaged.passUnretained(self).toOpaque()
         }
         return isMain && Thread.isMainThread
-    }
-
-    /// To be called under the lock when observers were added or removed.
-    func noteObservedActivities(_ state: borrowing LoopState) {
-        observed.store(state.observedActivities.rawValue, ordering: .relaxed)
-    }
-
-    func mayBeObserved(_ activity: Activity) -> Bool {
-        observed.load(ordering: .relaxed) & activity.rawValue != 0
     }
 
     // MARK: - State

@@ -30,10 +30,9 @@ struct ThreadEnd {
         removeQueued()
         let members = removeMembers()
         let common = removeCommonMembers()
-        loop.owner.lastRun = nil
-        loop.owner.kernel.close()
+        loop.owner.closeModes()
         // Deferred work is left only if the thread has ended inside a callback.
-        loop.performAllDeferredWork()
+        loop.owner.performAllDeferredWork(of: loop)
         loop.owner.removeAttachments()
         // Taken out, because a source that the loop retains may retain the loop.
         let watched = loop.state.withLock { state in
@@ -65,7 +64,7 @@ struct ThreadEnd {
         let (notifications, performs) = loop.state.withLock { [loop] state in
             let queued = (state.notifications, state.orderedPerforms)
             (state.notifications, state.orderedPerforms) = (nil, [])
-            loop.notePending(state)
+            loop.hints.notePending(state.pendingWork)
             return queued
         }
         for perform in performs { _ = perform.take() }

@@ -16,7 +16,7 @@ struct ModePerforms {
                 $0.pass != pass && state.modes[mode].isNamed(among: $0.modes)
             }
             state.orderedPerforms.removeAll { perform in due.contains { $0 === perform } }
-            loop.notePending(state)
+            loop.hints.notePending(state.pendingWork)
             return due
         }
         guard !due.isEmpty else { return false }

@@ -21,7 +21,7 @@ extension RunLoop {
             whenOver: { keeper.invalidate() }, call: { body(target) })
         state.withLock { state in
             state.orderedPerforms.append(perform)
-            notePending(state)
+            hints.notePending(state.pendingWork)
         }
         for mode in modes { add(keeper, forMode: mode) }
         // The current pass must not sleep before the next one begins.
@@ -36,7 +36,7 @@ extension RunLoop {
         let found = state.withLock { state in
             let found = state.orderedPerforms.filter { $0.isFor(target) }
             state.orderedPerforms.removeAll { perform in found.contains { $0 === perform } }
-            notePending(state)
+            hints.notePending(state.pendingWork)
             return found
         }
         for perform in found + owner.performing where perform.isFor(target) { _ = perform.take() }

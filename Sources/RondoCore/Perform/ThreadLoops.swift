@@ -44,6 +44,7 @@ enum ThreadLoops {
 
     private static let state = Mutex(State())
 
+    /// The address of `thread`, which is only compared.
     private static func key(_ thread: Thread) -> UInt {
         UInt(bitPattern: Unmanaged.passUnretained(thread).toOpaque())
     }

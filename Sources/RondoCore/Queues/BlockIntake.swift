@@ -1,3 +1,4 @@
+internal import CRondoEv
 internal import RondoMutex
 
 internal import struct Synchronization.Atomic
@@ -96,6 +97,18 @@ final class BlockIntake: Sendable {
         // Still under the lock: once the loop has taken the block, there must be no request for attention
         // because of it.
         return .taken(isFirstToAsk: true, mustWake: attention.ask())
+    }
+
+    // MARK: On the loop's thread
+
+    /// Waits for less than a microsecond, before the loop looks for blocks again.
+    ///
+    /// Where several have come at once, a thread performs one after the other, and a loop that looks at once gets them one
+    /// or two at a time: each look takes the intake out of the cache of that thread's processor. (W2, a million blocks: 24 ns
+    /// a block instead of 106, and 45 ns of CPU instead of 205. Between processors that exchange memory so slowly that libev
+    /// takes 295 ns instead of 76 it makes no difference.)
+    func leaveToOthers() {
+        for _ in 0..<16 { rondo_pause() }
     }
 
     // MARK: Under the lock of the loop

@@ -8,7 +8,7 @@ struct BlockQueue {
     ///
     /// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
     final class Shared: @unchecked Sendable {
-        var block: PerformedBlock?
+        fileprivate(set) var block: PerformedBlock?
         let queues: [BlockQueueName]
 
         init(_ block: PerformedBlock, in queues: [BlockQueueName]) {

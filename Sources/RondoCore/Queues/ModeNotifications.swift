@@ -41,7 +41,7 @@ struct ModeNotifications {
                 style, in: state.modes[mode].name.rawValue, isCommon: state.modes[mode].isCommon,
                 after: first,
                 upTo: last)
-            if entry != nil { loop.notePending(state) }
+            if entry != nil { loop.hints.notePending(state.pendingWork) }
             return entry
         }
     }

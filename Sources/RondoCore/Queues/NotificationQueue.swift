@@ -36,10 +36,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop = RunLoop.currentLoop()
     }
 
-    deinit {
-        let queue = ObjectIdentifier(self)
-        loop.removeNotifications { $0.queue == queue }
-    }
+    deinit { remove { _ in true } }
 
     /// A name for logs and traces; nil at first. Any thread may set it; it applies to notifications enqueued
     /// from then on.
@@ -92,8 +89,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
     /// with an empty mask, none (rule NQ-16). Any thread.
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing)
     {
-        let queue = ObjectIdentifier(self)
-        loop.removeNotifications { $0.queue == queue && $0.coalesces(with: notification, coalesceMask) }
+        remove { $0.coalesces(with: notification, coalesceMask) }
     }
 
     /// Why `notification` has not been posted. If several with its name and sender wait, the answer is for
@@ -133,13 +129,37 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
             """)
     }
 
+    /// A loop whose thread has ended ignores the notification.
     private func enqueue(
         _ notification: Notification, _ style: QueuedNotifications.Style, _ modes: [RunLoop.Mode]
     ) {
-        loop.enqueue(
-            QueuedNotifications.Entry(
-                queue: ObjectIdentifier(self), label: label, center: notificationCenter,
-                notification: notification, modes: modes.map(\.rawValue)), style)
+        let entry = QueuedNotifications.Entry(
+            queue: ObjectIdentifier(self), label: label, center: notificationCenter,
+            notification: notification, modes: modes.map(\.rawValue))
+        let isAlive = loop.state.withLock { [loop] state in
+            guard state.isAlive else { return false }
+            let notifications = state.notifications ?? QueuedNotifications()
+            state.notifications = notifications
+            notifications.append(entry, style)
+            loop.hints.notePending(state.pendingWork)
+            return true
+        }
+        Trace.request(loop, .enqueue, mode: modes.first, label: notification.name.rawValue)
+        guard isAlive else { return }
+        loop.wakeIfForeign()
+        loop.warnUnlessRun()
+    }
+
+    /// Removes the waiting notifications of this queue that match.
+    private func remove(where matches: (QueuedNotifications.Entry) -> Bool) {
+        let queue = ObjectIdentifier(self)
+        // Removed entries are released after the lock.
+        let removed = loop.state.withLock { [loop] state -> [QueuedNotifications.Entry] in
+            guard let notifications = state.notifications else { return [] }
+            defer { loop.hints.notePending(state.pendingWork) }
+            return notifications.removeAll { $0.queue == queue && matches($0) }
+        }
+        withExtendedLifetime(removed) {}
     }
 }
 
@@ -149,35 +169,6 @@ extension RunLoop {
         let make = { NotificationQueue(notificationCenter: .default) }
         guard !owner.isEnding else { return make() }
         return attachment(NotificationQueue.self, orMake: make)
-    }
-
-    /// Any thread. A loop whose thread has ended ignores the entry.
-    fileprivate func enqueue(_ entry: QueuedNotifications.Entry, _ style: QueuedNotifications.Style) {
-        let isAlive = state.withLock { state in
-            guard state.isAlive else { return false }
-            let notifications = state.notifications ?? QueuedNotifications()
-            state.notifications = notifications
-            notifications.append(entry, style)
-            notePending(state)
-            return true
-        }
-        Trace.request(
-            self, .enqueue, mode: entry.modes.first.map { RunLoop.Mode($0) },
-            label: entry.notification.name.rawValue)
-        guard isAlive else { return }
-        wakeIfForeign()
-        warnUnlessRun()
-    }
-
-    /// Any thread.
-    func removeNotifications(where matches: (QueuedNotifications.Entry) -> Bool) {
-        // Removed entries are released after the lock.
-        let removed = state.withLock { state -> [QueuedNotifications.Entry] in
-            guard let notifications = state.notifications else { return [] }
-            defer { notePending(state) }
-            return notifications.removeAll(where: matches)
-        }
-        withExtendedLifetime(removed) {}
     }
 }
 

@@ -15,7 +15,7 @@ extension RunLoop.Source {
         var memberships = Memberships()
         var perform: Callback?
         /// Allocated on first use: most sources never need it, and it would be half of their memory.
-        var details: Details?
+        private(set) var details: Details?
 
         /// Whether the source is registered in `loop` under the common name.
         func isCommon(in loop: RunLoop) -> Bool { details?.commonLoops.contains(loop) ?? false }

@@ -30,7 +30,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     // the lock of the loop that holds the timer, or by the timer's lock while no loop does. Take the timer's
     // lock first, unless you found the timer in the loop's heap: the lock says which loop holds the timer.
     // The registration is stored here, and not in a table of the loop, so that removing a timer needs no
-    // look-up.
+    // look-up. `loopOrDetails` and `block` are changed by `State` in TimerState.swift, which exists while the
+    // timer's lock is held.
 
     let marks = Mutex(Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16

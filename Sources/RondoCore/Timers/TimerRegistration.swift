@@ -61,6 +61,7 @@ struct TimerRegistration {
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
     }
 
+    /// Retains `made`; see `several`.
     private mutating func make(_ made: Several) {
         bits = bits & Self.firingBit | Self.severalBit
         word = UInt64(UInt(bitPattern: Unmanaged.passRetained(made).toOpaque()))

@@ -73,6 +73,7 @@ extension Timer {
             nonmutating set { timer._withUnsafeGuaranteedRef { $0.loopOrDetails = newValue } }
         }
 
+        /// `Unmanaged`: see `LoopOrDetails`.
         private var unretainedLoop: Unmanaged<RunLoop>? {
             get {
                 let loopOrDetails = loopOrDetails

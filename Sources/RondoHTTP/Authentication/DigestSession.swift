@@ -197,6 +197,7 @@ package struct DigestSession: Sendable, Equatable {
             guard let bodyHash else { return .bodyHashMissing }
             subject += ":" + bodyHash
         }
+        // The hash is available: the request was signed with it.
         let expected = try? response(to: subject, nonce: sent.nonce, count: sent.count)
         return given.lowercased() == expected ? .confirmed : .refuted
     }

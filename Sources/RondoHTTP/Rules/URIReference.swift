@@ -79,7 +79,7 @@ package struct URIReference: Sendable, Equatable {
 
     /// Removes dot segments (§5.2.4), segment by segment instead of character by character: "." is dropped,
     /// ".." also removes the segment before it, and either at the end leaves its slash.
-    static func removingDotSegments(_ path: String) -> String {
+    package static func removingDotSegments(_ path: String) -> String {
         let isAbsolute = path.hasPrefix("/")
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
             .dropFirst(isAbsolute ? 1 : 0)

@@ -1,18 +1,60 @@
+internal import FoundationNetworking
+internal import RondoConnections
 internal import RondoCore
 
-// Tasks whose outcome an async function awaits.
+// Tasks whose outcome an async function awaits. `delegate` becomes the task's own.
 
 extension TaskMaking {
+    nonisolated(nonsending) func awaitedData(
+        _ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (Data, URLResponse) {
+        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
+        let plan = TaskPlan(.data, request, isAwaited: true)
+        return try await outcome(of: URLSessionDataTask(parts(plan, .data(wait.handler()))), delegate, wait)
+    }
+
+    nonisolated(nonsending) func awaitedUpload(
+        _ request: URLRequest, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (Data, URLResponse) {
+        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
+        let plan = TaskPlan(.upload, request, content, isAwaited: true)
+        return try await outcome(of: URLSessionUploadTask(parts(plan, .data(wait.handler()))), delegate, wait)
+    }
+
+    nonisolated(nonsending) func awaitedDownload(
+        _ request: URLRequest?, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (URL, URLResponse) {
+        let wait = TaskWait<(URL, URLResponse)>(url: request?.url)
+        let plan = TaskPlan(.download, request, content, isAwaited: true)
+        let task = URLSessionDownloadTask(parts(plan, .download(wait.fileHandler())))
+        return try await outcome(of: task, delegate, wait)
+    }
+
+    /// - Returns: The response, and the bytes of the body, which arrive later.
+    nonisolated(nonsending) func awaitedBytes(
+        _ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (URLSession.AsyncBytes, URLResponse) {
+        let source = ByteSource(url: request.url)
+        let plan = TaskPlan(.data, request, isAwaited: true)
+        let feed = ByteFeed(source, url: request.url)
+        let task = awaited(URLSessionDataTask(parts(plan, .bytes(feed))), delegate)
+        let handle = ByteSource.Handle(source)
+        let response = try await source.response(of: TaskFlow(task: task))
+        return (URLSession.AsyncBytes(bytes: URLConnection.Bytes(handle: handle), task: task), response)
+    }
+
     /// Gives a new task the delegate that the async function was called with, and adds the task to the
     /// session.
-    func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?) -> Made {
+    private func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?)
+        -> Made
+    {
         if let delegate { task.delegate = delegate }
         return made(task)
     }
 
     /// Adds the task to the session, resumes it and waits for its outcome. Cancelling the Swift task cancels
     /// `task`.
-    nonisolated(nonsending) func outcome<Value: Sendable>(
+    private nonisolated(nonsending) func outcome<Value: Sendable>(
         of task: URLSessionTask, _ delegate: (any URLSessionTaskDelegate)?, _ wait: TaskWait<Value>
     ) async throws -> Value {
         let task = awaited(task, delegate)
@@ -22,4 +64,13 @@ extension TaskMaking {
             task.cancel()
         }
     }
+}
+
+/// The task as the reader of its bytes controls it.
+private struct TaskFlow: ByteFlow {
+    let task: URLSessionTask
+
+    func start() { task.resume() }
+    func holdBack(_ holds: Bool) { task.work.holdBack(holds) }
+    func cancel() { task.cancel() }
 }

@@ -18,10 +18,7 @@ extension URLSession {
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
-        let task = URLSessionDataTask(
-            making.parts(TaskPlan(.data, request, isAwaited: true), .data(wait.handler())))
-        return try await making.outcome(of: task, delegate, wait)
+        try await making.awaitedData(request, delegate)
     }
 
     /// Loads `url`; see `data(for:delegate:)`.
@@ -38,7 +35,7 @@ extension URLSession {
     public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        try await upload(request, .data(bodyData), delegate)
+        try await making.awaitedUpload(request, .data(bodyData), delegate)
     }
 
     /// Sends the content of a file as the body of `request`; see `upload(for:from:delegate:)`. The file is
@@ -49,16 +46,7 @@ extension URLSession {
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        try await upload(request, .file(fileURL), delegate)
-    }
-
-    private nonisolated(nonsending) func upload(
-        _ request: URLRequest, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
-    ) async throws -> (Data, URLResponse) {
-        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
-        let task = URLSessionUploadTask(
-            making.parts(TaskPlan(.upload, request, content, isAwaited: true), .data(wait.handler())))
-        return try await making.outcome(of: task, delegate, wait)
+        try await making.awaitedUpload(request, .file(fileURL), delegate)
     }
 
     /// Loads `request` into a temporary file, in constant memory. The caller owns the file and moves or
@@ -69,7 +57,7 @@ extension URLSession {
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
-        try await download(request, .ofRequest, delegate)
+        try await making.awaitedDownload(request, .ofRequest, delegate)
     }
 
     /// Loads `url` into a temporary file; see `download(for:delegate:)`.
@@ -87,17 +75,7 @@ extension URLSession {
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         let resumeData = ResumeData(resumeData)
-        return try await download(resumeData?.request, .rest(resumeData), delegate)
-    }
-
-    private nonisolated(nonsending) func download(
-        _ request: URLRequest?, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
-    ) async throws -> (URL, URLResponse) {
-        let wait = TaskWait<(URL, URLResponse)>(url: request?.url)
-        let task = URLSessionDownloadTask(
-            making.parts(
-                TaskPlan(.download, request, content, isAwaited: true), .download(wait.fileHandler())))
-        return try await making.outcome(of: task, delegate, wait)
+        return try await making.awaitedDownload(resumeData?.request, .rest(resumeData), delegate)
     }
 
     /// Loads `request` and returns as soon as the response is there. The body is read as it arrives: as
@@ -107,15 +85,7 @@ extension URLSession {
     public nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
-        let source = ByteSource(url: request.url)
-        let task = making.awaited(
-            URLSessionDataTask(
-                making.parts(
-                    TaskPlan(.data, request, isAwaited: true), .bytes(ByteFeed(source, url: request.url)))),
-            delegate)
-        let handle = ByteSource.Handle(source)
-        let response = try await source.response(of: TaskFlow(task: task))
-        return (AsyncBytes(bytes: URLConnection.Bytes(handle: handle), task: task), response)
+        try await making.awaitedBytes(request, delegate)
     }
 
     /// Loads `url`; see `bytes(for:delegate:)`.
@@ -124,13 +94,4 @@ extension URLSession {
     ) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: URLRequest(url: url), delegate: delegate)
     }
-}
-
-/// The task as the reader of its bytes controls it.
-private struct TaskFlow: ByteFlow {
-    let task: URLSessionTask
-
-    func start() { task.resume() }
-    func holdBack(_ holds: Bool) { task.work.holdBack(holds) }
-    func cancel() { task.cancel() }
 }

@@ -33,6 +33,7 @@ protocol StreamClient: AnyObject, Sendable {
 /// Operations wait here until the wire performs them in a pass of the driver. Once the task has ended, the
 /// driver answers further operations.
 final class StreamLink: Sendable {
+    /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamWire` on the other.
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.

@@ -7,6 +7,7 @@ internal import RondoMutex
 ///
 /// The last call releases everything.
 final class TaskWork: Sendable {
+    /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
     struct State {
         var life = TaskLife()
         /// The identifier of the task that has taken the place of the original task.

@@ -28,6 +28,7 @@ final class WebSocketLink: Sendable {
         var error: URLError?
     }
 
+    /// Changed by `WebSocketWire` too, on the thread of the session's driver.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.

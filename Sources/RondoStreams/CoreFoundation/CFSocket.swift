@@ -23,6 +23,7 @@ public final class CFSocket: Sendable {
     package typealias CallBack =
         @Sendable (CFSocket, CFSocketCallBackType, NSData?, UnsafeRawPointer?) -> Void
 
+    /// Changed in `+Calls` and `+Sending` too.
     struct State {
         var callBacks: SocketCallBacks
         var callBack: CallBack?

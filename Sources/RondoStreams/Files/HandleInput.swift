@@ -117,15 +117,11 @@ final class HandleInput: StreamBackend, Sendable {
     // MARK: - Schedule
 
     func schedule(in mode: ScheduledMode) {
-        guard let source = state.withLock({ $0.source }) else { return }
-        mode.loop.add(source, forMode: mode.mode)
+        if let source = state.withLock({ $0.source }) { mode.add(source) }
     }
 
     func remove(from mode: ScheduledMode) {
-        guard let source = state.withLock({ $0.source }) else { return }
-        mode.loop.remove(source, forMode: mode.mode)
-        // The loader's loop, on another thread, releases the source when it wakes up.
-        if !mode.loop.isCurrent { mode.loop.wakeUp() }
+        if let source = state.withLock({ $0.source }) { mode.remove(source) }
     }
 
     func advance() {}

@@ -130,21 +130,9 @@ extension Socket {
         return peerAddress != nil
     }
 
-    package var localAddress: SocketAddress? { address(getsockname) }
+    package var localAddress: SocketAddress? { .of(descriptor, getsockname) }
     /// The address that the socket is connected to; nil before and after.
-    package var peerAddress: SocketAddress? { address(getpeername) }
-
-    private func address(
-        _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
-    ) -> SocketAddress? {
-        var storage = sockaddr_storage()
-        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutableBytes(of: &storage) { bytes in
-            let start = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
-            guard call(descriptor, start, &size) == 0 else { return nil }
-            return SocketAddress(sockaddr: UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(size))))
-        }
-    }
+    package var peerAddress: SocketAddress? { .of(descriptor, getpeername) }
 }
 
 // MARK: - Bytes

@@ -59,7 +59,7 @@ final class PipeEnd: StreamBackend, Sendable {
         guard let source else { return }
         source.label = name
         for mode in core.modes + (core.queue == nil ? [] : [.loader]) {
-            mode.loop.add(source, forMode: mode.mode)
+            mode.add(source)
         }
     }
 
@@ -79,15 +79,11 @@ final class PipeEnd: StreamBackend, Sendable {
     }
 
     func schedule(in mode: ScheduledMode) {
-        guard let source = state.withLock({ $0.source }) else { return }
-        mode.loop.add(source, forMode: mode.mode)
+        if let source = state.withLock({ $0.source }) { mode.add(source) }
     }
 
     func remove(from mode: ScheduledMode) {
-        guard let source = state.withLock({ $0.source }) else { return }
-        mode.loop.remove(source, forMode: mode.mode)
-        // The loader, whose thread is another one, lets go of the source when it looks.
-        if !mode.loop.isCurrent { mode.loop.wakeUp() }
+        if let source = state.withLock({ $0.source }) { mode.remove(source) }
     }
 
     func advance() {}

@@ -7,4 +7,12 @@ struct ScheduledMode: Equatable, Sendable {
 
     /// The mode in which the sockets of streams with a dispatch queue are driven.
     static var loader: ScheduledMode { .init(loop: .loader, mode: .default) }
+
+    func add(_ source: RunLoop.Source) { loop.add(source, forMode: mode) }
+
+    func remove(_ source: RunLoop.Source) {
+        loop.remove(source, forMode: mode)
+        // A loop of another thread, as the loader's is, releases the source when it wakes up.
+        if !loop.isCurrent { loop.wakeUp() }
+    }
 }

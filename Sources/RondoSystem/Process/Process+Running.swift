@@ -206,6 +206,7 @@ extension Process {
         guard let child = state.withLock({ $0.child }) else {
             fatalError("Process.\(name)() was called before run().")
         }
+        // The child has ended, or the kernel forbids the signal: Foundation's methods report neither.
         return (try? child.send(number)) != nil
     }
 }

@@ -28,6 +28,7 @@ open class Process: NSObject, @unchecked Sendable {
     /// last 1,000 notifications of the program are kept.
     public static let didTerminateNotification = Foundation.Process.didTerminateNotification
 
+    /// Changed in `+Running` and by `WaitingNotifications` too.
     struct State {
         var settings = ProcessSettings()
         var handler: (@Sendable (Process) -> Void)?

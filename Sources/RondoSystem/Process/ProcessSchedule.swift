@@ -81,7 +81,7 @@ struct ProcessSchedule: Sendable {
 ///
 /// `@unchecked Sendable`: a weak reference that is set once, before the source is in any loop.
 final class SourceLink: @unchecked Sendable {
-    weak var source: RunLoop.Source?
+    fileprivate(set) weak var source: RunLoop.Source?
 }
 
 extension RunLoop.Source {

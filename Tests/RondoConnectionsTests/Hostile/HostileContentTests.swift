@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Always the same name and password.
-    private final class Stubborn: NSObject, URLConnectionDataDelegate, Sendable {
+    private final class Stubborn: NSObject, Recording, Sendable {
         let recorder = Recorder()
         let asked = Box(0)
 
@@ -106,18 +106,6 @@ import Testing
                 let credential = URLCredential(user: "user", password: "pass", persistence: .none)
                 challenge.sender?.use(credential, for: challenge)
             }
-        }
-
-        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-            recorder.connection(connection, didReceive: response)
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) {
-            recorder.connectionDidFinishLoading(connection)
-        }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            recorder.connection(connection, didFailWithError: error)
         }
     }
 

@@ -53,6 +53,7 @@ struct FetchCommandLine: Sendable {
     }
 
     private mutating func readLong(_ name: String, _ rest: inout ArraySlice<String>) throws {
+        // A name that is unknown in both forms is reported by the last line.
         if name.hasPrefix("no-"), let option = try? FetchOption.of(name: name), option.name == name {
             return try apply(option, spelled: "--" + name, value: &rest)
         }

@@ -6,7 +6,7 @@ final class ProgressBar {
     /// Seconds between two drawings.
     static let interval = 0.1
 
-    var received = 0
+    private var received = 0
     private var expected: Int?
     private let terminal: Terminal
     private let stopwatch = Stopwatch()
@@ -23,6 +23,9 @@ final class ProgressBar {
         self.expected = expected
         hasBegun = true
     }
+
+    /// - Parameter total: The bytes of the body that have arrived so far.
+    func note(received total: Int) { received = total }
 
     /// Draws if the interval has passed.
     func tick() {

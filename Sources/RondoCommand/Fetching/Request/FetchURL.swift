@@ -57,7 +57,7 @@ struct FetchURL: Equatable, Sendable {
         path = slash == rest.endIndex ? "/" : String(rest[slash...])
         host = ""
         try readAuthority(rest[..<slash], of: text)
-        if !keepsDots { path = Self.withoutDots(path) }
+        if !keepsDots { path = URIReference.removingDotSegments(path) }
     }
 
     private mutating func readAuthority(_ authority: Substring, of text: String) throws(FetchFailure) {
@@ -105,24 +105,6 @@ struct FetchURL: Equatable, Sendable {
         let address = host.dropFirst().dropLast()
         let bare = address.prefix { $0 != "%" }
         return bare.contains(":") && bare.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
-    }
-
-    /// Removes segments of `.` and `..` (RFC 3986, section 5.2.4).
-    static func withoutDots(_ path: String) -> String {
-        guard path.contains("/.") else { return path }
-        var kept: [Substring] = []
-        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        for (index, segment) in segments.enumerated() {
-            let isLast = index == segments.count - 1
-            switch segment {
-            case ".": if isLast { kept.append("") }
-            case "..":
-                _ = kept.popLast()
-                if isLast { kept.append("") }
-            default: kept.append(segment)
-            }
-        }
-        return "/" + kept.joined(separator: "/")
     }
 
     /// Percent-encodes characters other than ASCII.

@@ -337,7 +337,7 @@ final class FetchTransfer {
             position += given.count
         }
         record.bodySize += data.count
-        progress?.received = record.bodySize
+        progress?.note(received: record.bodySize)
         if let maximum = operation.maximumSize, maximum > 0, record.bodySize > maximum {
             throw FetchFailure(
                 .dataLengthExceedsMaximum, "the body is larger than \(maximum) bytes (--max-filesize)",
@@ -348,6 +348,7 @@ final class FetchTransfer {
 
     /// The load has ended.
     func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
+        // A redirect to something that is not a URL is not followed: the response with it is the result.
         if case .success = result, let head = record.head, operation.followsRedirects, let first,
             (300..<400).contains(head.status), let location = head.value("Location"), !location.isEmpty,
             let next = try? request.url.following(location, keepsDots: operation.keepsDots)
