@@ -26,7 +26,7 @@ import Testing
         #expect(entries == ["same 1"])
     }
 
-    @Test func `NQ-9 NQ-11 what is dropped is warned about`() async {
+    @Test func `NQ-9 NQ-11 a dropped notification is warned about`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Warnings(label: $0) }
             try onLoopThread { loop in
