@@ -747,7 +747,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(delegate.recorder.text == "once")
     }
 
-    @Test func `UC-33 what answered a challenge does not go to another origin`() throws {
+    @Test func `UC-33 a credential for a challenge is not sent to another origin`() throws {
         let other = try Self.server(realm: "other")
         let server = try TestServer { peer in
             while true {

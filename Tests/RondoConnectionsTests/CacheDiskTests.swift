@@ -34,7 +34,7 @@ import Testing
         cached.map { String(decoding: $0.data, as: UTF8.self) }
     }
 
-    @Test func `what is written is there for another process, for the user alone`() throws {
+    @Test func `a written response is visible to other processes, of this user only`() throws {
         let folder = Folder()
         var cache: URLConnection.Cache? = folder.cache()
         cache?.storeCachedResponse(try response("a", "text"), for: request("a"))
@@ -54,13 +54,13 @@ import Testing
         #expect(response.url == url("http://host.example/a"))
     }
 
-    @Test func `what is not written yet is found by another cache of the same path`() throws {
+    @Test func `a response that is not written yet is found by another cache of the same path`() throws {
         let folder = Folder()
         folder.cache().storeCachedResponse(try response("a", "text"), for: request("a"))
         #expect(text(folder.cache().cachedResponse(for: request("a"))) == "text")
     }
 
-    @Test func `what is removed is not found, written or not`() throws {
+    @Test func `a removed response is not found, written or not`() throws {
         let folder = Folder()
         var cache: URLConnection.Cache? = folder.cache()
         for path in ["a", "b", "c", "d"] {
@@ -85,7 +85,7 @@ import Testing
         #expect(folder.cache().cachedResponse(for: request("d")) == nil)
     }
 
-    @Test func `what was stored since a date is removed, in memory and on the disk`() throws {
+    @Test func `responses stored since a date are removed, in memory and on the disk`() throws {
         let folder = Folder()
         let cache = folder.cache()
         cache.storeCachedResponse(try response("a", "a"), for: request("a"))
@@ -131,7 +131,7 @@ import Testing
         #expect(text(folder.cache().cachedResponse(for: request("0"))) == "new")
     }
 
-    @Test func `what the program stores for memory alone is not on the disk`() throws {
+    @Test func `a response that the program stores for memory only is not on the disk`() throws {
         let folder = Folder()
         let cache = folder.cache()
         let made = try response("a", "a")
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `what a program has stored comes back from the disk as it was`() throws {
+    @Test func `a response that a program has stored comes back from the disk unchanged`() throws {
         let folder = Folder()
         let address = url("http://host.example/a")
         let plain = URLResponse(
@@ -328,7 +328,7 @@ import Testing
             ["a": "1", "b": nil], ["a:b": nil], ["a": "\u{301}x"], ["a": "", "b": ":"],
             ["a": "x\r", "b": "y"], [:],
         ] as [[String: String?]])
-    func `what Vary selects comes back as it was, whatever bytes it has`(selecting: [String: String?]) {
+    func `the values that Vary selects come back unchanged, with any bytes`(selecting: [String: String?]) {
         #expect(ResponseRow.selecting(ResponseRow.text(selecting)) == selecting)
     }
 

@@ -73,7 +73,9 @@ import Testing
     private final class Silent: NSObject, URLConnectionDataDelegate, Sendable {}
 
     @Test(arguments: [false, true])
-    func `UC-54 what the program takes out of its cache is stored by the next load`(isAsked: Bool) throws {
+    func `UC-54 a response that the program removes from its cache is stored by the next load`(isAsked: Bool)
+        throws
+    {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.respond("200 OK", ["ETag: \"1\"", "Cache-Control: max-age=0"], body: "text")
@@ -96,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `UC-54 UC-74 what a delegate has no word on is stored each time`() throws {
+    @Test func `UC-54 UC-74 without a method of the delegate each response is stored`() throws {
         let server = try Self.counting("Cache-Control: max-age=1000")
         let store = Store()
         let silent = Silent()
@@ -194,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `UC-54 what the delegate makes of it is stored, or nothing`() throws {
+    @Test func `UC-54 the delegate's version of a response is stored, or nothing`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let none = try Self.get(server.url("/none"), store, keeper: Keeper { _ in nil })
         #expect(none.calls == Self.asked)
@@ -276,7 +278,8 @@ import Testing
         #expect(server.requests.last?.value("Cache-Control") == "max-age=5")
     }
 
-    @Test func `RFC 9111 4 what was kept says its age, and nothing of the connection that it came by`() throws
+    @Test func `RFC 9111 4 a stored response has its age, and no fields of the connection that it came over`()
+        throws
     {
         let server = try Self.counting(
             "Cache-Control: max-age=1000", "Age: 30", "Connection: Hop", "Hop: x", "Keep-Alive: timeout=5",
@@ -312,13 +315,17 @@ import Testing
         #expect(try Self.get(server.url("/mine"), store).text == "1")
     }
 
-    @Test func `UC-56 what cannot come from the cache fails without the network`() throws {
+    @Test func `UC-56 a request for the cache only fails without the network if there is no response`() throws
+    {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let calls = try Self.get(server.url("/a"), store, .returnCacheDataDontLoad) { $0.httpMethod = "POST" }
         #expect(calls.calls == ["fail -2000"] && server.accepted == 0)
     }
 
-    @Test func `UC-53 UC-56 what says nothing of its age is kept for the policies that do not ask`() throws {
+    @Test
+    func `UC-53 UC-56 a response without freshness is stored for the policies that do not ask the server`()
+        throws
+    {
         let (server, store) = (try Self.counting("X: y"), Store())
         #expect(try Self.get(server.url("/a"), store).calls == Self.asked)
         #expect(try Self.get(server.url("/a"), store, .returnCacheDataElseLoad).text == "1")
@@ -473,7 +480,7 @@ import Testing
     }
 
     /// Not all that is kept is a response by HTTP: what the delegate puts there is delivered as it is.
-    @Test func `UC-54 what the delegate has put in place of a response by HTTP outlives a 304`() throws {
+    @Test func `UC-54 a response that the delegate has replaced outlives a 304`() throws {
         let server = try Self.counting("Cache-Control: max-age=0", "ETag: \"a\"")
         let store = Store()
         let plain = Keeper { cached in
@@ -686,7 +693,7 @@ import Testing
     }
 
     /// What is kept is on its way out and what replaces it on its way in: a load that comes between finds it.
-    @Test func `UC-55 what is being stored answers already`() throws {
+    @Test func `UC-55 a response that is being stored is already used`() throws {
         let server = try Self.storable()
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
         let target = server.url("/a")

@@ -16,7 +16,7 @@ import Testing
         init(_ token: Token) { self.token = token }
     }
 
-    @Test func `what waits is called in order, and each is let go of before the next`() throws {
+    @Test func `waiting closures are called in order, and each is released before the next`() throws {
         let writer = CacheWriter()
         let (begin, end) = (Latch(), Latch())
         let findings = Mutex<[String]>([])

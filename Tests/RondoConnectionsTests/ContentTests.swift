@@ -68,7 +68,9 @@ import Testing
     /// What ends early because the connection does is a connection that was lost; what is whole and yet cannot be
     /// decoded is raw data that cannot be (Apple's `NSURLErrorCannotDecodeRawData`).
     @Test(arguments: [("short", -1005), ("cut", -1015), ("lie", -1015), ("bomb", -1103), ("deep", -1016)])
-    func `UC-59 what cannot be decoded fails, after what could be`(_ path: String, _ code: Int) throws {
+    func `UC-59 a load whose content cannot be decoded fails after the decoded part`(
+        _ path: String, _ code: Int
+    ) throws {
         let (server, port) = try Self.encodingServer()
         defer { server.terminate() }
         let recorder = try load(url("http://127.0.0.1:\(port)/\(path)"))
@@ -184,7 +186,7 @@ import Testing
         #expect(recorder.hasBody("onetwo"))
     }
 
-    @Test func `UC-23 what was delivered stays, also where the stream breaks off`() throws {
+    @Test func `UC-23 delivered parts stay, even if the stream breaks off`() throws {
         let server = try Self.parts(
             "--b\r\nContent-Type: a/b\r\n\r\none\r\n--b\r\nContent-Type: c/d\r\n\r\ntw",
             type: "multipart/x-mixed-replace; boundary=\"b\"")

@@ -104,7 +104,7 @@ import Testing
         var kept: Set<String> { Set(rows.values.compactMap { $0.cookie.map { "\($0.name)=\($0.value)" } }) }
     }
 
-    @Test func `UC-57 what is received is kept and shown; what lives for the session is only shown`() throws {
+    @Test func `UC-57 a received cookie is written and shown, and a session cookie is only shown`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", expires: nil, after: 1))
         try scene.settle()
@@ -135,7 +135,7 @@ import Testing
         #expect(scene.sent == "a=1; k=1")
     }
 
-    @Test func `UC-57 what the program sets is sent, and is Foundation's to keep`() throws {
+    @Test func `UC-57 a cookie that the program sets is sent, and stored by Foundation`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"))
         try scene.settle()
@@ -146,7 +146,7 @@ import Testing
         #expect(scene.kept == [])
     }
 
-    @Test func `UC-57 what the program deletes is sent no more, and not kept`() throws {
+    @Test func `UC-57 a cookie that the program deletes is not sent any more, and not stored`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1))
         try scene.settle()
@@ -156,8 +156,7 @@ import Testing
         #expect(scene.kept == ["b=1"])
     }
 
-    @Test func `UC-57 what the program deletes or sets while the next value waits to be shown counts`() throws
-    {
+    @Test func `UC-57 a change by the program counts while the next value waits to be shown`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1))
         try scene.settle()
@@ -182,7 +181,9 @@ import Testing
         #expect(scene.seen == ["a=2"])
     }
 
-    @Test func `UC-57 what Foundation drops because it has expired is not the program's deletion`() throws {
+    @Test func `UC-57 a cookie that Foundation removes because it has expired is not deleted by the program`()
+        throws
+    {
         var scene = Scene(now: now)
         scene.receive(cookie("a", expires: 100))
         try scene.settle()

@@ -45,7 +45,7 @@ import Testing
         init(_ storage: HTTPCookieStorage) { self.storage = storage }
     }
 
-    @Test func `UC-57 what is received is stored and sent, longer paths first`() throws {
+    @Test func `UC-57 received cookies are stored and sent, longer paths first`() throws {
         let (server, storage) = (try Self.server(), Self.storage())
         #expect(
             try Self.get(server.url("/set?a=1&b=2;path=/x&c=3;secure&d=4;domain=example.org"), storage)

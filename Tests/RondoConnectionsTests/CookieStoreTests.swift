@@ -205,7 +205,7 @@ import Testing
         }
     }
 
-    @Test func `UC-57 what the program deletes does not come back`() throws {
+    @Test func `UC-57 a cookie that the program deletes does not come back`() throws {
         try withFolder { folder in
             let file = folder.appendingPathComponent("cookies.sqlite")
             let window = Window()
@@ -623,7 +623,7 @@ import Testing
         try Data(contentsOf: URL(fileURLWithPath: file.path + "-wal")).count
     }
 
-    @Test func `what Foundation has left half written is for the user alone, and removed when it is old`()
+    @Test func `Foundation's unfinished files are made private, and removed when they are old`()
         throws
     {
         let folder = try #require(CookieFolder.url)

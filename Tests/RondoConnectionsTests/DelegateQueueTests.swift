@@ -126,7 +126,7 @@ import Testing
         #expect(count.value == total)
     }
 
-    @Test func `UC-11 what waits for a queue is called by one operation, however wide the queue`() throws {
+    @Test func `UC-11 one operation makes the calls that wait for a queue, however wide the queue`() throws {
         let calls = QueuedCalls()
         let queue = Self.queue(width: 4)
         let (began, mayGoOn, ended, log) = (Latch(), Latch(), Latch(), EventLog())

@@ -62,7 +62,7 @@ import Testing
         #expect(Self.code(.channel(.negotiation(error))) == .cannotConnectToHost)
     }
 
-    @Test func `UC-59 what was wrong on our side is a bad URL`() {
+    @Test func `UC-59 a request that cannot be sent is a bad URL`() {
         #expect(Self.code(.http(.local(.missingHost))) == .badURL)
         #expect(Self.code(.impossiblePort) == .badURL)
         #expect(Self.code(.invalidDataURL) == .badURL)

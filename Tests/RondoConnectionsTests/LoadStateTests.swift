@@ -70,7 +70,8 @@ import Testing
         #expect(unsupported.isEnded)
     }
 
-    @Test func `UC-28 what the delegate adds to the canonical form is sent, though the two count as equal`()
+    @Test
+    func `UC-28 fields that the delegate adds to the canonical form are sent, though the requests are equal`()
         throws
     {
         var state = LoadState(LoadRequest(Self.bare))

@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `what waits is written when the program ends in an orderly way`() async throws {
+    @Test func `waiting changes are written when the program ends in an orderly way`() async throws {
         let directory = try Stranger.Directory()
         setenv("RONDO_TEST_KEPT", directory.path, 1)
         defer { unsetenv("RONDO_TEST_KEPT") }

@@ -99,7 +99,9 @@ private final class CachedProtocol: URLProtocol {
         try body(Store())
     }
 
-    @Test func `UC-53 UC-66 what a protocol allows is stored, and handed to it the next time`() throws {
+    @Test func `UC-53 UC-66 a response that a protocol allows is stored, and passed to it the next time`()
+        throws
+    {
         try Self.registered { (store: Store) throws in
             let first = try Self.get("rondo-cached://allowed/a", store)
             #expect(first.calls == ["willCache 6 0", "finish"] && first.text == "load 1")

@@ -299,7 +299,9 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     /// A protocol that says more than its load takes, or goes on when it was stopped, takes no memory for it.
-    @Test func `UC-66 what a protocol says after its end is not kept, nor is more than a gibibyte`() throws {
+    @Test func `UC-66 messages of a protocol after its end are dropped, and so is more than a gibibyte`()
+        throws
+    {
         let piece = Data(count: 1 << 26)
         for isStopped in [true, false] {
             let bridge = ProtocolBridge(

@@ -208,7 +208,7 @@ import Testing
             (nil, "http://h/a", nil, "a"),
             ("attachment; filename=given", "http://h/a.txt", "text/html", "given"),
         ] as [(String?, String?, String?, String)])
-    func `UC-26 what was not named by the server gets the extension of its media type`(
+    func `UC-26 a file that the server has not named gets the extension of its media type`(
         disposition: String?, address: String?, type: String?, expected: String
     ) {
         let target = address.map { url($0) }

@@ -25,7 +25,7 @@ import Testing
         #expect(entries == ["same 1"])
     }
 
-    @Test func `NQ-9 NQ-11 what is dropped is warned about`() async {
+    @Test func `NQ-9 NQ-11 a dropped notification is warned about`() async {
         await #expect(processExitsWith: .success) {
             LogCatcher.begin()
             try onLoopThread { loop in

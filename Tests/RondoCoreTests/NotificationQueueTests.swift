@@ -284,7 +284,8 @@ import Testing
     }
 
     @Test
-    func `NQ-17 what is enqueued while others are posted waits for the next occasion, and for no event`()
+    func
+        `NQ-17 a notification enqueued while others are posted waits for the next occasion, and for no event`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -320,7 +321,7 @@ import Testing
         #expect(entries == ["1", "2", "3", "nested run ended"])
     }
 
-    @Test func `NQ-18 what an observer takes out of the queue is not posted`() throws {
+    @Test func `NQ-18 a notification that an observer removes from the queue is not posted`() throws {
         let entries = try onLoopThread { loop in
             let posts = Posts()
             loop.add(Port(), forMode: .default)
@@ -349,7 +350,7 @@ import Testing
         #expect(entries == ["asap", "idle", "timer"] || entries == ["idle", "asap", "timer"])
     }
 
-    @Test func `NQ-20 what is enqueued outside a run waits for the next one`() throws {
+    @Test func `NQ-20 a notification enqueued outside a run waits for the next run`() throws {
         let entries = try onLoopThread { loop in
             let posts = Posts()
             posts.enqueue("asap", .asap)

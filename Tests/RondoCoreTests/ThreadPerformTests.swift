@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `PL-17 what was performed on a thread is not cancelled with its target's requests`() throws {
+    @Test func `PL-17 a closure performed on a thread is not cancelled with its target's requests`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let kept = Kept(NSObject())

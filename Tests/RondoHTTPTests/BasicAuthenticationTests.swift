@@ -16,7 +16,7 @@ import Testing
         #expect(try BasicAuthentication(user: user, password: password).fieldValue == expected)
     }
 
-    @Test func `RFC 7617 2 what would be misread is refused`() {
+    @Test func `RFC 7617 2 a user name or password that a server would misread is refused`() {
         #expect(throws: BasicAuthentication.Failure.colonInUser) {
             try BasicAuthentication(user: "a:b", password: "")
         }

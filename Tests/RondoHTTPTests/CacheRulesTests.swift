@@ -144,7 +144,7 @@ import Testing
     ]
 
     @Test(arguments: directives)
-    func `RFC 9111 5.2 what directives decide`(
+    func `RFC 9111 5.2 directives decide`(
         _ lines: [String], _ request: [String], _ age: Double, _ expected: CacheRules.Decision
     ) {
         #expect(decision(lines + [Self.tag], after: age, request: request) == expected)
@@ -239,7 +239,7 @@ import Testing
     ]
 
     @Test(arguments: storing)
-    func `UC-53 what may be stored, RFC 9111 3`(
+    func `UC-53 responses that may be stored, RFC 9111 3`(
         _ status: Int, _ lines: [String], _ request: [String], _ mayStore: Bool
     ) {
         let response = ResponseHead(status: status, fields: fields(lines))

@@ -78,7 +78,7 @@ import Testing
         "6 Nov 19945 08:49:37",
         "006 Nov 1994 108:49:37",
     ])
-    func `RFC 6265 5.1.1 what is no date is passed over`(_ date: String) {
+    func `RFC 6265 5.1.1 a text that is not a date is skipped`(_ date: String) {
         #expect(SetCookie("a=b; expires=\(date)").map(\.expires) == .some(nil))
     }
 

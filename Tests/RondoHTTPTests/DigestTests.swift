@@ -130,7 +130,7 @@ import Testing
             session.received("qop=auth-int, rspauth=\(whole)", to: answer, bodyHash: body) == .confirmed)
     }
 
-    @Test func `RFC 7616 3.4 what is quoted is escaped, hashed without escapes`() throws {
+    @Test func `RFC 7616 3.4 quoted values are escaped, and hashed without escapes`() throws {
         var session = try session(
             #"Digest realm="a \"b\" \\", nonce="n\"", opaque="o\"", qop=auth"#, user: #"c"\d"#)
         let answer = try session.authorize(method: "GET", target: #"/?q="x""#)

@@ -19,7 +19,9 @@ import Testing
             ("a; b=\"unclosed; c=2", ["b": "unclosed; c=2"]), ("", [:]), (";", [:]), (";;;;", [:]),
             ("a=b; c=d", ["c": "d"]),
         ] as [(String, [String: String])])
-    func `RFC 9110 5.6.6 what is no parameter takes none along`(value: String, expected: [String: String]) {
+    func `RFC 9110 5.6.6 an invalid parameter does not remove others`(
+        value: String, expected: [String: String]
+    ) {
         #expect(FieldParameters.of(value) == expected)
     }
 

@@ -50,7 +50,7 @@ import Testing
         return head
     }
 
-    @Test func `what connections share keeps no head that is too large to be remembered`() throws {
+    @Test func `shared heads contain none that is too large to be remembered`() throws {
         var shared = HTTP1Connection.LastHeads()
         weak var large: ResponseHead?
         do {
@@ -113,7 +113,7 @@ import Testing
         #expect(other.status == 404)
     }
 
-    @Test func `what follows a response that closes the connection is dropped`() throws {
+    @Test func `bytes after a response that closes the connection are dropped`() throws {
         let response = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nokHTTP/1.1"
         try Message("", response, hears: [.response(200, length: 2), .body("ok"), .end], reusable: false)
             .hearInEveryWay {

@@ -226,7 +226,7 @@ import Testing
         (.request("GET", [("Content-Length", "5")]), .framingMismatch(field: "Content-Length")),
         (.request("GET", [("Transfer-Encoding", "chunked")]), .framingMismatch(field: "Transfer-Encoding")),
     ])
-    func `what must not be sent is refused before a byte is written`(
+    func `an invalid request is refused before a byte is written`(
         _ head: RequestHead, _ fault: HTTP1Error.Local
     ) throws {
         var connection = HTTP1Connection()

@@ -145,7 +145,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-78 what was stored is in the file when flush calls its handler`() throws {
+    @Test func `US-78 stored values are in the files when flush calls its handler`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = URLConnection.Cache(

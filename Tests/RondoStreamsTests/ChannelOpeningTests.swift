@@ -121,7 +121,7 @@ import Testing
             findings == ["true nil false", "resolving", "connecting", "connected", "open", "secured"])
     }
 
-    @Test func `what was said in plain text after STARTTLS is not taken for TLS`() throws {
+    @Test func `plain text after STARTTLS is not taken for TLS`() throws {
         let (server, port) = try PythonServer.start(.startTLS, "250 injected\n")
         defer { server.terminate() }
         let findings = try onStreamThread { loop in

@@ -49,7 +49,7 @@ import Testing
         transport.close(closesDescriptor: true)
     }
 
-    @Test func `one that does not answer is waited for, and the next is begun by a timer`() throws {
+    @Test func `an address that does not answer is waited for, and a timer begins the next attempt`() throws {
         // Its queue is full: the next client is neither accepted nor refused.
         let silent = try TestListener(backlog: 0)
         let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(silent.port)) }

@@ -142,7 +142,7 @@ import Testing
         #expect(findings == ["taken", "false", "left", "both", "false", "open", "bytes"])
     }
 
-    @Test func `FH-15 what a closed stream has left unread keeps no loop busy`() throws {
+    @Test func `FH-15 unread bytes of a closed stream keep no loop busy`() throws {
         let passes = try onStreamThread { loop in
             let (handle, peer) = try HandleKind.pipe.make()
             let (stream, notes) = openStream(handle, in: loop)
@@ -163,7 +163,7 @@ import Testing
     }
 
     /// One after the other, so that the room in which a piece is read is there once.
-    @Test func `FH-15 FH-12 what was read ahead of a short file takes no more than its bytes`() throws {
+    @Test func `FH-15 FH-12 reading ahead in a short file takes no more memory than its bytes`() throws {
         let count = 200
         let grown = try onStreamThread { loop in
             let handle = try openFile(Array("short".utf8))

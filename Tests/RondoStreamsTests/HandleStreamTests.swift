@@ -7,7 +7,7 @@ import Testing
 /// Streams that read what a `FileHandle` has open. (The rules of every stream are StreamContractTests'.)
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct HandleStreamTests {
     @Test(arguments: HandleKind.allCases)
-    func `FH-15 what comes on a handle is told in the modes of its stream, and so is the end`(
+    func `FH-15 bytes of a handle are reported in the modes of its stream, and so is the end`(
         kind: HandleKind
     ) throws {
         let findings = try onStreamThread { loop in
@@ -176,7 +176,7 @@ import Testing
         #expect(findings == ["true", "[0, 0, 0, 0, 0]", #"["open", "bytes", "bytes"]"#])
     }
 
-    @Test func `FH-15 what cannot be read says so, by an error of the stream`() throws {
+    @Test func `FH-15 a handle that cannot be read is an error of the stream`() throws {
         let findings = try onStreamThread { loop in
             let closed = try openFile([1])
             try closed.close()

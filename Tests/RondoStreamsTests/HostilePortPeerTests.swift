@@ -7,7 +7,7 @@ import Testing
 
 /// Peers of socket ports that do not keep to the format, are slow, or are many.
 @Suite(.leavesNothing, .timeLimit(.minutes(5))) struct HostilePortPeerTests {
-    @Test func `PM-13 what is no message closes its connection alone`() throws {
+    @Test func `PM-13 bytes that are not a message close their connection only`() throws {
         let local = SocketPort()
         local.maximumMessageSize = 10_000
         let inbox = PortInbox(local)

@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `what is no file makes no stream`() {
+    @Test func `a URL that is not of a file makes no stream`() {
         #expect(InputStream(url: URL(string: "http://example.com/")!) == nil)
         #expect(OutputStream(url: URL(string: "http://example.com/")!, append: false) == nil)
     }

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: [1, 5, 1_000])
-    func `PM-13 what is no message is an error that stays`(_ size: Int) throws {
+    func `PM-13 bytes that are not a message are a permanent error`(_ size: Int) throws {
         var wrongMagic = try Self.message()
         wrongMagic[0] = 0
         #expect(Self.read(wrongMagic, inPiecesOf: size).failure == .wrongMagic(0x00CF_50C0))

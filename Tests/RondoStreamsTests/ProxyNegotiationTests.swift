@@ -149,7 +149,7 @@ import Testing
         #expect(talk.error?.description.contains("proxy:1080") == true)
     }
 
-    @Test func `what does not speak SOCKS 5 is found out`() {
+    @Test func `a proxy that does not speak SOCKS 5 is detected`() {
         for answers in [
             [[4, 0]], [Array("HTTP/1.1 400 Bad Request\r\n".utf8)], [[5, 7]], [greeting, [4, 0, 0, 1]],
             [greeting, [5, 0, 0, 9]], [greeting, [5, 0, 0, 0]],
@@ -238,7 +238,7 @@ import Testing
         #expect(forbidden.error?.description.contains("403 Forbidden") == true)
     }
 
-    @Test func `what is no answer to CONNECT is found out`() {
+    @Test func `a reply that is no response to CONNECT is detected`() {
         for answer in [
             "SSH-2.0-OpenSSH\r\n\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 20\r\n\r\n", "HTTP/1.1 2000\r\n\r\n",
             "HTTP/1.1  200\r\n\r\n", "\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n",

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `ST-13 what a client takes on another thread during a look is not told`() throws {
+    @Test func `ST-13 bytes that a client takes on another thread during a look are not reported`() throws {
         let core = StreamCore(.input)
         core.update { _ = $0.open() }
         core.opened(isReady: false)

@@ -147,7 +147,7 @@ import Testing
         #expect(findings == [ending == "never opened" ? "0" : "1"])
     }
 
-    @Test func `ST-40 what is no connected socket is an error of the opening`() throws {
+    @Test func `ST-40 a descriptor that is not a connected socket is an error of the opening`() throws {
         let findings = try onStreamThread { loop in
             var findings: Findings = []
             let unconnected = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -186,7 +186,7 @@ import Testing
 
     // MARK: - Gathering
 
-    @Test func `what is gathered arrives as if it lay in one piece`() throws {
+    @Test func `gathered pieces arrive as one`() throws {
         let pieces = [pattern(3), [], pattern(70_000), pattern(1)] + (0..<100).map { pattern($0) }
         let whole = pieces.flatMap { $0 }
         for kind in StreamKind.outputs where kind != .buffer {

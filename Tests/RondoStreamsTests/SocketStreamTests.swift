@@ -117,7 +117,7 @@ import Testing
         #expect(findings == ["open error", "open space error", "true"])
     }
 
-    @Test func `ST-38 what the peer sent before a failed write is still read`() throws {
+    @Test func `ST-38 bytes that the peer sent before a failed write are still read`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
             let (input, output) = streamsToHost(port)
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func `ST-39 what TLS has agreed upon is asked of either stream`() throws {
+    @Test func `ST-39 either stream reports what TLS has negotiated`() throws {
         let (server, port) = try OpenSSLServer.start()
         defer { server.terminate() }
         let findings = try onStreamThread { _ in

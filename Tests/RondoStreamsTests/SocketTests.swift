@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `what is no descriptor cannot be adopted`() {
+    @Test func `an invalid descriptor cannot be adopted`() {
         #expect(throws: SocketError(code: EBADF, operation: .open)) { try Socket(adopting: -1) }
     }
 }

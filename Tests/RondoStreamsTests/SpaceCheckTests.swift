@@ -202,7 +202,7 @@ import Testing
         #expect(findings.count == 5)
     }
 
-    @Test func `ST-14 what an observer writes when a run ends is not deferred`() throws {
+    @Test func `ST-14 the event for a write of an exit observer is not deferred`() throws {
         let findings = try onStreamThread { loop -> Findings in
             loop.setTimeSource(StillClock())
             // `nonisolated(unsafe)`, both: the observer, which is said to be Sendable, is called on this thread alone.

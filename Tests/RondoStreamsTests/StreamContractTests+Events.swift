@@ -198,7 +198,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.lenders)
-    func `ST-27 what is at hand is lent in place and counts as read`(kind: StreamKind) throws {
+    func `ST-27 buffered bytes are lent in place and count as read`(kind: StreamKind) throws {
         let content = pattern(10_000)
         let findings = try kind.onInput(content) { loop, stream, notes in
             var received: [UInt8] = []

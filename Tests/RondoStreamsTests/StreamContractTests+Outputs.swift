@@ -154,7 +154,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.outputs)
-    func `ST-7 ST-2 what is not open takes nothing`(kind: StreamKind) throws {
+    func `ST-7 ST-2 a stream that is not open takes nothing`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, written) = try kind.makeOutput(100)
             defer { withExtendedLifetime(written) {} }

@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: StreamKind.inputs)
-    func `ST-7 ST-2 ST-5 what is not open gives nothing`(kind: StreamKind) throws {
+    func `ST-7 ST-2 ST-5 a stream that is not open gives nothing`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, keep) = try kind.makeInput(Self.content)
             var findings = ["\(stream.bytes().0) \(stream.hasBytesAvailable) \(stream.streamStatus.rawValue)"]

@@ -145,7 +145,7 @@ import Testing
         #expect(findings == ["64", "true"])
     }
 
-    @Test func `what cannot be listened on is an error with a sentence`() throws {
+    @Test func `an address that cannot be listened on is an error with a sentence`() throws {
         let taken = try StreamListener(port: 0, host: "127.0.0.1")
         let failure = #expect(throws: NSError.self) {
             try StreamListener(port: taken.port, host: "127.0.0.1")

@@ -165,7 +165,7 @@ import Testing
 
     // MARK: - Bytes
 
-    @Test func `ST-26 what only trying can tell is answered with yes`() throws {
+    @Test func `ST-26 hasBytesAvailable and hasSpaceAvailable are true if only an attempt can tell`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
         try Data().write(to: URL(fileURLWithPath: path))
@@ -188,7 +188,7 @@ import Testing
         withExtendedLifetime(keep) {}
     }
 
-    @Test func `ST-27 what a bound pair has lent is not overwritten`() {
+    @Test func `ST-27 lent bytes of a bound pair are not overwritten`() {
         let (input, output) = boundStreams(4)
         input.open()
         output.open()
@@ -203,7 +203,7 @@ import Testing
         #expect(output.hasSpaceAvailable)
     }
 
-    @Test func `ST-27 what is written beside what a bound pair has lent comes behind it`() {
+    @Test func `ST-27 bytes written to a bound pair while others are lent come after those`() {
         let (input, output) = boundStreams(4)
         input.open()
         output.open()
@@ -217,7 +217,7 @@ import Testing
     }
 
     /// What sockets' streams read into is used again, by whichever of them comes next.
-    @Test func `ST-27 what a socket has lent is not overwritten by what others read`() throws {
+    @Test func `ST-27 lent bytes of a socket are not overwritten by other reads`() throws {
         let lent = try onStreamThread { _ in
             let sockets = try (0..<3).map { _ in try PlainSocket.pair() }
             defer { for (ours, theirs) in sockets { for end in [ours, theirs] { close(end) } } }

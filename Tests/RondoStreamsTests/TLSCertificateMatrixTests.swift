@@ -164,7 +164,7 @@ import Testing
         #expect(sentence.contains("cannot be told: CRL has expired"))
     }
 
-    @Test func `what is no list is refused`() throws {
+    @Test func `data that are not a revocation list are refused`() throws {
         let broken = Data("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n".utf8)
         for list in [
             TLSSettings.RevocationList.data(Data()), .data(Data([48, 1, 2])), .data(broken),

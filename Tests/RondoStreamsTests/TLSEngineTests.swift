@@ -106,7 +106,7 @@ import Testing
         #expect(try client.read().0 == .truncated)
     }
 
-    @Test func `what a full socket did not take is sent later and nothing twice`() throws {
+    @Test func `bytes that a full socket did not take are sent later, and none twice`() throws {
         let (client, server) = try connect(.sink)
         let piece = pattern(50_000)
         var sent: [UInt8] = []

@@ -103,7 +103,7 @@ import Testing
         """
 
     @Test(arguments: [PythonServer.Mode.http, .garbage])
-    func `what is not TLS is called so`(mode: PythonServer.Mode) throws {
+    func `a peer that does not speak TLS is reported as such`(mode: PythonServer.Mode) throws {
         let client = try PythonServer.client(mode)
         let error = try #require(throws: TLSError.self) { try client.handshake() }
         guard case .notTLS = error.reason else { throw error }

@@ -57,7 +57,7 @@ import Testing
         #expect(try code { try TLSIdentity(pkcs12: Data(), password: "") } == .unreadable)
     }
 
-    @Test func `what cannot be read says why`() throws {
+    @Test func `an unreadable identity reports the reason`() throws {
         let (chain, key) = (certificates.path(.good), certificates.keyPath)
         #expect(try code { try TLSIdentity(chainFile: "/nonexistent") } == .unreadable)
         #expect(try code { try TLSIdentity(chainFile: chain, privateKeyFile: "/") } == .unreadable)

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `ST-43 what is not tolerated is found behind any number of tolerated problems`() throws {
+    @Test func `ST-43 a fatal problem is found behind any number of tolerated ones`() throws {
         // A name constraint that the last certificate breaks; OpenSSL looks at it after all dates.
         #expect(try problem(length: 40, constraint: "elsewhere.invalid") == .other)
         #expect(try problem(length: 3, constraint: "elsewhere.invalid") == .other)

@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: ["", "*", "*.", "a*.invalid", "a.*.invalid", "with space", "bücher.example"])
-    func `what is no name is refused`(name: String) throws {
+    func `an identity for a text that is not a host name is refused`(name: String) throws {
         let error = try #require(throws: TLSError.self) {
             try TLSContext(
                 TLSServerTests.settings { $0.identities = [name: try! Self.identity(.good)] })

@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `what was tolerated is known of a resumed connection as well`(version: String) throws {
+    func `tolerated problems are known of a resumed connection too`(version: String) throws {
         let (server, port) = try OpenSSLServer.start(.expired, [version])
         defer { server.terminate() }
         let settings = TLSSettings.test { $0.tolerance = .expiredCertificates }
@@ -268,7 +268,7 @@ import Testing
             print("REUSED", *reused, flush=True)
         """
 
-    @Test func `what was agreed upon can be read from a stream`() throws {
+    @Test func `the negotiated values can be read from a stream`() throws {
         let (server, port) = try OpenSSLServer.start(.good, ["-alpn", "h2"])
         defer { server.terminate() }
         let findings = try onStreamThread { _ in

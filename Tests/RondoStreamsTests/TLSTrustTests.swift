@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `what is wrong can be accepted`(version: String) throws {
+    func `a wrong certificate can be accepted`(version: String) throws {
         let client = try connect(.expired, .test, [version]) { trust in
             #expect(trust.host == "localhost")
             #expect(!trust.isTrusted)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `what is right can be rejected`(version: String) throws {
+    func `a right certificate can be rejected`(version: String) throws {
         let error = try #require(throws: TLSError.self) {
             try connect(.good, .test, [version]) { $0.reject() }
         }

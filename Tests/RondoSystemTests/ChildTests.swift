@@ -22,7 +22,7 @@ import Testing
         return String(decoding: child.collectedOutput, as: UTF8.self)
     }
 
-    @Test func `CH-1 what cannot be started throws what has failed, with the path`() {
+    @Test func `CH-1 a child that cannot be started throws the failed step, with the path`() {
         var missing = Child.Configuration("/no/such/program")
         for (program, code) in [
             ("/no/such/program", ENOENT), ("no-such-program", ENOENT), ("/etc/passwd", EACCES),

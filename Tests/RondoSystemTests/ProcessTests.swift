@@ -66,7 +66,7 @@ import Testing
         #expect(throws: (any Error).self) { try start(process) }
     }
 
-    @Test func `PR-3 what cannot be started throws with the path, and nothing is told`() throws {
+    @Test func `PR-3 a process that cannot be started throws with the path, and posts nothing`() throws {
         let told = EventLog()
         let process = Process()
         process.terminationHandler = { _ in told.note("handler") }

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `XT-9 what is left on the loop is an error if asked for`() async throws {
+    @Test func `XT-9 members left on the loop are an error if requested`() async throws {
         try await withRunLoop(failsOnLeftovers: true) { loop in
             let timer = Timer(timeInterval: 3600, repeats: false) { _ in }
             loop.add(timer, forMode: .default)

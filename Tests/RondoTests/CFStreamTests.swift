@@ -197,7 +197,8 @@ import Testing
         CFWriteStreamClose(write)
     }
 
-    @Test func `ST-17 what comes while a stream is unscheduled is told when it is scheduled again`() throws {
+    @Test func `ST-17 events while a stream is unscheduled are delivered when it is scheduled again`() throws
+    {
         let found = try onLoopThread { _ in
             let (read, write) = Self.boundPair(10)
             let notes = Notes()

@@ -41,7 +41,7 @@ import Testing
 
     @Test func `BR-5 Foundation's loop runs in the sleep of Rondo's`() throws { try Self.play("BR-5") }
 
-    @Test func `BR-6 what happens in Rondo's loop ends the borrowed sleep`() throws { try Self.play("BR-6") }
+    @Test func `BR-6 an event of Rondo's loop ends the borrowed sleep`() throws { try Self.play("BR-6") }
 
     @Test func `BR-7 a callback of Foundation's that changes Rondo's loop ends the sleep`() throws {
         try Self.play("BR-7")
@@ -77,7 +77,8 @@ import Testing
         try Self.play("BR-11")
     }
 
-    @Test func `BR-12 what the thread itself does is on time, what other threads do waits for the next poll`()
+    @Test
+    func `BR-12 events of the thread itself are on time, and those of other threads wait for the next poll`()
         throws
     {
         try Self.play("BR-12")

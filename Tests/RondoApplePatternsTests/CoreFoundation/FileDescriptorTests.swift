@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `CS-17 one that nothing holds is invalidated, and its info released`() throws {
+    @Test func `CS-17 a socket without references is invalidated, and its info released`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
         let notes = SocketNotes()

@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: endless)
-    func `RFC 9110 17 what has no end is ended by a limit`(_ behaviour: Behaviour) throws {
+    func `RFC 9110 17 an endless response is ended by a limit`(_ behaviour: Behaviour) throws {
         try behaviour.check()
     }
 

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: closes)
-    func `WS-22 what comes after a close frame is not looked at`(_ example: WebSocketCase) {
+    func `WS-22 bytes after a close frame are ignored`(_ example: WebSocketCase) {
         for trailing in [Frame.bare(0x81, "late"), Frame.close(1002), [0xFF, 0xFF, 0xFF]] {
             example.hearInEveryWay(trailing: trailing) { #expect($0 == example.expected) }
         }

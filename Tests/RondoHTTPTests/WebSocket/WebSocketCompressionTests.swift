@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: failures)
-    func `WS-24 what is no compressed message fails the connection`(_ example: WebSocketCase) {
+    func `WS-24 an invalid compressed message fails the connection`(_ example: WebSocketCase) {
         example.hearInEveryWay { #expect($0 == example.expected) }
         example.hearInEveryWay(trailing: Frame.bare(0x81, "after")) { #expect($0 == example.expected) }
     }

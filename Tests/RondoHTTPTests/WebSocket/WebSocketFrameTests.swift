@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(arguments: messages)
-    func `WS-9 what follows a message is read as if it had come alone`(_ example: WebSocketCase) {
+    func `WS-9 frames after a message are read as if they had come alone`(_ example: WebSocketCase) {
         let isServer = example.role == .server
         let trailing = isServer ? Frame.masked(0x8A, "next") : Frame.bare(0x8A, "next")
         var expected = example.expected
@@ -73,7 +73,7 @@ import Testing
         #expect(outcome.error == .peer(.messageTooLong(limit: 3)))
     }
 
-    @Test func `WS-14 what was received whole comes before the failure, and nothing after it`() {
+    @Test func `WS-14 complete messages come before the failure, and nothing after it`() {
         let bytes = Frame.bare(0x81, "whole") + Frame.bare(0x01, "half") + Frame.bare(0x83, "")
         WebSocketCase("", bytes, hears: [.text("whole")], failsWith: .unknownOpcode(3))
             .hearInEveryWay(trailing: Frame.bare(0x81, "after")) {

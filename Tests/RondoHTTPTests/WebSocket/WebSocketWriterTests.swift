@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 5, 64, 4096, 1 << 20], [false, true])
-    func `WS-8 what one end sends the other receives`(_ frameSize: Int, _ isCompressed: Bool) throws {
+    func `WS-8 each end receives the messages of the other`(_ frameSize: Int, _ isCompressed: Bool) throws {
         let messages: [WebSocketMessage] = [
             .text(""), .text("a"), .text(String(repeating: "κόσμε 🎵 ", count: 40)), .binary(Data()),
             .binary(Data(WebSocketFrameTests.bytes(5000))), .text(String(repeating: "again ", count: 100)),
