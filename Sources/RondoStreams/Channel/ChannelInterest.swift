@@ -63,12 +63,16 @@ package final class ChannelInterest: Sendable {
 
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
-    package func suspend() {
-        let watched = state.withLock { state in
+    ///
+    /// - Parameter gate: The gate that has refused it. Nothing is stopped if that has been removed meanwhile: the
+    ///   channel's next owner would not resume. Nil: whichever there is.
+    package func suspend(if gate: (any ChannelGate)? = nil) {
+        state.withLock { state in
+            if let gate, state.gate !== gate { return }
             state.isSuspended = true
-            return state.all
+            // Under the lock: a resumption comes afterwards.
+            for entry in state.all { entry.source.interest = [] }
         }
-        for entry in watched { entry.source.interest = [] }
     }
 
     /// - Returns: False if the channel was not suspended.
