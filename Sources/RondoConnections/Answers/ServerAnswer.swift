@@ -352,14 +352,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // MARK: - Events of the exchange
 
-    func received(_ event: ExchangeEvent) {
+    func received(_ event: ExchangeEvent, from exchange: any Exchange) {
         switch event {
         // A wait on this side is not a sign of life of the server.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner.noteProgress()
         }
-        guard let exchange = current else { return }
+        guard exchange === current else { return }
         switch event {
         case .step(let step): owner.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
