@@ -66,4 +66,19 @@ import Testing
             }
         }
     }
+
+    /// The channel has another owner by then, which knows nothing of it.
+    @Test func `an event that a gate refuses after its removal silences nothing`() {
+        let interest = ChannelInterest()
+        let source = RunLoop.Source(fileDescriptor: 0, interest: []) { _, _ in }
+        let gate = TestGate { _ in }
+        interest.gate = gate
+        interest.set(.read, of: source)
+        interest.suspend(if: gate)
+        #expect(source.interest == [])
+        #expect(interest.removeGate())
+        #expect(source.interest == .read)
+        interest.suspend(if: gate)
+        #expect(source.interest == .read)
+    }
 }

@@ -15,7 +15,8 @@ struct ConnectionState: ~Copyable {
     private(set) var queue: DelegateQueue?
     /// Nil once the delegate has been released.
     private(set) var delegate: DelegateObject?
-    var currentRequest: URLRequest
+    /// Nil while it is the one that the connection was made for.
+    var currentRequest: URLRequest?
     var settings = URLConnection.Settings.standard
     var load: Load?
     var needsLoader = false
@@ -24,10 +25,7 @@ struct ConnectionState: ~Copyable {
     var defaultCalled: OptionalMethod?
     private var hasWarned = false
 
-    init(_ delegate: DelegateObject, _ request: URLRequest) {
-        self.delegate = delegate
-        currentRequest = request
-    }
+    init(_ delegate: DelegateObject) { self.delegate = delegate }
 
     // MARK: - Before the start
 

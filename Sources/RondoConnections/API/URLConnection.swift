@@ -56,7 +56,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
         guard canHandle else { return nil }
         self.request = loadRequest
-        state = Mutex(ConnectionState(.of(consume delegate), request))
+        state = Mutex(ConnectionState(.of(consume delegate)))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
     }
@@ -188,7 +188,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     /// The current form of the request, after canonicalisation and redirects (rule UC-14).
-    public var currentRequest: URLRequest { state.withLock { $0.currentRequest } }
+    public var currentRequest: URLRequest { state.withLock { $0.currentRequest } ?? originalRequest }
 
     // MARK: - For the load
 

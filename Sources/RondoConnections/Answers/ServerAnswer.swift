@@ -41,7 +41,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private let schedule: [LoopMode]
     private let settings: LoadSettings
-    private let defaults: DelegateDefaults?
     /// The load's driver, which releases this object at the end of the load.
     private let owner: any ServerAnswerOwner
     /// The request that may have a connection now; set by any thread.
@@ -70,14 +69,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var finished: (any Exchange)?
 
     init(
-        for owner: any ServerAnswerOwner, in schedule: [LoopMode], settings: LoadSettings,
-        defaults: DelegateDefaults?, timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool
+        for owner: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
+        usesCredentialStorage: Bool
     ) {
         self.usesCredentialStorage = usesCredentialStorage
         self.owner = owner
-        self.schedule = schedule
+        schedule = owner.modes
         self.settings = settings
-        self.defaults = defaults
         transfers = startedAt.map { ServerTransfers(since: $0) }
     }
 
@@ -128,7 +126,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private var madeBody: RequestBody {
         if let body { return body }
-        let body = RequestBody(in: schedule, defaults: defaults) { [weak self] in self?.wakeUp() }
+        let body = RequestBody(in: schedule, defaults: owner.defaults) { [weak self] in self?.wakeUp() }
         self.body = body
         return body
     }
@@ -352,7 +350,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // MARK: - Events of the exchange
 
-    func received(_ event: ExchangeEvent) {
+    func received(_ event: ExchangeEvent, from exchange: any Exchange) {
         switch event {
         // A wait on this side is not a sign of life of the server.
         case .waitsForBody: return waitForBody()
@@ -360,7 +358,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .step, .progress, .sent, .informational, .mayGoAhead, .head, .body, .end, .failed:
             owner.noteProgress()
         }
-        guard let exchange = current else { return }
+        guard exchange === current else { return }
         switch event {
         case .step(let step): owner.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
@@ -465,7 +463,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
     /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
     private func askAboutTLS(of exchange: any Exchange) {
-        guard let tls = exchange.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
+        guard let tls = exchange.key.tls, let defaults = owner.defaults, !defaults.leavesTLSToSettings else {
+            return
+        }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }
         madeChallenges.askAboutTLS(

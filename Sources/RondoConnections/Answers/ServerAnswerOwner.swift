@@ -7,6 +7,12 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// The name of the connection's sources in run loops while it serves the load; nil for the default.
     var nameInRunLoops: String? { get }
 
+    /// The loops and modes that serve the load.
+    var modes: [LoopMode] { get }
+
+    /// The methods of the client's delegate that are known to be defaults; nil if it has no delegate.
+    var defaults: DelegateDefaults? { get }
+
     /// The shared queue of the only loop and mode that serve the load; nil if there are several.
     var onlyQueue: SharedQueue? { get }
 

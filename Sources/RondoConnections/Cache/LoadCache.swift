@@ -35,25 +35,15 @@ struct LoadCache: ~Copyable {
         case nothing
     }
 
-    private let settings: LoadSettings
-    private let defaults: DelegateDefaults?
     /// Whether the load's body goes to a file; such a body is never stored.
     private let isDownload: Bool
-    /// The load, which ends only when its stores are done.
-    private let waiter: any StoreWaiter
     /// The state of the current request.
     private var current = CacheLoad()
     /// Whether the last response may be used for other loads: its server was not accepted in spite of its
     /// certificate.
     private var isVerified = false
 
-    init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
-    {
-        self.settings = settings
-        self.defaults = defaults
-        self.isDownload = isDownload
-        self.waiter = waiter
-    }
+    init(isDownload: Bool) { self.isDownload = isDownload }
 
     /// Call it when the load is over, or when something other than the cache answers it.
     mutating func forget() { current.end() }
@@ -64,10 +54,10 @@ struct LoadCache: ~Copyable {
     ///   - isForProtocol: Whether a protocol of the program loads the request.
     ///   - fields: The request's fields as they would be sent: Vary may name any of them.
     mutating func decide(
-        _ request: LoadRequest, isForProtocol: Bool, fields: () -> HeaderFields
+        _ request: LoadRequest, _ settings: LoadSettings, isForProtocol: Bool, fields: () -> HeaderFields
     ) -> Decision {
         current.end()
-        if isForProtocol { return decideForProtocol(request) }
+        if isForProtocol { return decideForProtocol(request, settings) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         guard let store = settings.values.store(), current.begin(request, store, policy) else {
@@ -93,7 +83,7 @@ struct LoadCache: ~Copyable {
 
     /// A protocol of the program has its own rules: it gets the stored response, and decides whether that is valid. Only
     /// the policies that exclude the server, and so the protocol, are applied here.
-    private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
+    private mutating func decideForProtocol(_ request: LoadRequest, _ settings: LoadSettings) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
             switch policy {
@@ -146,13 +136,15 @@ struct LoadCache: ~Copyable {
     /// - Parameters:
     ///   - request: The request that was sent.
     ///   - isVerified: Whether the response may be used for other loads too.
+    ///   - waiter: The load, which ends only when its stores are done; of all methods below.
     mutating func received(
-        _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
+        _ head: ResponseHead, to request: LoadRequest, _ settings: LoadSettings, isVerified: Bool,
+        for waiter: any StoreWaiter
     ) -> HeadDecision {
         self.isVerified = isVerified
-        invalidate(by: head, request)
+        if request.method != "GET" { invalidate(by: head, request, settings, for: waiter) }
         guard let found = current.found else { return .deliver }
-        if current.isRevalidating, head.status == 304 { return confirm(found, by: head) }
+        if current.isRevalidating, head.status == 304 { return confirm(found, by: head, for: waiter) }
         if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
         {
             return .use(response, data)
@@ -161,7 +153,9 @@ struct LoadCache: ~Copyable {
     }
 
     /// Uses the stored response, which the server has confirmed.
-    private mutating func confirm(_ found: FoundResponse, by head: ResponseHead) -> HeadDecision {
+    private mutating func confirm(
+        _ found: FoundResponse, by head: ResponseHead, for waiter: any StoreWaiter
+    ) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
             current.found = nil
@@ -169,7 +163,7 @@ struct LoadCache: ~Copyable {
             return .sendAgain
         }
         // The stored response is fresh for other loads as well.
-        if isVerified { store(current.store(found, confirmed: renewed, confirmed)) }
+        if isVerified { store(current.store(found, confirmed: renewed, confirmed), for: waiter) }
         current.end()
         return .use(confirmed.response, confirmed.data)
     }
@@ -197,10 +191,10 @@ struct LoadCache: ~Copyable {
         return .use(response, found.content)
     }
 
-    private func invalidate(by head: ResponseHead, _ request: LoadRequest) {
-        guard request.method != "GET", let url = request.url, let store = settings.values.store() else {
-            return
-        }
+    private func invalidate(
+        by head: ResponseHead, _ request: LoadRequest, _ settings: LoadSettings, for waiter: any StoreWaiter
+    ) {
+        guard let url = request.url, let store = settings.values.store() else { return }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
             // The removals follow the responses that are being stored, because those were fetched before.
             if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
@@ -216,18 +210,19 @@ struct LoadCache: ~Copyable {
     ///   - isPlain: The body is the content, and the delegate is called on the loop.
     ///   - hasParts: Whether the body has several parts; such a body is not stored.
     mutating func beginStoring(
-        _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
+        _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool,
+        _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) {
         guard current.isInProgress else { return }
         if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
             current.hasJustStored(head, size: bodyLength)
         {
             current.end()
-            return store(.isWritten)
+            return store(.isWritten, for: waiter)
         }
         let isStored =
             !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
-            && (current.isOfUse(head) || mayAsk)
+            && (current.isOfUse(head) || Self.mayAsk(defaults))
             && current.begin(storing: response, head, bodyLength: bodyLength)
         if !isStored { current.end() }
     }
@@ -253,33 +248,41 @@ struct LoadCache: ~Copyable {
     ///
     /// - Parameter callsOnLoop: Whether the delegate is called on the loop. With a queue it is asked after
     ///   the calls that wait there, and one of these may cancel the load.
-    mutating func receivedEnd(callsOnLoop: Bool) -> End {
+    mutating func receivedEnd(
+        callsOnLoop: Bool, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
+    ) -> End {
         guard let collected = current.collected else { return .nothing }
         if callsOnLoop, defaults.spares(.willCacheResponse) {
             let decision = current.storeAsReceived()
             current.end()
-            store(decision)
+            store(decision, for: waiter)
             return .nothing
         }
         return collected.propose().map(End.ask) ?? .nothing
     }
 
     /// Takes the delegate's reply to `End.ask`: the response to store; nil if none.
-    mutating func replied(_ approved: CachedURLResponse?) {
+    mutating func replied(
+        _ approved: CachedURLResponse?, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
+    ) {
         guard current.collected?.proposal != nil else { return }
         // By now it is known whether the delegate implements the method.
-        let decision = approved.flatMap { current.isOfUse || mayAsk ? current.store($0) : nil }
+        let decision = approved.flatMap {
+            current.isOfUse || Self.mayAsk(defaults) ? current.store($0) : nil
+        }
         current.end()
-        if let decision { store(decision) }
+        if let decision { store(decision, for: waiter) }
     }
 
     /// Whether the delegate may want to change or refuse the stored response, as far as is known.
-    private var mayAsk: Bool { !(defaults?.contains(.willCacheResponse) ?? true) }
+    private static func mayAsk(_ defaults: DelegateDefaults?) -> Bool {
+        !(defaults?.contains(.willCacheResponse) ?? true)
+    }
 
     /// Stores a response at once or, if that takes time, by `CacheWriter`, while this loop serves other
     /// loads. The delegate is told of the end when the response is stored, and a look-up finds it then. If
     /// too many responses wait to be stored, this one is not stored.
-    private func store(_ decision: CacheDecision) {
+    private func store(_ decision: CacheDecision, for waiter: any StoreWaiter) {
         switch decision {
         case .nothing: break
         case .isWritten: if CacheWriter.shared.isBusy { waiter.store {} }

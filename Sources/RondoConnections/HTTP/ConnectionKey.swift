@@ -24,6 +24,11 @@ struct ConnectionKey: Hashable, Sendable {
             hasher.combine(connect)
             hash = hasher.finalize()
         }
+
+        func isEqual(to other: Values) -> Bool {
+            hash == other.hash && server == other.server && tls == other.tls && proxy == other.proxy
+                && connect == other.connect
+        }
     }
 
     /// A server, or the proxy that gets the requests in its place: the unit for which limits count.
@@ -52,10 +57,7 @@ struct ConnectionKey: Hashable, Sendable {
     var proxy: StreamProxy? { values.proxy }
 
     static func == (left: ConnectionKey, right: ConnectionKey) -> Bool {
-        let (left, right) = (left.values, right.values)
-        return left === right
-            || left.hash == right.hash && left.server == right.server && left.tls == right.tls
-                && left.proxy == right.proxy && left.connect == right.connect
+        left.values === right.values || left.values.isEqual(to: right.values)
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(values.hash) }

@@ -73,7 +73,7 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
-    func received(_ event: ExchangeEvent)
+    func received(_ event: ExchangeEvent, from exchange: any Exchange)
     /// Called when bytes have come that complete no event.
     func noteReceived()
     /// Makes the owner be served in a pass of one of its modes.

@@ -66,13 +66,15 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         reportsSteps = reporting.steps
         times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
-        isNew = lease.connection == nil
         self.owner = owner
-        if let idle = lease.connection {
+        switch lease.connection {
+        case .kept(let idle):
             connection = idle
+            isNew = false
             isRegistered = idle.takeRegistration()
-        } else {
-            connection = ServerConnection(SocketChannel(channel()), key: lease.key, of: lease.origin)
+        case .new(let origin, let key):
+            connection = ServerConnection(SocketChannel(channel()), key: key, of: origin)
+            isNew = true
             isRegistered = false
         }
         phase = isNew ? .opening : .open
@@ -107,16 +109,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
         guard case .open = phase else { return false }
-        return consumed < filled || connection.channel.hasUnreadBytes
+        return consumed < filled || channel.hasUnreadBytes
     }
 
     var key: ConnectionKey { connection.key }
 
-    var isPeerVerified: Bool { connection.channel.isPeerVerified }
+    var isPeerVerified: Bool { channel.isPeerVerified }
 
     var record: ExchangeRecord {
         ExchangeRecord(
-            status: status, address: connection.channel.remoteAddress,
+            status: status, address: channel.remoteAddress,
             isReusedConnection: connection.isReused,
             times: times ?? ExchangeTimes(), headBytesSent: sender?.headSent ?? 0,
             bodyBytesSent: sender?.bodySent ?? 0,
@@ -137,17 +139,17 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
-        if let trust { connection.channel.onTrust = trust }
-        if let identity { connection.channel.onIdentityRequest = identity }
+        if let trust { channel.onTrust = trust }
+        if let identity { channel.onIdentityRequest = identity }
     }
 
     // MARK: - Running
 
     func start(_ request: consuming OutgoingRequest) {
         isIdempotent = request.isIdempotent
-        let channel = connection.channel
         if reportsSteps, !isNew {
-            owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
+            owner.received(
+                .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
         }
         if !isNew { times?.reuse(channel) }
         channel.label = owner.label
@@ -169,7 +171,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func end(registeredAt queue: SharedQueue?) -> Bool {
         discardRest()
         let upgrade = upgrade.take()
-        let channel = connection.channel
         if isNew {
             channel.onTrust = nil
             channel.onIdentityRequest = nil
@@ -188,7 +189,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// Makes sure that no further event comes.
     private func abandon() {
         phase = .closed
-        connection.channel.handler = nil
+        channel.handler = nil
     }
 
     /// Reads the rest of an unwanted response that has already arrived, so that the connection can serve
@@ -213,7 +214,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func pause() {
         isPaused = true
         if case .upgraded(let upgrade) = phase { return upgrade.pause() }
-        connection.channel.wantsRead = false
+        channel.wantsRead = false
     }
 
     func resume() {
@@ -225,13 +226,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         isPaused = false
         // A connection that is being opened is read once it is open.
         guard case .open = phase else { return }
-        connection.channel.wantsRead = true
+        channel.wantsRead = true
         parse()
     }
 
     private func handle(_ event: SocketChannel.Event) {
         if case .upgraded(let upgrade) = phase { return hand(event, to: upgrade) }
-        times?.note(event, of: connection.channel)
+        times?.note(event, of: channel)
         switch event {
         case .resolving(let host): tell(.resolving(host: host))
         case .connecting(let address): tell(.connecting(address: address.description))
@@ -268,30 +269,30 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func begin(_ upgrade: any Upgrade) {
         phase = .upgraded(upgrade)
         times?.endResponse()
-        connection.channel.wantsWrite = false
+        channel.wantsWrite = false
         let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
         consumed = filled
         // The protocol may end the exchange; the bytes have to stay in place until it returns.
-        withExtendedLifetime(buffer) { upgrade.begin(connection.channel, received: rest) }
+        withExtendedLifetime(buffer) { upgrade.begin(channel, received: rest) }
     }
 
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
-        owner.received(reportsSteps ? .step(step()) : .progress)
+        owner.received(reportsSteps ? .step(step()) : .progress, from: self)
     }
 
     private func didOpen() {
         phase = .open
-        times?.beginRequest(over: connection.channel)
+        times?.beginRequest(over: channel)
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
-        connection.channel.wantsRead = !isPaused
+        channel.wantsRead = !isPaused
         send()
     }
 
     private func fail(_ failure: ExchangeFailure) {
         if case .closed = phase { return }
         abandon()
-        owner.received(.failed(failure))
+        owner.received(.failed(failure), from: self)
     }
 
     // MARK: - Sending
@@ -301,13 +302,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         while case .open = phase, sendFailure == nil, let outcome = sender?.send(over: connection) {
             switch outcome {
             case .progress(let now, let total, let expected):
-                owner.received(.sent(now, total: total, expected: expected))
+                owner.received(.sent(now, total: total, expected: expected), from: self)
                 continue
             case .blocked:
-                connection.channel.wantsWrite = true
+                channel.wantsWrite = true
                 return
-            case .waitsForBody: owner.received(.waitsForBody)
-            case .waitsForGoAhead: owner.received(.waitsForGoAhead)
+            case .waitsForBody: owner.received(.waitsForBody, from: self)
+            case .waitsForGoAhead: owner.received(.waitsForGoAhead, from: self)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
                 // The server may have sent a response before it closed the connection; the response counts, not this error.
@@ -315,14 +316,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             case .sent:
                 times?.endRequest()
             }
-            connection.channel.wantsWrite = false
+            channel.wantsWrite = false
             return
         }
     }
 
     /// Call it when the body's stream may have bytes.
     func bodyIsReady() {
-        guard case .open = phase, !connection.channel.wantsWrite else { return }
+        guard case .open = phase, !channel.wantsWrite else { return }
         send()
     }
 
@@ -342,11 +343,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // TLS returns one record at a time: several are read in one pass.
             fill: while filled < ReceiveBuffer.capacity {
                 let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
-                switch try connection.channel.read(into: room) {
+                switch try channel.read(into: room) {
                 case .bytes(let count):
                     filled += count
                     times?.received(count)
-                    if !connection.channel.hasBufferedBytes && count < room.count { break fill }
+                    if !channel.hasBufferedBytes && count < room.count { break fill }
                 case .wouldBlock:
                     break fill
                 case .end:
@@ -403,10 +404,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             tell(.responseHead(Self.text(of: head)))
             guard case .open = phase else { break }
             if head.status == 100 {
-                owner.received(.mayGoAhead)
+                owner.received(.mayGoAhead, from: self)
                 goAhead()
             } else {
-                owner.received(.informational(head))
+                owner.received(.informational(head), from: self)
             }
         case .response(let head, let bodyLength):
             let head = connection.shared(head)
@@ -415,10 +416,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             if head.status == 408 { connection.noteDesynchronized() }
             if reportsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
-            owner.received(.head(head, bodyLength: bodyLength))
+            owner.received(.head(head, bodyLength: bodyLength), from: self)
         case .bodyRange(let range):
             bodyReceived += Int64(range.count)
-            owner.received(.body(buffer?.data(range) ?? Data()))
+            owner.received(.body(buffer?.data(range) ?? Data()), from: self)
         case .trailers, .body:
             break
         case .needMoreData:
@@ -450,7 +451,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func end(by event: ExchangeEvent) {
         times?.endResponse()
         abandon()
-        owner.received(event)
+        owner.received(event, from: self)
     }
 
     /// Makes the connection ready for another request, if it can serve one.
@@ -460,7 +461,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,
             consumed == filled,
-            !connection.channel.hasBufferedBytes
+            !channel.hasBufferedBytes
         else { return false }
         return connection.startNextCycle()
     }

@@ -13,27 +13,34 @@ protocol ConnectionWaiter: AnyObject, Sendable {
 /// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
 /// taken its connection, by `ServerConnection.endLease()`.
 struct Lease: ~Copyable {
-    let origin: Origin
-    let key: ConnectionKey
+    /// The connection of the lease.
+    enum Connection {
+        /// One that was idle.
+        case kept(ServerConnection)
+        /// One that is to be opened.
+        case new(Origin, ConnectionKey)
+    }
+
     /// The loop whose idle connections are taken first, and to which this one belongs when it is idle again.
     let loop: RunLoop
-    /// The idle connection to use; nil if one is to be opened.
-    let connection: ServerConnection?
+    let connection: Connection
     /// Whether the lease is ended by this value; false once an exchange ends it.
     private var isHeld = true
 
-    init(origin: Origin, key: ConnectionKey, loop: RunLoop, connection: ServerConnection?) {
-        self.origin = origin
-        self.key = key
+    init(loop: RunLoop, connection: Connection) {
         self.loop = loop
         self.connection = connection
     }
 
     deinit {
         guard isHeld else { return }
-        connection?.unregister(unlessAt: nil)
-        connection?.channel.close()
-        origin.endLease()
+        switch connection {
+        case .kept(let connection):
+            connection.unregister(unlessAt: nil)
+            connection.channel.close()
+            connection.endLease()
+        case .new(let origin, _): origin.endLease()
+        }
     }
 
     /// Ends the lease, and closes its idle connection, if it has one.

@@ -59,9 +59,9 @@ final class Origin: BudgetCandidate {
         switch decision {
         case .reuse(let idle):
             let connection = revived(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
-            return .granted(Lease(origin: self, key: key, loop: loop, connection: connection))
+            return .granted(lease(of: connection, key, of: loop))
         case .open:
-            return .granted(Lease(origin: self, key: key, loop: loop, connection: nil))
+            return .granted(lease(of: nil, key, of: loop))
         case .wait(let waiterID, let lacksBudget):
             if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
             return .wait(waiterID: waiterID)
@@ -73,7 +73,12 @@ final class Origin: BudgetCandidate {
         -> Lease
     {
         let connection = mayReuse ? takeIdle(key, of: loop, at: queue) : nil
-        return Lease(origin: self, key: key, loop: loop, connection: connection)
+        return lease(of: connection, key, of: loop)
+    }
+
+    /// - Parameter connection: One that was idle; nil if one is to be opened.
+    private func lease(of connection: ServerConnection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
+        Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
     }
 
     /// Removes the waiter `waiterID`. If it was admitted already, its lease ends.

@@ -12,18 +12,18 @@ struct IdleTime {
     }
 
     private let schedule: [LoopMode]
-    /// The one mode of nearly all loads can be asked directly; the common name may stand for several.
-    private let isInOneMode: Bool
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
     /// Seconds that count in addition: those before the last `suspend()`.
     private var earlier = 0.0
     private var isSuspended = false
 
-    init(_ schedule: [LoopMode]) {
-        self.schedule = schedule
+    init(_ schedule: [LoopMode]) { self.schedule = schedule }
+
+    /// Nearly all loads have one mode, which can be asked directly; the common name may stand for several modes.
+    private var isInOneMode: Bool {
         // Comparing with `.default` first is quicker, and most modes are the default mode.
-        isInOneMode = schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
+        schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
     }
 
     /// Starts again from zero: there was progress, or the load waits for something other than the server.

@@ -99,7 +99,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Runs `body`, unless another call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
-        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
+        gate.enter(body, catchUp: { catchUp() })
     }
 
     /// Runs `body`, the callback of an event of the current channel, inside the gate.
@@ -109,22 +109,24 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// descriptor is also reported to the loops that watch it now.
     package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
-        enter {
-            // The load may have gone on to another connection.
-            guard let channel, channel.has(interest) else { return }
-            body(channel)
-            // The idle time begins after the event (rule UC-58).
-            times.endEvents()
-        }
+        gate.enter(
+            {
+                // The load may have gone on to another connection.
+                guard let channel, channel.has(interest) else { return }
+                body(channel)
+                // The idle time begins after the event (rule UC-58).
+                times.endEvents()
+            },
+            catchUp: { catchUp() },
+            // Until the call inside has caught up.
+            turnedAway: { interest.suspend(if: self) })
     }
 
     /// Sets the channel whose events are admitted from here on; nil for none.
     func setChannel(_ channel: SocketChannel?) {
-        // A call that was refused at the gate has turned the old channel's events off; its next owner needs them.
-        let old = self.channel
+        // A call that was refused at the gate may have turned the old channel's events off; its next owner needs them.
+        self.channel?.removeGate()
         self.channel = channel
-        inbox.setInterest(channel?.interest)
-        old?.removeGate()
         channel?.gate = self
     }
 
@@ -324,7 +326,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
-        inbox.suspendInterest()
+        channel?.interest.suspend()
     }
 
     /// Undoes `applySuspension()`.

@@ -8,8 +8,6 @@ internal import RondoHTTP
 /// Used inside the gate of its load.
 final class LoadAnswers {
     private let settings: LoadSettings
-    private let defaults: DelegateDefaults?
-    private let modes: [LoopMode]
     /// When the load began, if its metrics are wanted.
     private let startedAt: LoopInstant?
     /// Whether the delegate lets credentials of the storage be used (rule UC-43).
@@ -22,24 +20,19 @@ final class LoadAnswers {
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
-    /// The current request.
-    private var request: LoadRequest?
     /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
     /// it.
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
-        for owner: any ServerAnswerOwner & StoreWaiter, in modes: [LoopMode], _ settings: LoadSettings,
-        defaults: DelegateDefaults?, isDownload: Bool, timesFrom startedAt: LoopInstant?,
-        usesCredentialStorage: Bool
+        for owner: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
+        timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool
     ) {
         self.owner = owner
-        self.modes = modes
         self.settings = settings
-        self.defaults = defaults
         self.startedAt = startedAt
         self.usesCredentialStorage = usesCredentialStorage
-        cache = LoadCache(settings, defaults: defaults, isDownload: isDownload, for: owner)
+        cache = LoadCache(isDownload: isDownload)
     }
 
     // MARK: - Choosing
@@ -47,10 +40,11 @@ final class LoadAnswers {
     /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
     /// itself (a file or data URL), or a server.
     func answer(_ request: LoadRequest) {
-        self.request = request
         let type = settings.values.protocols.accepting(request.value)
-        switch cache.decide(request, isForProtocol: type != nil, fields: { outgoingFields(of: request) }) {
-        case .use(let response, let data): answerFromCache(response, data)
+        switch cache.decide(
+            request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) })
+        {
+        case .use(let response, let data): answerFromCache(response, data, to: request)
         case .fail(let failure): owner.received(.failed(failure))
         case .send:
             if let type {
@@ -63,15 +57,14 @@ final class LoadAnswers {
         }
     }
 
-    private func answerFromCache(_ response: URLResponse, _ data: Data) {
+    private func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
         current.take()?.cancel()
-        noteCached(response)
+        noteCached(response, to: request)
         start(StoredAnswer(response, data, for: owner))
     }
 
-    private func noteCached(_ response: URLResponse) {
-        guard let startedAt, let request, let url = request.url,
-            cacheTransfers.count < ServerTransfers.maximum
+    private func noteCached(_ response: URLResponse, to request: LoadRequest) {
+        guard let startedAt, let url = request.url, cacheTransfers.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
@@ -86,7 +79,7 @@ final class LoadAnswers {
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
         // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
-        let isSynchronous = modes.contains { $0.mode == .synchronousRequest }
+        let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
         let answer = ProtocolAnswer(
             of: type, to: request.value, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
             for: owner)
@@ -113,7 +106,7 @@ final class LoadAnswers {
         let server =
             self.server
             ?? ServerAnswer(
-                for: owner, in: modes, settings: settings, defaults: defaults, timesFrom: startedAt,
+                for: owner, settings: settings, timesFrom: startedAt,
                 usesCredentialStorage: usesCredentialStorage)
         self.server = server
         current = server
@@ -136,9 +129,11 @@ final class LoadAnswers {
     ) -> HeadDecision {
         if let failure = server?.verifySender(of: head) { return .fail(failure) }
         noteFields(of: head, from: origin, to: request)
-        switch cache.received(head, to: request, isVerified: origin.isTrustworthy(for: request)) {
+        switch cache.received(
+            head, to: request, settings, isVerified: origin.isTrustworthy(for: request), for: owner)
+        {
         case .deliver: return .deliver
-        case .use(let response, let data): answerFromCache(response, data)
+        case .use(let response, let data): answerFromCache(response, data, to: request)
         case .sendAgain:
             current?.cancel()
             answerByServer(request)
@@ -149,9 +144,9 @@ final class LoadAnswers {
     /// Answers with a stored response, although it is stale, because the server was not reached (RFC 5861 §4).
     ///
     /// - Returns: False if there is no such response, or it must not be used.
-    func answerByStaleResponse() -> Bool {
+    func answerByStaleResponse(_ request: LoadRequest) -> Bool {
         guard let (response, data) = cache.staleResponse() else { return false }
-        answerFromCache(response, data)
+        answerFromCache(response, data, to: request)
         return true
     }
 

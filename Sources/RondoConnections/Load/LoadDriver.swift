@@ -9,7 +9,7 @@ internal import RondoStreams
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
     private let settings: LoadSettings
-    private let defaults: DelegateDefaults?
+    let defaults: DelegateDefaults?
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     // Unchecked: see `Load`.
@@ -36,7 +36,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private var client: (any LoadClient)? { load.client }
-    private var modes: [LoopMode] { load.registration.modes }
+    var modes: [LoopMode] { load.registration.modes }
 
     // MARK: - The end
 
@@ -127,8 +127,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         let answers =
             answers
             ?? LoadAnswers(
-                for: self, in: modes, settings, defaults: defaults,
-                isDownload: content.download != nil, timesFrom: collectsMetrics ? load.startedAt : nil,
+                for: self, settings, isDownload: content.download != nil,
+                timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage)
         self.answers = answers
         if upgrade?.isRequired ?? false {
@@ -225,7 +225,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse() ?? false { return }
+        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(state.lastSent) ?? false { return }
         if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
@@ -352,7 +352,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if case .http(let head, let bodyLength) = incoming {
             answers.cache.beginStoring(
                 response, head, bodyLength: bodyLength, isPlain: !content.isChanged && load.inbox.callsOnLoop,
-                hasParts: content.hasParts)
+                hasParts: content.hasParts, defaults, for: self)
         }
         if client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
@@ -428,7 +428,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Ends the content: everything has come.
     private func finish() {
-        if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: load.inbox.callsOnLoop) {
+        let callsOnLoop = load.inbox.callsOnLoop
+        if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: callsOnLoop, defaults, for: self)
+        {
             state.askAboutCaching()
             load.deliver(.willCache(proposal))
         } else {
@@ -471,7 +473,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .disposition(let disposition): take(disposition)
         case .cached(let approved):
             guard state.repliedAboutCaching() else { return }
-            answers?.cache.replied(approved)
+            answers?.cache.replied(approved, defaults, for: self)
             finishIfStored()
         case .challenge(let handling): answers?.current?.challengeHandled(handling)
         case .request(let request): perform(state.replied(request))

@@ -32,8 +32,6 @@ struct LoadInbox: ~Copyable, Sendable {
         var abortion: LoadFailure?
         /// Whether the partial file of a download is handed over with the end.
         var keepsDownload = false
-        /// The interest that turns the channel's events off while another call is inside; see `Gate`.
-        var interest: ChannelInterest?
     }
 
     private let state = Mutex(State())
@@ -158,11 +156,4 @@ struct LoadInbox: ~Copyable, Sendable {
 
     /// - Returns: Whether everything is stored now.
     func endStoring() -> Bool { storing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
-
-    // MARK: - The channel
-
-    func setInterest(_ interest: ChannelInterest?) { state.withLock { $0.interest = interest } }
-
-    /// Turns the channel's events off until the call inside the gate has caught up.
-    func suspendInterest() { state.withLock { $0.interest?.suspend() } }
 }

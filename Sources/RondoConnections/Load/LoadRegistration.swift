@@ -90,10 +90,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         }
         withExtendedLifetime(left) {}
         if let first {
-            if let idle {
-                let leavesLater = first.queue.hasWaitingClients && first.queue.loop.deferWork(idle)
-                if !leavesLater { idle.leave() }
-            }
+            if let idle, !first.queue.deferWorkBehindClients(idle) { idle.leave() }
             first.leave()
         }
         for other in others { other.leave() }

@@ -76,8 +76,9 @@ struct LoadState {
     private(set) var request: LoadRequest
     /// The request of the current exchange, or of the last one.
     private(set) var lastSent: LoadRequest
-    /// The first request that was sent.
-    private var origin: LoadRequest?
+    private var hasSent = false
+    /// The first request that was sent, once another one is.
+    private var first: LoadRequest?
 
     /// The protocols of the program that may load its requests.
     private let protocols: ProtocolClasses
@@ -100,16 +101,20 @@ struct LoadState {
 
     /// Notes that the request is being sent.
     mutating func noteSending() {
-        lastSent = request
-        if origin == nil { origin = request }
+        if request !== lastSent {
+            if hasSent, first == nil { first = lastSent }
+            lastSent = request
+        }
+        hasSent = true
     }
 
     /// Whether `address` belongs to the origin of the first request, for which the settings were made (RFC 6454,
     /// section 5).
     func isAtOrigin(_ address: WebAddress) -> Bool {
-        guard let first = origin?.address else { return origin == nil }
-        return first.isSecure == address.isSecure && first.port == address.port
-            && (first.host == address.host || first.host.lowercased() == address.host.lowercased())
+        guard hasSent else { return true }
+        guard let origin = (first ?? lastSent).address else { return false }
+        return origin.isSecure == address.isSecure && origin.port == address.port
+            && (origin.host == address.host || origin.host.lowercased() == address.host.lowercased())
     }
 
     /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.

@@ -162,16 +162,16 @@ package struct HTTP1Connection: Sendable {
     /// Ends the request, with or without a body, and appends the bytes for that. Trailers need a chunked
     /// body.
     package mutating func sendEnd(
-        trailers: HeaderFields = HeaderFields(), into output: inout [UInt8]
+        trailers: HeaderFields? = nil, into output: inout [UInt8]
     ) throws(HTTP1Error) {
         do {
-            try HTTP1Writer.checkTrailers(trailers)
+            if let trailers { try HTTP1Writer.checkTrailers(trailers) }
         } catch {
             guard case .local(let fault) = error else { throw error }
             throw state.failRequest(fault)
         }
-        if try state.requestEnd(hasTrailers: !trailers.isEmpty) {
-            HTTP1Writer.writeLastChunk(trailers, into: &output)
+        if try state.requestEnd(hasTrailers: !(trailers?.isEmpty ?? true)) {
+            HTTP1Writer.writeLastChunk(trailers ?? HeaderFields(), into: &output)
         }
     }
 

@@ -73,7 +73,15 @@ package final class ChannelInterest: Sendable {
 
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
-    package func suspend() { state.withLock { $0.suspend() } }
+    ///
+    /// - Parameter gate: The gate that has refused it. Nothing is stopped if that has been removed meanwhile: the
+    ///   channel's next owner would not resume. Nil: whichever there is.
+    package func suspend(if gate: (any ChannelGate)? = nil) {
+        state.withLock { state in
+            if let gate, state.gate !== gate { return }
+            state.suspend()
+        }
+    }
 
     /// - Returns: False if the channel was not suspended.
     func resume() -> Bool { state.withLock { $0.resume() } }

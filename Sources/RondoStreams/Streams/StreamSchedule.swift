@@ -158,12 +158,10 @@ package struct StreamSchedule {
             if let first, first.isWaiting { first.queue.withdraw(client) }
             for entry in others where entry.isWaiting { entry.queue.withdraw(client) }
         }
-        defer {
-            first = nil
-            others = []
-            dispatchQueue = nil
-        }
-        return RemovedQueues(first: first?.queue, others: others.map(\.queue))
+        let removed = RemovedQueues(first: first.take()?.queue, others: others.map(\.queue))
+        others = []
+        dispatchQueue = nil
+        return removed
     }
 
     // MARK: Waiting
