@@ -55,8 +55,6 @@ package final class SocketChannel {
 
     /// True once the owner was told `open`: a later `secure(_:)` does not repeat the event.
     private var hasOpened = false
-    /// The waits of TLS on an open connection; `+Bytes` maintains them.
-    var tlsWaits = TLSWaits()
 
     private(set) var phase: ChannelPhase {
         didSet { plainDescriptor = phase.plainDescriptor }
@@ -219,8 +217,7 @@ package final class SocketChannel {
     ///   something left to send.
     func handOver() -> Int32? {
         guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
-            closesDescriptor,
-            !tlsWaits.owesEnd
+            closesDescriptor
         else { return nil }
         // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
@@ -249,7 +246,6 @@ package final class SocketChannel {
         let next = SocketChannel(configuration, .host)
         next.remoteAddress = remoteAddress
         next.closesDescriptor = closesDescriptor
-        next.tlsWaits = tlsWaits
         // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
         phase = .closed
