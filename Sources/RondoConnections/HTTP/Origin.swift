@@ -237,7 +237,7 @@ final class Origin: BudgetCandidate {
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
             // Under the lock: no load has it meanwhile, and none finds it missing.
-            let left = idle.channel.takeOutOfLoops()
+            let left = idle.channel.registration.removeAll()
             // The connection may have become old enough to be parked while it was registered.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))

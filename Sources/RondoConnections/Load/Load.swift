@@ -99,7 +99,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Runs `body`, unless another call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
-        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
+        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendChannel() })
     }
 
     /// Lets in what a loop brings to the channel of the connection under way.
@@ -107,11 +107,11 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
     /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
     /// lost: a descriptor that is ready is so for the loops that watch it now.
-    package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
+    package func enter(for source: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
         enter {
             // The load may have gone on to another connection.
-            guard let channel, channel.has(interest) else { return }
+            guard let channel, channel.registration === source else { return }
             body(channel)
             // The idle time begins behind it (rule UC-58).
             times.endEvents()
@@ -123,9 +123,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         // A call that was turned away has silenced the old one, which its next owner has to hear.
         let old = self.channel
         self.channel = channel
-        inbox.setInterest(channel?.interest)
-        old?.removeGate()
-        channel?.gate = self
+        inbox.setChannel(channel?.registration)
+        old?.registration.removeGate()
+        channel?.registration.gate = self
     }
 
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
@@ -323,13 +323,13 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private func standStill() {
         guard inbox.isSuspended else { return }
         times.hold()
-        inbox.suspendInterest()
+        inbox.suspendChannel()
     }
 
     /// Undoes `standStill()`.
     private func goOn() {
         if times.go() { inbox.putTimeCheck() }
-        channel?.resumeInterest()
+        channel?.registration.resume()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

@@ -160,16 +160,16 @@ extension SocketChannel {
     func readable() -> Bool {
         // A new owner has another gate. Only this thread could have released the channel, so the comparison
         // is safe.
-        let gate = gate
+        let gate = registration.gate
         handler?(.readable)
-        guard self.gate === gate else { return false }
+        guard registration.gate === gate else { return false }
         signalIfPlaintextIsPending()
         return true
     }
 
     func updateInterest() {
         guard let source = phase.openSource else { return }
-        interest.set(interest(of: plainDescriptor < 0 ? engine : nil), of: source)
+        registration.setInterest(interest(of: plainDescriptor < 0 ? engine : nil), of: source)
     }
 
     private func interest(of engine: TLSEngine?) -> RunLoop.Source.Interest {
