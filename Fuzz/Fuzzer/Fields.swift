@@ -84,7 +84,7 @@ func readCacheFields(_ lines: [String]) {
     let entry = CacheEntry(head, to: fields, requestedAt: now, receivedAt: now)
     for policy in CachePolicy.allCases {
         _ = CacheRules.decide(policy, request: fields, entry: entry, now: now.addingTimeInterval(100))
-        _ = CacheRules.mayStandIn(entry, for: 503, request: fields, policy: policy, now: now)
+        _ = CacheRules.mayServeStale(entry, for: 503, request: fields, policy: policy, now: now)
     }
     _ = entry.freshened(by: head, requestedAt: now, receivedAt: now)
     for line in lines {

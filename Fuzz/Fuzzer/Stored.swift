@@ -141,7 +141,7 @@ private func readResponseRow(_ feed: inout Feed) {
     }
 }
 
-private func expectSame(_ sample: KeptResponse, _ read: KeptResponse) {
+private func expectSame(_ sample: StoredResponse, _ read: StoredResponse) {
     guard let url = URL(string: sample.name), let left = sample.cached(url), let right = read.cached(url)
     else {
         fatalError("no response is seen")
@@ -152,12 +152,12 @@ private func expectSame(_ sample: KeptResponse, _ read: KeptResponse) {
     if left.response.expectedContentLength != right.response.expectedContentLength {
         fatalError("\(right.response.expectedContentLength)")
     }
-    if case .ofEntry = sample.shown, sample.date != read.date { fatalError("\(read.date)") }
+    if case .ofEntry = sample.form, sample.date != read.date { fatalError("\(read.date)") }
     if left.response.mimeType != right.response.mimeType { fatalError("\(right.response)") }
 }
 
 /// As a load does.
-private func asLoad(_ response: KeptResponse) {
+private func asLoad(_ response: StoredResponse) {
     guard let url = URL(string: response.name) else { return }
     _ = response.cached(url)
     guard let found = response.found(url) else { return }
@@ -344,7 +344,7 @@ struct StoredFile: Sendable {
                 do throws(DatabaseError) {
                     try file.write([row])
                 } catch {
-                    guard error.saysThatFileIsBroken else { throw error }
+                    guard error.isCorruption else { throw error }
                     try file.makeAnew()
                     try file.write([row])
                 }
@@ -364,7 +364,7 @@ struct StoredFile: Sendable {
             schema: ResponseRow.schema)
     }
 
-    static let sampleResponses: [KeptResponse] = {
+    static let sampleResponses: [StoredResponse] = {
         func name(_ index: Int) -> String { "http://host.example/\(index)" }
         func entry(_ fields: [(String, String)], _ selecting: [String: String?] = [:]) -> CacheEntry {
             CacheEntry(
@@ -372,7 +372,7 @@ struct StoredFile: Sendable {
                 selecting: selecting)
         }
         var all = (0..<5).map { index in
-            KeptResponse(
+            StoredResponse(
                 name(index),
                 entry([("Content-Type", "text/html"), ("Expires", "Sunday, 06-Nov-94 08:49:37 GMT")]),
                 content: Data(repeating: UInt8(index), count: index * 1500), bodyLength: Int64(index * 1500),
@@ -380,7 +380,7 @@ struct StoredFile: Sendable {
         }
         for language in ["en", "de"] {
             all.append(
-                KeptResponse(
+                StoredResponse(
                     name(5),
                     entry([("Vary", "Accept-Language, X")], ["accept-language": language, "x": nil]),
                     content: Data(language.utf8), bodyLength: nil, date: now))
@@ -393,10 +393,10 @@ struct StoredFile: Sendable {
         let plain = URLResponse(
             url: url, mimeType: "text/mine", expectedContentLength: 3, textEncodingName: "utf-8")
         all.append(
-            KeptResponse(
+            StoredResponse(
                 name(6), entry([("A", "b")]), CachedURLResponse(response: response, data: Data("abc".utf8))))
         all.append(
-            KeptResponse(
+            StoredResponse(
                 name(7), nil,
                 CachedURLResponse(
                     response: plain, data: Data("abc".utf8), userInfo: ["a": 1], storagePolicy: .allowed)))
@@ -411,7 +411,7 @@ struct StoredFile: Sendable {
             return writer
         },
         use: { url in
-            let new = KeptResponse(
+            let new = StoredResponse(
                 "http://host.example/new",
                 CacheEntry(status: 200, fields: HeaderFields(), requestedAt: now, receivedAt: now),
                 content: Data("new".utf8), bodyLength: 3, date: now)
@@ -423,7 +423,7 @@ struct StoredFile: Sendable {
                     break
                 } catch {
                     // Nothing else has the cache remove it.
-                    guard error.saysThatFileIsBroken, !isSecond else { throw error }
+                    guard error.isCorruption, !isSecond else { throw error }
                     Database.remove(url)
                 }
             }
@@ -448,11 +448,11 @@ struct StoredFile: Sendable {
     }
 
     private static func find(
-        _ sample: KeptResponse, in database: Database
-    ) throws(DatabaseError) -> [KeptResponse] {
+        _ sample: StoredResponse, in database: Database
+    ) throws(DatabaseError) -> [StoredResponse] {
         let query = try database.prepare(ResponseRow.query)
         query.bind(sample.key, at: 1)
-        var found: [KeptResponse] = []
+        var found: [StoredResponse] = []
         while try query.step() {
             if let response = ResponseRow.read(sample.name, query) { found.append(response) }
         }
@@ -460,7 +460,7 @@ struct StoredFile: Sendable {
     }
 
     /// What the thread that writes responses does.
-    private static func write(_ response: KeptResponse, _ url: URL) throws(DatabaseError) {
+    private static func write(_ response: StoredResponse, _ url: URL) throws(DatabaseError) {
         let database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
         let writer = try ResponseRow.Writer(database)
         try database.transaction { () throws(DatabaseError) in

@@ -74,7 +74,7 @@ public func CFWriteStreamSetClient(
 }
 
 /// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed.
-private final class StreamClient<Client: Stream>: LastingDelegate {
+private final class StreamClient<Client: Stream>: RetainedDelegate {
     typealias CallBack = @Sendable (Client?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 
     private let events: Stream.Event

@@ -63,7 +63,7 @@ struct Serve: ParsableCommand {
         let site = Site(folder: try servedFolder(), size: size?.bytes ?? Site.usualSize)
         let certificate = try servedCertificate()
         defer { certificate?.discard() }
-        let settings = ServerConnection.Settings(
+        let settings = ServedConnection.Settings(
             responder: Responder(site: site), rate: rate?.bytes, log: quiet ? nil : RequestLog())
         let server: FileServer
         do {

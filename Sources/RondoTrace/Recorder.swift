@@ -5,7 +5,7 @@ internal import RondoMutex
 ///
 /// The newest events are kept: a program that runs for a week leaves its last million. An event costs its
 /// loop some hundred nanoseconds and 32 bytes. A thread of the recorder checks at intervals for members that
-/// are ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
+/// are ready and held back (`HeldBackEvent.all(of:)`), because no loop can notice that by itself.
 ///
 /// Any thread may start, finish and mark. A recorder passes events on to the instrument that was set when it
 /// started, so that a program that records itself can also be recorded from outside. Finishing sets that
@@ -179,7 +179,7 @@ package final class Recorder: RunLoop.Instrument {
 
     private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?) {
         let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
-        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: HeldBack.all(of: $0)) }
+        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: HeldBackEvent.all(of: $0)) }
         let now = LoopClock.now.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }

@@ -440,7 +440,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: persistence), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
-            KeptCredentials.flush()
+            PersistedCredentials.flush()
             let isKept = FileManager.default.fileExists(atPath: file.path)
             #expect(isKept == (persistence == .permanent))
             if !isKept { Self.forgetStored(realm: "permanent") }
@@ -479,7 +479,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: .permanent), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
-            KeptCredentials.flush()
+            PersistedCredentials.flush()
             Self.forgetStored(realm: "unwritten")
         }
         for _ in 0..<2 { try logIn() }

@@ -227,7 +227,7 @@ import Testing
                 change.bind(seconds, at: 1)
                 try change.run()
                 let query = try database.prepare(ResponseRow.query)
-                query.bind(KeptResponse.key(name), at: 1)
+                query.bind(StoredResponse.key(name), at: 1)
                 #expect(try query.step())
                 let sum = ResponseRow.sum(
                     [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), nil, query.data(10))
@@ -277,7 +277,7 @@ import Testing
             response: try response("a", "").response, data: Data("a".utf8), userInfo: ["a": ["b": 1]],
             storagePolicy: .allowed)
         let given = try #require(ResponseForm.data(of: made))
-        try ResponseRow.Writer(database).write(KeptResponse(name, nil, made))
+        try ResponseRow.Writer(database).write(StoredResponse(name, nil, made))
         #expect(try read(name, database)?.cached(url(name))?.userInfo?.isEmpty == false)
         let change = try database.prepare("UPDATE response SET given = ?1")
         var generator = SplitMix(state: 7)
@@ -293,7 +293,7 @@ import Testing
             }
             try change.bind(borrowing: broken, at: 1) { () throws(DatabaseError) in try change.run() }
             let query = try database.prepare(ResponseRow.query)
-            query.bind(KeptResponse.key(name), at: 1)
+            query.bind(StoredResponse.key(name), at: 1)
             #expect(try query.step())
             let sum = ResponseRow.sum(
                 [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), broken, query.data(10))
@@ -311,14 +311,14 @@ import Testing
         let (name, now) = ("http://host.example/a", Date(timeIntervalSince1970: 1_700_000_000))
         let entry = CacheEntry(
             status: 200, fields: HeaderFields([("A", "b")]), requestedAt: now, receivedAt: now)
-        let response = KeptResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
+        let response = StoredResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
         try ResponseRow.Writer(database).write(response)
         try body(name, database)
     }
 
-    private func read(_ name: String, _ database: Database) throws -> KeptResponse? {
+    private func read(_ name: String, _ database: Database) throws -> StoredResponse? {
         let query = try database.prepare(ResponseRow.query)
-        query.bind(KeptResponse.key(name), at: 1)
+        query.bind(StoredResponse.key(name), at: 1)
         return try query.step() ? ResponseRow.read(name, query) : nil
     }
 

@@ -62,7 +62,9 @@ import Testing
                     set(object)
                 case .delete(let object):
                     ledger.willRemove(object)
-                    objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+                    objects.removeAll {
+                        CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: object)
+                    }
                 case nil: return
                 }
             }
@@ -81,7 +83,7 @@ import Testing
         }
 
         mutating func set(_ object: HTTPCookie) {
-            objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+            objects.removeAll { CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: object) }
             objects.append(object)
         }
 
@@ -322,7 +324,7 @@ import Testing
         #expect(next.sent == "a=1")
     }
 
-    @Test func `what the program has set since, or deleted before its first load, counts`() throws {
+    @Test func `a cookie that the program has set since, or deleted before its first load, counts`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1))
         try scene.settle()

@@ -31,7 +31,9 @@ import Testing
         func set(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
                 state.cookies.append(cookie)
             }
         }
@@ -39,7 +41,9 @@ import Testing
         func delete(_ cookie: HTTPCookie) {
             note()
             state.withLock { state in
-                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.removeAll {
+                    CookieLedger.storageKey(of: $0) == CookieLedger.storageKey(of: cookie)
+                }
             }
         }
 
@@ -301,7 +305,9 @@ import Testing
         #expect(window.seen == Set(wanted))
     }
 
-    @Test func `what waits to be seen is bounded, and what is not waited for is seen later`() throws {
+    @Test func `the end of a load waits for a limited number of cookies, and the others are shown later`()
+        throws
+    {
         let window = Window()
         let store = try opened(window, nil)
         window.hold(true)

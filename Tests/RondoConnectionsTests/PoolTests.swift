@@ -58,9 +58,9 @@ extension ConnectionPool {
         let link = try Self.usedLink(server)
         let pool = ConnectionPool()
         pool.add(link)
-        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
+        pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 54))
         #expect(link.channel.isOpen)
-        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+        pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 56))
         #expect(!link.channel.isOpen)
         try ended.wait()
     }
@@ -80,7 +80,7 @@ extension ConnectionPool {
                 pool.add(link.link)
             }
         }
-        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+        pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 56))
         for ended in ended { try ended.wait() }
     }
 
@@ -103,7 +103,7 @@ extension ConnectionPool {
         let living = try Self.usedLink(server)
         for link in [living, dying] { pool.add(link) }
         // It comes back by itself after each look.
-        pool.sweep(now: LoopClock.machineNow)
+        pool.sweep(now: LoopClock.systemNow)
         ends.open()
         // By the pool itself.
         try ended.wait()
@@ -178,7 +178,7 @@ extension ConnectionPool {
         // A command of s_server's: new keys.
         server.tell("k")
         try waitFor("the new keys") { link.channel.hasUnreadBytes ? () : nil }
-        pool.sweep(now: LoopClock.machineNow)
+        pool.sweep(now: LoopClock.systemNow)
         #expect(pool.take(for: key) === link)
         link.channel.close()
     }
@@ -284,9 +284,9 @@ extension ConnectionPool {
         #expect(!link.channel.isOpen)
         switch why {
         case "time":
-            pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
+            pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 54))
             #expect(pool.idleCount == 1)
-            pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+            pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 56))
             #expect(pool.idleCount == 0)
         case "server": ends.open()
         default: pool.closeAll()

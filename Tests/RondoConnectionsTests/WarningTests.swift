@@ -111,9 +111,9 @@ import Testing
                 host: "localhost", port: 80, protocol: "http", realm: "r",
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
             for user in ["a", "b"] {
-                KeptCredentials.store(
+                PersistedCredentials.store(
                     URLCredential(user: user, password: "p", persistence: .permanent), for: space)
-                KeptCredentials.flush()
+                PersistedCredentials.flush()
             }
             let entries = Catcher.log.entries
             precondition(entries.count == 1, "\(entries)")

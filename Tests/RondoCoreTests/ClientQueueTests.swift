@@ -61,7 +61,7 @@ import Testing
             _ = queue.popFirst()
         }
         #expect(queue.count == 10)
-        #expect(queue.capacity <= ClientQueue.keptCapacity)
+        #expect(queue.capacity <= ClientQueue.retainedCapacity)
     }
 
     @Test func `memory of a burst is given back, and clients are released when they are served`() {
@@ -73,7 +73,7 @@ import Testing
             for _ in 0..<5_000 { queue.append(client) }
         }
         while queue.popFirst() != nil {}
-        #expect(queue.capacity <= ClientQueue.keptCapacity)
+        #expect(queue.capacity <= ClientQueue.retainedCapacity)
         #expect(released == nil)
         for _ in 0..<3 { queue.append(Client()) }
         let capacity = queue.capacity

@@ -326,7 +326,7 @@ extension RunLoopEvent {
 
 extension RunLoop {
     fileprivate var heldBackInWords: [String] {
-        HeldBack.all(of: self).map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
+        HeldBackEvent.all(of: self).map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
     }
 }
 

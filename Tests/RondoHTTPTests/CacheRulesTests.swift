@@ -346,14 +346,14 @@ import Testing
 
     @Test(arguments: standIns)
     func `RFC 5861 4 a stale entry stands in for a server that failed`(
-        _ lines: [String], _ request: [String], _ age: Double, _ status: Int?, _ mayStandIn: Bool
+        _ lines: [String], _ request: [String], _ age: Double, _ status: Int?, _ mayServeStale: Bool
     ) {
         let now = start.addingTimeInterval(age)
-        let result = CacheRules.mayStandIn(
+        let result = CacheRules.mayServeStale(
             entry(lines), for: status, request: fields(request), policy: .protocolRules, now: now)
-        #expect(result == mayStandIn)
+        #expect(result == mayServeStale)
         #expect(
-            !CacheRules.mayStandIn(
+            !CacheRules.mayServeStale(
                 entry(lines), for: status, request: fields(request), policy: .reload, now: now))
     }
 

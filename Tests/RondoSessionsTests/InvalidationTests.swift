@@ -40,7 +40,7 @@ import class Rondo.URLSessionTask
     {
         let session = URLSession(configuration: .ephemeral)
         let task = session.dataTask(with: URL(fileURLWithPath: "/"))
-        #expect(session.table.invalidate().unresumed == [task])
+        #expect(session.table.invalidate().created == [task])
         #expect(!session.table.takeEnd())
         task.cancel()
         try waitFor("the end") { task.state == .completed ? () : nil }

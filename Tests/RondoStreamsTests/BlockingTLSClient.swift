@@ -103,7 +103,7 @@ final class BlockingTLSClient {
             switch try engine.handshake() {
             case .done: return
             case .waits:
-                guard let answer, let question = engine.takeQuestion(whenAnswered: {}) else {
+                guard let answer, let question = engine.takeQuestion(whenDecided: {}) else {
                     throw PeerIsSilent()
                 }
                 answer(question)

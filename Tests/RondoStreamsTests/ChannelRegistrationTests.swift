@@ -6,7 +6,7 @@ import Testing
 
 /// What the descriptors of a channel are watched for, while the channel is suspended and afterwards.
 @Suite(.leavesNothing) struct ChannelRegistrationTests {
-    @Test func `what is wanted while it is suspended counts when it is resumed`() {
+    @Test func `interest that is set while it is suspended takes effect when it is resumed`() {
         let registration = ChannelRegistration()
         let wanted: [RunLoop.Source.Interest] = [.read, [.read, .write]]
         let sources = wanted.map { registration.makeSource(0, interest: $0) }

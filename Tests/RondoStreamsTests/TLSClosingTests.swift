@@ -130,7 +130,7 @@ import Testing
 
     /// The machine's clock, a day ahead.
     private final class Tomorrow: LoopTimeSource {
-        var now: LoopInstant { LoopClock.machineNow.advanced(bySeconds: 86_400) }
+        var now: LoopInstant { LoopClock.systemNow.advanced(bySeconds: 86_400) }
 
         func loopIsIdle(until instant: LoopInstant) -> Bool { false }
     }

@@ -38,7 +38,7 @@ import Testing
                     switch try engine.handshake() {
                     case .done: isDone[index] = true
                     case .wantsRead, .wantsWrite: break
-                    case .waits: engine.takeQuestion(whenAnswered: {}).map(answer)
+                    case .waits: engine.takeQuestion(whenDecided: {}).map(answer)
                     }
                 }
             }

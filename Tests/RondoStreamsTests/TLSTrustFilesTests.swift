@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    private static let start = LoopClock.machineNow
+    private static let start = LoopClock.systemNow
 
     /// A moment, in seconds from the start.
     private func moment(_ seconds: Double) -> LoopInstant { Self.start.advanced(bySeconds: seconds) }

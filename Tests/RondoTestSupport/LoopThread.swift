@@ -86,11 +86,11 @@ private let blockedMilliseconds: Int32 = 1
 /// about what they wait for would have no thread to run on.
 @discardableResult
 package func waitFor<Value>(_ what: String, _ value: () -> Value?) throws -> Value {
-    let limit = LoopClock.machineNow.advanced(bySeconds: testPatience)
+    let limit = LoopClock.systemNow.advanced(bySeconds: testPatience)
     var looks = 0
     while true {
         if let value = value() { return value }
-        if LoopClock.machineNow > limit { throw NeverCame(description: "waited in vain for \(what)") }
+        if LoopClock.systemNow > limit { throw NeverCame(description: "waited in vain for \(what)") }
         looks += 1
         if looks < looksBeforeBlocking { sched_yield() } else { _ = poll(nil, 0, blockedMilliseconds) }
     }

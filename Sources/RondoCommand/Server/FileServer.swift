@@ -1,19 +1,19 @@
 import Rondo
 
-/// Serves a `Site` on the run loop of the thread that makes it, with a listener and a `ServerConnection` for
+/// Serves a `Site` on the run loop of the thread that makes it, with a listener and a `ServedConnection` for
 /// each client.
 final class FileServer {
     private let listener: StreamListener
-    private let settings: ServerConnection.Settings
+    private let settings: ServedConnection.Settings
     private let loop: RunLoop
-    private var connections: Set<ServerConnection> = []
+    private var connections: Set<ServedConnection> = []
     /// Connections that are refused because there are too many.
-    private var refused: Set<ServerConnection> = []
+    private var refused: Set<ServedConnection> = []
 
     /// Begins to listen.
     /// - Throws: The error of `StreamListener`.
     init(
-        _ settings: ServerConnection.Settings, address: String, port: Int, identity: TLSIdentity?,
+        _ settings: ServedConnection.Settings, address: String, port: Int, identity: TLSIdentity?,
         loop: RunLoop = .current
     ) throws {
         self.settings = settings
@@ -44,17 +44,18 @@ final class FileServer {
     private func accept(_ connection: StreamListener.Connection) {
         if connections.count >= ServerLimits.connections { endLongestIdle() }
         if connections.count < ServerLimits.connections {
-            let served = ServerConnection(connection, settings) { [weak self] in
+            let served = ServedConnection(connection, settings) { [weak self] in
                 self?.connections.remove($0)
             }
             connections.insert(served)
             served.start(in: loop)
         } else if refused.count < ServerLimits.connections / 8 {
-            let told = ServerConnection(connection, settings, refusal: .serviceUnavailable) { [weak self] in
+            let refused = ServedConnection(connection, settings, refusal: .serviceUnavailable) {
+                [weak self] in
                 self?.refused.remove($0)
             }
-            refused.insert(told)
-            told.start(in: loop)
+            self.refused.insert(refused)
+            refused.start(in: loop)
         }
         // Otherwise the connection is dropped with its streams.
     }

@@ -1,17 +1,17 @@
 import Rondo
 import RondoHTTP
 
-/// Makes the answer to a request: a value, which knows files but no connection.
+/// Makes the response to a request: a value, which knows files but no connection.
 struct Responder: Sendable {
     let site: Site
 
-    func answer(_ request: ServedRequest, now: Date = Date()) -> ServedAnswer {
-        var answer = contentAnswer(request, now: now)
-        if request.method == .head { answer.body = ServedBody([]) }
-        return answer
+    func respond(to request: ServedRequest, now: Date = Date()) -> ServedResponse {
+        var response = contentResponse(request, now: now)
+        if request.method == .head { response.body = ServedBody([]) }
+        return response
     }
 
-    private func contentAnswer(_ request: ServedRequest, now: Date) -> ServedAnswer {
+    private func contentResponse(_ request: ServedRequest, now: Date) -> ServedResponse {
         let keeps = request.keepsConnection
         switch site.content(for: request.target) {
         case .bytes(let count):
@@ -41,7 +41,7 @@ struct Responder: Sendable {
         }
     }
 
-    private func page(_ html: String, _ keepsConnection: Bool) -> ServedAnswer {
+    private func page(_ html: String, _ keepsConnection: Bool) -> ServedResponse {
         let body = ServedBody(html)
         let fields = [
             ("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-cache"),
@@ -49,7 +49,7 @@ struct Responder: Sendable {
             ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
             ("X-Content-Type-Options", "nosniff"),
         ]
-        return ServedAnswer(
+        return ServedResponse(
             status: 200, fields: fields, body: body, length: body.count, keepsConnection: keepsConnection)
     }
 
@@ -58,7 +58,7 @@ struct Responder: Sendable {
     private func representation(
         _ request: ServedRequest, _ validators: Validators, size: Int, type: String, now: Date,
         part: (Range<Int>) -> ServedBody.Part
-    ) -> ServedAnswer {
+    ) -> ServedResponse {
         let keeps = request.keepsConnection
         var fields = [
             ("ETag", validators.tag), ("Last-Modified", HTTPDate.format(validators.modified)),
@@ -67,7 +67,7 @@ struct Responder: Sendable {
         let heedsRange: Bool
         switch validators.judge(request.fields, now: now) {
         case .notModified:
-            return ServedAnswer(
+            return ServedResponse(
                 status: 304, fields: fields, body: ServedBody([]), length: nil, keepsConnection: keeps)
         case .preconditionFailed:
             return .message(412, "this is another version of it", keepsConnection: keeps)
@@ -78,7 +78,7 @@ struct Responder: Sendable {
         switch RangeChoice(field: range, size: size) {
         case .whole:
             fields.append(("Content-Type", type))
-            return ServedAnswer(
+            return ServedResponse(
                 status: 200, fields: fields, body: ServedBody([part(0..<size)]), length: size,
                 keepsConnection: keeps)
         case .unsatisfiable:
@@ -88,14 +88,14 @@ struct Responder: Sendable {
         case .parts(let ranges):
             guard ranges.count > 1 else {
                 fields += [("Content-Type", type), ("Content-Range", Self.contentRange(ranges[0], of: size))]
-                return ServedAnswer(
+                return ServedResponse(
                     status: 206, fields: fields, body: ServedBody([part(ranges[0])]), length: ranges[0].count,
                     keepsConnection: keeps)
             }
             let boundary = "rondo" + String(UInt64.random(in: .min ... .max), radix: 36)
             let body = Self.multipart(ranges, boundary: boundary, size: size, type: type, part: part)
             fields.append(("Content-Type", "multipart/byteranges; boundary=\(boundary)"))
-            return ServedAnswer(
+            return ServedResponse(
                 status: 206, fields: fields, body: body, length: body.count, keepsConnection: keeps)
         }
     }
@@ -104,7 +104,7 @@ struct Responder: Sendable {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
     }
 
-    /// The parts of a multipart/byteranges answer (RFC 9110, section 14.6).
+    /// The parts of a multipart/byteranges response (RFC 9110, section 14.6).
     private static func multipart(
         _ ranges: [Range<Int>], boundary: String, size: Int, type: String,
         part: (Range<Int>) -> ServedBody.Part

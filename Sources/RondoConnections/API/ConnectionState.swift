@@ -11,7 +11,7 @@ struct ConnectionState: ~Copyable {
     }
 
     private var phase = Phase.created
-    private(set) var places: [LoopMode] = []
+    private(set) var modes: [LoopMode] = []
     private(set) var queue: DelegateQueue?
     /// Nil once the delegate has been released.
     private(set) var delegate: DelegateObject?
@@ -31,7 +31,7 @@ struct ConnectionState: ~Copyable {
 
     // MARK: - Before the start
 
-    mutating func schedule(_ place: LoopMode, isCancelled: Bool) -> String? {
+    mutating func schedule(_ scheduled: LoopMode, isCancelled: Bool) -> String? {
         guard phase == .created, !isCancelled else {
             return complain("schedule(in:forMode:) after start() has no effect: schedule, then start.")
         }
@@ -39,14 +39,14 @@ struct ConnectionState: ~Copyable {
             return complain(
                 "A connection has either a schedule or a delegate queue; the queue was there first.")
         }
-        if !places.contains(place) { places.append(place) }
+        if !modes.contains(scheduled) { modes.append(scheduled) }
         return nil
     }
 
-    mutating func unschedule(_ place: LoopMode) -> String? {
+    mutating func unschedule(_ scheduled: LoopMode) -> String? {
         switch phase {
         case .created:
-            places.removeAll { $0 == place }
+            modes.removeAll { $0 == scheduled }
             return nil
         case .started: return complain("unschedule(from:forMode:) after start() has no effect.")
         // Unscheduling after the end is unnecessary but harmless (rule UC-6).
@@ -55,7 +55,7 @@ struct ConnectionState: ~Copyable {
     }
 
     mutating func setQueue(_ new: OperationQueue?) -> String? {
-        guard places.isEmpty || phase != .created else {
+        guard modes.isEmpty || phase != .created else {
             return complain(
                 "A connection has either a schedule or a delegate queue; the schedule was there first.")
         }
@@ -73,13 +73,13 @@ struct ConnectionState: ~Copyable {
 
     /// Whether the loader's loop would drive the load if it started now: it was asked for, or the connection
     /// has a queue and no schedule.
-    var needsLoaderNow: Bool { phase == .created && (needsLoader || places.isEmpty && queue != nil) }
+    var needsLoaderNow: Bool { phase == .created && (needsLoader || modes.isEmpty && queue != nil) }
 
-    /// - Parameter places: The loops and modes to use if the connection has no schedule yet.
+    /// - Parameter modes: The loops and modes to use if the connection has no schedule yet.
     /// - Returns: False if it was started before.
-    mutating func start(in places: [LoopMode]) -> Bool {
+    mutating func start(in modes: [LoopMode]) -> Bool {
         guard phase == .created else { return false }
-        if self.places.isEmpty { self.places = places }
+        if self.modes.isEmpty { self.modes = modes }
         phase = .started
         return true
     }
@@ -87,11 +87,11 @@ struct ConnectionState: ~Copyable {
     /// - Returns: The delegate, which must not be released under the lock.
     mutating func end() -> DelegateObject? {
         phase = .ended
-        return letGo()
+        return releaseDelegate()
     }
 
     /// Releases the load and the delegate: no further callback comes.
-    mutating func letGo() -> DelegateObject? {
+    mutating func releaseDelegate() -> DelegateObject? {
         load = nil
         return delegate.take()
     }
@@ -107,7 +107,7 @@ struct ConnectionState: ~Copyable {
     var standing: Standing {
         switch phase {
         case .created: .notStarted
-        case .started: .running(places)
+        case .started: .running(modes)
         case .ended: .over
         }
     }

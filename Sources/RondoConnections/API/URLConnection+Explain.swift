@@ -10,8 +10,8 @@ extension URLConnection {
             DeliveryObstacle(reason: .notScheduled, description: "it has not been started: call start()")
         case .over:
             DeliveryObstacle.invalid
-        case .running(let places):
-            DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })
+        case .running(let modes):
+            DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
         }
     }
 }

@@ -36,6 +36,6 @@ extension URLConnection {
         ///
         /// - Throws: A `CocoaError`, as described at `keep(in:onFailure:)`, if the file could not be written
         ///   and therefore still holds the credentials.
-        public static func forgetAll() throws { try StoredCredentials.forgetAllKept() }
+        public static func forgetAll() throws { try StoredCredentials.forgetAllPersisted() }
     }
 }

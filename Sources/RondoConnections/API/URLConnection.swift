@@ -67,14 +67,14 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     ///
     /// After the start it has no effect, and logs one warning (rule UC-7).
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = LoopMode(loop: runLoop, mode: mode)
-        warn(state.withLock { $0.schedule(place, isCancelled: isCancelled) })
+        let scheduled = LoopMode(loop: runLoop, mode: mode)
+        warn(state.withLock { $0.schedule(scheduled, isCancelled: isCancelled) })
     }
 
     /// Removes a loop and mode. After the start it has no effect.
     open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = LoopMode(loop: runLoop, mode: mode)
-        warn(state.withLock { $0.unschedule(place) })
+        let scheduled = LoopMode(loop: runLoop, mode: mode)
+        warn(state.withLock { $0.unschedule(scheduled) })
     }
 
     /// Makes callbacks operations of `queue`, in order and one at a time (rules UC-9 to UC-11).
@@ -129,11 +129,11 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// - Parameter current: The loop of the calling thread, which is created when it is first used.
     private func begin(on current: @autoclosure () -> RunLoop, ignoringQueue: Bool) {
         let (scheduled, needsLoader) = state.withLock { state in
-            (state.places, !ignoringQueue && !isCancelled && state.needsLoaderNow)
+            (state.modes, !ignoringQueue && !isCancelled && state.needsLoaderNow)
         }
-        let places: [LoopMode]
+        let modes: [LoopMode]
         do throws(SystemError) {
-            places =
+            modes =
                 scheduled.isEmpty
                 ? [LoopMode(loop: needsLoader ? try RunLoop.startedLoader() : current(), mode: .default)]
                 : scheduled
@@ -141,10 +141,10 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             return failToStart(error)
         }
         let load = state.withLock { state -> Load? in
-            guard !isCancelled, state.start(in: places) else { return nil }
+            guard !isCancelled, state.start(in: modes) else { return nil }
             let delegate = state.delegate
             let load = Load(
-                for: self, request: request, schedule: state.places, settings: state.settings.load,
+                for: self, request: request, schedule: state.modes, settings: state.settings.load,
                 defaults: delegate?.defaults,
                 writesFile: delegate?.download != nil)
             state.load = load
@@ -181,7 +181,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             guard !isCancelled, !state.isOver else { return (nil, nil) }
             cancelled.store(true, ordering: .releasing)
             let load = state.load
-            return (load, state.letGo())
+            return (load, state.releaseDelegate())
         }
         load?.cancel()
         withExtendedLifetime(released) {}
@@ -202,7 +202,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     /// The loop to which traces attribute the delegate's calls.
-    var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
+    var firstLoop: RunLoop? { state.withLock { $0.modes.first?.loop } }
 
     package var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
@@ -212,7 +212,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     package var decidesOnResponses: Bool { false }
-    package var hearsOfInformational: Bool { false }
+    package var wantsInformational: Bool { false }
     package var sharesVerdicts: Bool { false }
 
     package func make(_ call: DelegateCall) -> DelegateCall.Reply {

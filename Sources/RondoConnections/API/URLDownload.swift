@@ -225,11 +225,11 @@ public final class URLDownload: NSObject, Sendable {
     /// second call has no effect.
     public func start() {
         // The thread's loop is created when it is first used.
-        let place = schedule ?? (RunLoop.currentLoop(), [.default])
+        let schedule = schedule ?? (RunLoop.currentLoop(), [.default])
         let isFirst = state.withLock { state in
             defer { state.hasStarted = true }
             guard !state.hasStarted else { return false }
-            if state.loop == nil { (state.loop, state.modes) = place }
+            if state.loop == nil { (state.loop, state.modes) = schedule }
             return true
         }
         if isFirst { saver.begin(self) }

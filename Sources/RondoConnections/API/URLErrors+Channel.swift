@@ -13,7 +13,7 @@ extension URLErrors {
             case .tooManyLookups: .resourceUnavailable
             }
         case .connect(_, _, let errors): code(ofConnect: errors)
-        case .broken, .gaveWay: .networkConnectionLost
+        case .broken, .evicted: .networkConnectionLost
         case .negotiation: .cannotConnectToHost
         case .timedOut: .timedOut
         case .tls(let error): code(of: error)

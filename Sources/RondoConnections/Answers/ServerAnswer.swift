@@ -6,11 +6,11 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// A server's answers to the requests of one load, one after the other.
+/// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
 /// A request goes through steps, each of which may have to wait: preparing the body, leasing a connection,
-/// and the exchange. If a connection breaks before the server can have acted on the request, it is replaced
-/// once, unnoticed by the delegate.
+/// and the exchange. If a kept connection turns out to be dead, the request is sent again once over a new one,
+/// without a call to the delegate (see `Exchange.mayBeSentAgain`).
 ///
 /// `@unchecked Sendable`: used inside the gate of its load, except for `admittedWaiterID`, which has a lock,
 /// and `rank`, which is atomic.
@@ -19,7 +19,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// anything.
     static let maximumRetries = 1
 
-    /// A request on its way to a connection.
+    /// A request that has no exchange yet.
     private struct Attempt {
         let request: LoadRequest
         var body: BodyStream?
@@ -28,7 +28,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     private enum Phase {
-        /// No request is under way.
+        /// No request is being sent or answered.
         case idle
         /// The delegate was asked for a new body stream.
         indirect case waitingForBodyStream(Attempt)
@@ -42,18 +42,18 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// It lets go of this when the load is over.
+    /// The load's driver, which releases this object at the end of the load.
     private let owner: any ServerAnswerOwner
     /// The request that may have a connection now; set by any thread.
     private let admittedWaiterID = Mutex<Int?>(nil)
 
-    // Inside the gate of the load:
+    // Used inside the gate of the load:
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
     /// How often the current request was sent again.
     private var retries = 0
-    /// Whether the request is addressed to a proxy that answers it, not sent through a tunnel.
+    /// Whether the request goes to a proxy as it is, and not through a tunnel.
     private var isAskingProxy = false
     private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
@@ -61,7 +61,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var goAheadWait: GoAheadWait?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
-    /// The delegate's answer about the credential storage (rule UC-43).
+    /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
@@ -217,14 +217,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
         owner.noteSent(outgoing.head.fields)
         if let body = attempt.body {
-            // The stream may be of a class of the program's own.
+            // The stream may be of a class of the program, whose methods were called.
             owner.noteCall()
             body.open(in: schedule)
         }
         let exchange = ExchangeChoice.exchange(
             by: lease, opening: route.channel, for: self,
-            telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
-        // The delegate is asked about servers only; a proxy has settings of its own.
+            reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
+        // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
         owner.setChannel(exchange.channel)
@@ -235,13 +235,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         _ attempt: Attempt, usualFields: HeaderFields?
     ) throws(LoadFailure) -> OutgoingRequest {
         let request = attempt.request
-        var outset = try OutgoingRequest.Outset(
+        var draft = try OutgoingRequest.Draft(
             of: request, additionalFields: additionalFields(of: request),
             target: settings.values.requestTarget, isForProxy: isAskingProxy)
-        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &outset) }
-        owner.addFields(of: request, to: &outset.fields)
+        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &draft) }
+        owner.addFields(of: request, to: &draft.fields)
         return try .request(
-            of: request, from: outset, stream: attempt.body, omittedFields: settings.values.omittedFields,
+            of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
             usualFields: usualFields)
     }
 
@@ -251,11 +251,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     private func setCredentials(
-        of authenticator: Authenticator, for attempt: Attempt, in outset: inout OutgoingRequest.Outset
+        of authenticator: Authenticator, for attempt: Attempt, in draft: inout OutgoingRequest.Draft
     ) {
         authenticator.setFields(
-            method: attempt.request.method, target: outset.target,
-            toProxy: isAskingProxy ? outset.sentTarget : nil, in: &outset.fields
+            method: attempt.request.method, target: draft.target,
+            toProxy: isAskingProxy ? draft.sentTarget : nil, in: &draft.fields
         ) { hash in
             attempt.body.map { $0.digests[hash] }
                 ?? hash.hexadecimal(of: attempt.request.value.httpBody ?? Data())
@@ -273,7 +273,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
-            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
+            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.routeOptions,
             tunnels: owner.wantsTunnel
         ) { target in
             // A CONNECT has no body.
@@ -336,15 +336,15 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         return current.response(to: url, head, bodyLength: bodyLength)
     }
 
-    /// The exchange under way; nil if there is none.
+    /// The current exchange; nil if there is none.
     private var current: (any Exchange)? {
         if case .exchanging(let exchange) = phase { exchange } else { nil }
     }
 
-    /// Whether a request is under way on a connection.
+    /// Whether a request is using a connection.
     var isExchanging: Bool { current != nil }
 
-    /// The failure, if the sender of `head` says that it knows the password, and does not.
+    /// The failure, if the sender of `head` claims to know the password, and its proof is wrong.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
 
     /// The connection of the last exchange, if it is idle and still registered with the loop.
@@ -354,7 +354,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     func received(_ event: ExchangeEvent) {
         switch event {
-        // Waiting on this side is no sign of life of the server.
+        // A wait on this side is not a sign of life of the server.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner.noteProgress()
@@ -399,7 +399,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         } else {
             owner.received(.end)
         }
-        // The load is not over yet: its connection is not needed in the loop for what follows.
+        // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
         finished?.idleConnection?.leave()
     }
 
@@ -418,7 +418,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
 
-    /// Ends the request under way. Its connection is kept if it can serve another request, and closed
+    /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
     ///
     /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.

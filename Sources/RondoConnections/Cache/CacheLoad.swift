@@ -2,22 +2,23 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A load's state in the cache while one request is under way.
+/// The cache's state for the current request of a load.
 ///
 /// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
 /// load's gate only.
 struct CacheLoad {
-    /// Nil if the cache has nothing to do with the request, or is finished with it.
+    /// Nil if the cache is not used for the request, or not any more.
     private var store: (any ResponseStore)?
     private(set) var policy = RondoHTTP.CachePolicy.protocolRules
     /// The canonical request, whose URL is the key (rule UC-73).
     private var request: LoadRequest?
-    /// Whether a protocol of the program loads the request, and decides which responses are kept.
+    /// Whether a protocol of the program loads the request, and decides which responses are stored.
     private(set) var isOfProtocol = false
-    /// The kept response about which the server is asked, or which may stand in for a server that fails.
+    /// The stored response that the server is asked to confirm, or that may be used although it is stale if the server
+    /// fails.
     @Boxed var found: FoundResponse?
-    /// The kept response that a protocol of the program may use.
-    var kept: CachedURLResponse?
+    /// The stored response that a protocol of the program may use.
+    var stored: CachedURLResponse?
     var isRevalidating = false
     /// The fields as they were sent; nil before.
     var fields: HeaderFields?
@@ -27,10 +28,10 @@ struct CacheLoad {
     /// The response to be stored, as far as it has come; nil if there is none.
     private(set) var collected: CollectedResponse?
 
-    /// Whether the cache has something to do with the request under way.
-    var isUnderWay: Bool { request != nil }
+    /// Whether the cache is used for the current request.
+    var isInProgress: Bool { request != nil }
 
-    /// - Returns: False where the cache has nothing to do with the request.
+    /// - Returns: False if the cache is not used for the request.
     mutating func begin(
         _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) -> Bool {
@@ -44,7 +45,7 @@ struct CacheLoad {
         return true
     }
 
-    /// Begins a request for which a protocol of the program decides which responses are kept and used.
+    /// Begins a request for which a protocol of the program decides which responses are stored and used.
     mutating func begin(
         ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) {
@@ -62,10 +63,10 @@ struct CacheLoad {
         self.isOfProtocol = isOfProtocol
     }
 
-    /// Forgets the request: the cache has nothing more to do with it.
+    /// Forgets the request: the cache is not used for it any more.
     mutating func end() {
         guard request != nil else { return }
-        (store, request, kept, fields, collected) = (nil, nil, nil, nil, nil)
+        (store, request, stored, fields, collected) = (nil, nil, nil, nil, nil)
         found = nil
         isOfProtocol = false
         isRevalidating = false
@@ -100,7 +101,7 @@ struct CacheLoad {
         collected = CollectedResponse(
             response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
         found = nil
-        kept = nil
+        stored = nil
         return true
     }
 
@@ -127,7 +128,7 @@ struct CacheLoad {
 }
 
 extension CacheLoad {
-    /// The decision for a kept response that the server has confirmed.
+    /// The decision for a stored response that the server has confirmed.
     func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {

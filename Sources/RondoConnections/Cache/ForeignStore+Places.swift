@@ -152,45 +152,47 @@ extension ForeignStore {
     /// The old response is removed first: a URLCache on Linux that was given two responses for one place
     /// crashes the process when it makes room. Call it with `places` locked.
     func put(_ cached: CachedURLResponse, at place: URLRequest) {
-        Self.puts.withLock { $0.begin(Underway(cache: cache, place: place, cached: cached)) }
+        Self.pendingWrites.withLock { $0.begin(PendingWrite(cache: cache, place: place, cached: cached)) }
         cache.removeCachedResponse(for: place)
         cache.storeCachedResponse(cached, for: place)
-        Self.puts.withLock { $0.end() }
+        Self.pendingWrites.withLock { $0.end() }
     }
 
     /// The response at a place, or the one that is just being put there: for a moment the URLCache has
     /// neither the new response nor the one it replaces.
     private func cached(at place: URLRequest) -> CachedURLResponse? {
-        let before = Self.puts.withLock { $0.changes }
+        let before = Self.pendingWrites.withLock { $0.changes }
         if let cached = cache.cachedResponse(for: place) { return cached }
-        let (underway, after) = Self.puts.withLock { ($0.underway, $0.changes) }
-        if let underway, underway.cache === cache, underway.place.url == place.url { return underway.cached }
+        let (pendingWrite, after) = Self.pendingWrites.withLock { ($0.pendingWrite, $0.changes) }
+        if let pendingWrite, pendingWrite.cache === cache, pendingWrite.place.url == place.url {
+            return pendingWrite.cached
+        }
         // A response may have been put there meanwhile.
         return before == after ? nil : cache.cachedResponse(for: place)
     }
 
-    private struct Puts: ~Copyable {
-        private(set) var underway: Underway?
-        /// How often `underway` has changed.
+    private struct PendingWrites: ~Copyable {
+        private(set) var pendingWrite: PendingWrite?
+        /// How often `pendingWrite` has changed.
         private(set) var changes = 0
 
-        mutating func begin(_ underway: Underway) {
-            self.underway = underway
+        mutating func begin(_ pendingWrite: PendingWrite) {
+            self.pendingWrite = pendingWrite
             changes += 1
         }
 
         mutating func end() {
-            underway = nil
+            pendingWrite = nil
             changes += 1
         }
     }
 
     /// `@unchecked Sendable`: a URLCache has a lock of its own, and a cached response does not change.
-    private struct Underway: @unchecked Sendable {
+    private struct PendingWrite: @unchecked Sendable {
         let cache: URLCache
         let place: URLRequest
         let cached: CachedURLResponse
     }
 
-    private static let puts = Mutex(Puts())
+    private static let pendingWrites = Mutex(PendingWrites())
 }

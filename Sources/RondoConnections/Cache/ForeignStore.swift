@@ -48,9 +48,9 @@ final class ForeignStore: ResponseStore {
     private struct Memory: ~Copyable {
         /// The cache that was used last, nearly always the only one, and the owner of all notes here.
         private weak var last: URLCache?
-        private var caches: [ObjectIdentifier: Met] = [:]
+        private var caches: [ObjectIdentifier: WeakCache] = [:]
 
-        private struct Met {
+        private struct WeakCache {
             weak var cache: URLCache?
         }
 
@@ -61,7 +61,7 @@ final class ForeignStore: ResponseStore {
 
         /// Call it before notes are read: it drops the notes of a cache that was released and whose address
         /// `cache` has now.
-        mutating func meet(_ cache: URLCache) {
+        mutating func dropStaleNotes(for cache: URLCache) {
             if last === cache { return }
             last = cache
             let id = ObjectIdentifier(cache)
@@ -69,7 +69,7 @@ final class ForeignStore: ResponseStore {
             misses = misses.filter { $0.key.cache != id }
             written = written.filter { $0.key.cache != id }
             caches = caches.filter { $0.value.cache != nil }
-            caches[id] = Met(cache: cache)
+            caches[id] = WeakCache(cache: cache)
         }
 
         /// Forgets the notes of the variants too.
@@ -94,16 +94,16 @@ final class ForeignStore: ResponseStore {
         if mayOverlook {
             let missed = Self.memory.withLock { memory -> LoopInstant? in
                 if memory.misses.isEmpty { return nil }
-                memory.meet(cache)
+                memory.dropStaleNotes(for: cache)
                 return memory.misses[key]
             }
-            if let missed, LoopClock.machineNow.seconds(since: missed) < Self.missLifetime { return nil }
+            if let missed, LoopClock.systemNow.seconds(since: missed) < Self.missLifetime { return nil }
         }
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
-                memory.meet(cache)
+                memory.dropStaleNotes(for: cache)
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
-                memory.misses[key] = LoopClock.machineNow
+                memory.misses[key] = LoopClock.systemNow
                 // Either the program has removed the response since, or it is still being written and will be
                 // written twice.
                 if memory.written[key] != nil { memory.forgetWritten(key) }
@@ -207,7 +207,7 @@ final class ForeignStore: ResponseStore {
             let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
             put(
                 CachedURLResponse(
-                    response: LoadedResponse(kept: cached.response) ?? cached.response, data: cached.data,
+                    response: LoadedResponse(toStore: cached.response) ?? cached.response, data: cached.data,
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
         }
@@ -251,14 +251,14 @@ final class ForeignStore: ResponseStore {
         return Note(
             key: key, base: varies ? base : nil,
             written: Written(
-                at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count, head: isTold ? head : nil
+                at: LoopClock.systemNow, hash: hasher.finalize(), size: data.count, head: isTold ? head : nil
             ))
     }
 
     /// Whether the same response was written within `rewriteInterval`.
     private func isWritten(_ note: Note) -> Bool {
         Self.memory.withLock { memory -> Bool in
-            memory.meet(cache)
+            memory.dropStaleNotes(for: cache)
             if !memory.misses.isEmpty { memory.misses[note.base ?? note.key] = nil }
             guard let last = memory.written[note.key],
                 note.written.at.seconds(since: last.at) < Self.rewriteInterval,
@@ -273,7 +273,7 @@ final class ForeignStore: ResponseStore {
     /// not write the noted response again.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
-            memory.meet(cache)
+            memory.dropStaleNotes(for: cache)
             if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
             memory.written[note.key] = note.written
             if let base = note.base { memory.written[base] = Written(at: note.written.at, hash: 0, size: -1) }
@@ -284,7 +284,7 @@ final class ForeignStore: ResponseStore {
     /// again.
     private func forgetWritten(_ note: Note) {
         Self.memory.withLock { memory in
-            memory.meet(cache)
+            memory.dropStaleNotes(for: cache)
             if !memory.misses.isEmpty { memory.misses[note.base ?? note.key] = nil }
             if note.base == nil { memory.forgetWritten(note.key) } else { memory.written[note.key] = nil }
         }
@@ -294,9 +294,9 @@ final class ForeignStore: ResponseStore {
     /// again, and was written within `rewriteInterval`.
     private func isWritten(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
         Self.memory.withLock { memory in
-            memory.meet(cache)
+            memory.dropStaleNotes(for: cache)
             guard let written = memory.written[key], written.head === head, written.size == size,
-                LoopClock.machineNow.seconds(since: written.at) < Self.rewriteInterval
+                LoopClock.systemNow.seconds(since: written.at) < Self.rewriteInterval
             else { return false }
             if !memory.misses.isEmpty { memory.misses[key] = nil }
             return true

@@ -2,28 +2,28 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The cache's part in a load, step by step: before a request is sent, when the head of a response is here,
-/// when the server fails, and when the whole response is here.
+/// The decisions of the cache in a load: before a request is sent, when the head of a response has come, when the
+/// server fails, and when the response is complete.
 ///
-/// `CacheRules` says which responses may be kept and used. This type decides by them, and stores; its owner
-/// sends and delivers.
+/// `CacheRules` says which responses may be stored and used. This type applies those rules and stores responses; its
+/// owner sends requests and delivers responses.
 struct LoadCache: ~Copyable {
     /// How a request is to be answered.
     enum Decision {
         /// A server, or a protocol of the program, answers it.
         case send
-        /// A kept response answers it.
+        /// A stored response answers it.
         case use(URLResponse, Data)
         case fail(LoadFailure)
     }
 
-    /// The consequence of a response's head for the kept response.
+    /// The consequence of a response's head for the stored response.
     enum HeadDecision {
         /// The response is delivered like any other.
         case deliver
-        /// The kept response is used: the server has confirmed it, or has failed.
+        /// The stored response is used: the server has confirmed it, or has failed.
         case use(URLResponse, Data)
-        /// The server's answer is about another response than the kept one: the request is sent again without
+        /// The server's answer is about another response than the stored one: the request is sent again without
         /// conditions.
         case sendAgain
     }
@@ -41,7 +41,7 @@ struct LoadCache: ~Copyable {
     private let isDownload: Bool
     /// The load, which ends only when its stores are done.
     private let waiter: any StoreWaiter
-    /// The request under way.
+    /// The state of the current request.
     private var current = CacheLoad()
     /// Whether the last response may be used for other loads: its server was not accepted in spite of its
     /// certificate.
@@ -91,8 +91,8 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// A protocol of the program has its own rules: it is given the kept response, and says whether that is
-    /// valid. The policies by which neither the server nor the protocol is asked are decided here.
+    /// A protocol of the program has its own rules: it gets the stored response, and decides whether that is valid. Only
+    /// the policies that exclude the server, and so the protocol, are applied here.
     private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
@@ -100,17 +100,17 @@ struct LoadCache: ~Copyable {
             case .reload, .reloadEndToEnd: current.begin(ofProtocol: request, store, policy)
             case .protocolRules, .revalidate:
                 current.begin(ofProtocol: request, store, policy)
-                current.kept = store.find(ofProtocol: request)
+                current.stored = store.find(ofProtocol: request)
             case .cacheElseLoad, .cacheOnly:
-                if let kept = store.find(ofProtocol: request) { return .use(kept.response, kept.data) }
+                if let stored = store.find(ofProtocol: request) { return .use(stored.response, stored.data) }
                 current.begin(ofProtocol: request, store, policy)
             }
         }
         return policy == .cacheOnly ? .fail(.notInCache) : .send
     }
 
-    /// The kept response that a protocol of the program may use. Nil from the second call on.
-    mutating func takeKept() -> CachedURLResponse? { current.kept.take() }
+    /// The stored response that a protocol of the program may use. Nil from the second call on.
+    mutating func takeStored() -> CachedURLResponse? { current.stored.take() }
 
     private static func cacheControl(of request: LoadRequest) -> HeaderFields {
         guard let value = request.value.value(forHTTPHeaderField: "Cache-Control") else {
@@ -119,10 +119,10 @@ struct LoadCache: ~Copyable {
         return HeaderFields([("Cache-Control", value)])
     }
 
-    /// Sets the fields that ask the server to confirm the kept response, or that tell caches on the way to do
+    /// Sets the fields that ask the server to confirm the stored response, or that tell caches on the way to do
     /// so.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         if current.isRevalidating {
             for (name, value) in current.found?.entry.conditions ?? [] {
                 fields.set(name: name, value: value)
@@ -136,7 +136,7 @@ struct LoadCache: ~Copyable {
 
     /// Call it when the request has been sent with these fields.
     mutating func noteSent(_ fields: HeaderFields) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         current.fields = fields
         current.sentAt = Date()
     }
@@ -153,13 +153,14 @@ struct LoadCache: ~Copyable {
         invalidate(by: head, request)
         guard let found = current.found else { return .deliver }
         if current.isRevalidating, head.status == 304 { return confirm(found, by: head) }
-        if head.status >= 500, mayStandIn(for: head.status), case .use(let response, let data) = use(found) {
+        if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
+        {
             return .use(response, data)
         }
         return .deliver
     }
 
-    /// Uses the kept response, which the server has confirmed.
+    /// Uses the stored response, which the server has confirmed.
     private mutating func confirm(_ found: FoundResponse, by head: ResponseHead) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
@@ -167,29 +168,29 @@ struct LoadCache: ~Copyable {
             current.isRevalidating = false
             return .sendAgain
         }
-        // The kept response is fresh for other loads as well.
+        // The stored response is fresh for other loads as well.
         if isVerified { store(current.store(found, confirmed: renewed, confirmed)) }
         current.end()
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// The kept response, if it may stand in for a server that was not reached.
-    mutating func standIn() -> (URLResponse, Data)? {
-        guard let found = current.found, mayStandIn(for: nil),
+    /// The stored response, if it may be used although it is stale, because the server was not reached.
+    mutating func staleResponse() -> (URLResponse, Data)? {
+        guard let found = current.found, mayServeStale(for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
         return (response, data)
     }
 
     /// - Parameter status: The status of the server's error; nil if the server was not reached.
-    private func mayStandIn(for status: Int?) -> Bool {
+    private func mayServeStale(for status: Int?) -> Bool {
         guard let entry = current.found?.entry else { return false }
-        return CacheRules.mayStandIn(
+        return CacheRules.mayServeStale(
             entry, for: status, request: current.fields ?? HeaderFields(), policy: current.policy, now: Date()
         )
     }
 
-    /// Answers the request by the kept response.
+    /// Answers the request by the stored response.
     private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
         current.end()
@@ -217,7 +218,7 @@ struct LoadCache: ~Copyable {
     mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
-        guard current.isUnderWay else { return }
+        guard current.isInProgress else { return }
         if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
             current.hasJustStored(head, size: bodyLength)
         {
@@ -248,7 +249,7 @@ struct LoadCache: ~Copyable {
         if !collected.add(content) { current.end() }
     }
 
-    /// Call it when the whole response is here.
+    /// Call it when the response is complete.
     ///
     /// - Parameter callsOnLoop: Whether the delegate is called on the loop. With a queue it is asked after
     ///   the calls that wait there, and one of these may cancel the load.

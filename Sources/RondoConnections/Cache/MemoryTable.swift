@@ -12,21 +12,21 @@ struct MemoryTable {
     private struct Page {
         let key: Int64
         /// The response that was stored last.
-        var newest: KeptResponse
+        var newest: StoredResponse
         /// The other variants, the newest last. Nearly always empty, which takes no memory.
-        var others: [KeptResponse] = []
+        var others: [StoredResponse] = []
         var before = MemoryTable.none
         var after = MemoryTable.none
 
         var name: String { newest.name }
-        var variants: [KeptResponse] { others.isEmpty ? [newest] : others + [newest] }
+        var variants: [StoredResponse] { others.isEmpty ? [newest] : others + [newest] }
 
-        init(_ response: KeptResponse) { (key, newest) = (response.key, response) }
+        init(_ response: StoredResponse) { (key, newest) = (response.key, response) }
 
         /// - Returns: The responses that were replaced.
-        mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
-            var rest: [KeptResponse] = []
-            var gone: [KeptResponse] = []
+        mutating func insert(_ response: StoredResponse) -> [StoredResponse] {
+            var rest: [StoredResponse] = []
+            var gone: [StoredResponse] = []
             for old in variants {
                 if response.selecting.isEmpty || old.isReplaced(by: response) {
                     gone.append(old)
@@ -48,7 +48,7 @@ struct MemoryTable {
 
     // A list through an array: `first` was used last, `last` goes next. `free` holds the unused indices.
     private var pages: [Page?] = []
-    /// By `KeptResponse.key`: a dictionary with texts as keys would hash them at each look-up, and again at
+    /// By `StoredResponse.key`: a dictionary with texts as keys would hash them at each look-up, and again at
     /// each removal.
     private var indices: [Int64: Int32] = [:]
     private var first = MemoryTable.none
@@ -60,7 +60,7 @@ struct MemoryTable {
     var count: Int { indices.count }
 
     /// The variants that are kept for a URL, the newest last. The URL counts as used now.
-    mutating func find(_ name: String, _ key: Int64) -> [KeptResponse] {
+    mutating func find(_ name: String, _ key: Int64) -> [StoredResponse] {
         guard let index = indices[key], let page = pages[Int(index)], page.name == name else { return [] }
         if index != first {
             detach(index)
@@ -71,7 +71,7 @@ struct MemoryTable {
 
     /// The only response that is kept for a URL, found without changing the order; nil if there is none or
     /// there are several.
-    func peek(_ name: String, _ key: Int64) -> KeptResponse? {
+    func peek(_ name: String, _ key: Int64) -> StoredResponse? {
         guard let index = indices[key], let page = pages[Int(index)], page.name == name, page.others.isEmpty
         else { return nil }
         return page.newest
@@ -80,8 +80,8 @@ struct MemoryTable {
     /// Keeps a response in place of the ones that it replaces, unless it is larger than the capacity.
     ///
     /// - Returns: The responses that were removed for it.
-    mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
-        var gone: [KeptResponse] = []
+    mutating func insert(_ response: StoredResponse) -> [StoredResponse] {
+        var gone: [StoredResponse] = []
         guard response.cost <= capacity else { return remove(response.key) }
         if let index = indices[response.key] {
             gone = pages[Int(index)]?.insert(response) ?? []
@@ -108,24 +108,24 @@ struct MemoryTable {
     }
 
     /// Removes the least recently used responses until the others fit into the capacity.
-    mutating func trim() -> [KeptResponse] {
-        var gone: [KeptResponse] = []
+    mutating func trim() -> [StoredResponse] {
+        var gone: [StoredResponse] = []
         trim(&gone)
         return gone
     }
 
-    private mutating func trim(_ gone: inout [KeptResponse]) {
+    private mutating func trim(_ gone: inout [StoredResponse]) {
         while cost > capacity, last != Self.none, let key = pages[Int(last)]?.key { remove(key, &gone) }
     }
 
     /// - Returns: The responses that were removed: those of the URL that `key` stands for.
-    mutating func remove(_ key: Int64) -> [KeptResponse] {
-        var gone: [KeptResponse] = []
+    mutating func remove(_ key: Int64) -> [StoredResponse] {
+        var gone: [StoredResponse] = []
         remove(key, &gone)
         return gone
     }
 
-    private mutating func remove(_ key: Int64, _ gone: inout [KeptResponse]) {
+    private mutating func remove(_ key: Int64, _ gone: inout [StoredResponse]) {
         guard let index = indices.removeValue(forKey: key) else { return }
         detach(index)
         guard let page = pages[Int(index)].take() else { return }
@@ -138,14 +138,14 @@ struct MemoryTable {
         gone.append(page.newest)
     }
 
-    mutating func removeAll() -> [KeptResponse] {
+    mutating func removeAll() -> [StoredResponse] {
         let gone = all
         self = MemoryTable(capacity: capacity)
         return gone
     }
 
     /// All responses, in no particular order.
-    var all: [KeptResponse] { pages.flatMap { $0?.variants ?? [] } }
+    var all: [StoredResponse] { pages.flatMap { $0?.variants ?? [] } }
 
     // MARK: The list
 

@@ -22,7 +22,7 @@ final class ResponseCache: Sendable {
             (self.table, self.diskCapacity) = (table, diskCapacity)
         }
 
-        /// Nil if nothing is to be kept on the disk.
+        /// Nil if nothing is to be stored on the disk.
         mutating func disk(in path: String?) -> ResponseDisk? {
             if diskCapacity == 0, !hasLookedForDisk { return nil }
             if !hasLookedForDisk {
@@ -44,7 +44,7 @@ final class ResponseCache: Sendable {
 
     // MARK: For programs
 
-    /// The response that is kept for the URL of `request`. Among variants, the one that matches the request's
+    /// The response that is stored for the URL of `request`. Among variants, the one that matches the request's
     /// fields, or else the newest.
     func response(for request: URLRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
@@ -54,9 +54,9 @@ final class ResponseCache: Sendable {
         return found?.cached(url)
     }
 
-    /// Keeps a response in place of everything that is kept for `url`.
+    /// Keeps a response in place of everything that is stored for `url`.
     func store(_ cached: CachedURLResponse, for url: URL) {
-        store(KeptResponse(Self.name(url), CacheEntry(storedByProgram: cached), cached))
+        store(StoredResponse(Self.name(url), CacheEntry(storedByProgram: cached), cached))
     }
 
     func removeAll() {
@@ -119,10 +119,10 @@ final class ResponseCache: Sendable {
             .appendingPathComponent(String(name.map { $0 == "/" ? "_" : $0 }), isDirectory: true)
     }
 
-    /// The responses kept for a URL, the newest last.
-    private func find(_ name: String) -> [KeptResponse] {
-        let key = KeptResponse.key(name)
-        let (responses, disk) = state.withLock { state -> ([KeptResponse], ResponseDisk?) in
+    /// The responses stored for a URL, the newest last.
+    private func find(_ name: String) -> [StoredResponse] {
+        let key = StoredResponse.key(name)
+        let (responses, disk) = state.withLock { state -> ([StoredResponse], ResponseDisk?) in
             let responses = state.table.find(name, key)
             // A response that varies may have other variants on the disk.
             let isWhole = responses.first?.selecting.isEmpty ?? false
@@ -132,7 +132,7 @@ final class ResponseCache: Sendable {
         var found = disk.find(name, key)
         if found.isEmpty { return responses }
         found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
-        var gone: [KeptResponse] = []
+        var gone: [StoredResponse] = []
         state.withLock { state in
             for response in found { gone += state.table.insert(response) }
         }
@@ -141,8 +141,8 @@ final class ResponseCache: Sendable {
     }
 
     /// - Parameter isOnDisk: Whether the disk already has an equivalent response.
-    private func store(_ response: KeptResponse, isOnDisk: Bool = false) {
-        guard response.mayBeKept else { return }
+    private func store(_ response: StoredResponse, isOnDisk: Bool = false) {
+        guard response.mayBeStored else { return }
         let (gone, disk, capacity) = state.withLock { state in
             (state.table.insert(response), isOnDisk ? nil : state.disk(in: path), state.diskCapacity)
         }
@@ -182,23 +182,23 @@ extension ResponseCache: ResponseStore {
         state.withLock { ($0.diskCapacity > 0 ? $0.diskCapacity : $0.table.capacity) / 20 }
     }
 
-    /// The seconds in which the same response is not stored again; the kept response is at most that much
+    /// The seconds in which the same response is not stored again; the stored response is at most that much
     /// less fresh.
     static let rewriteInterval = 1.0
 
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
         guard let name = key(request),
-            let kept = state.withLock({ $0.table.peek(name, KeptResponse.key(name)) })
+            let stored = state.withLock({ $0.table.peek(name, StoredResponse.key(name)) })
         else {
             return false
         }
-        return kept.isOf(head) && Int64(kept.content.count) == size && kept.selecting.isEmpty
-            && LoopClock.machineNow.seconds(since: kept.storedAt) < Self.rewriteInterval
+        return stored.isOf(head) && Int64(stored.content.count) == size && stored.selecting.isEmpty
+            && LoopClock.systemNow.seconds(since: stored.storedAt) < Self.rewriteInterval
     }
 
     func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {
         guard let name = key(request) else { return .nothing }
-        store(KeptResponse(name, response))
+        store(StoredResponse(name, response))
         return .nothing
     }
 
@@ -207,24 +207,24 @@ extension ResponseCache: ResponseStore {
     ) -> CacheDecision {
         guard let name = key(request) else { return .nothing }
         let length = Int64(found.content.count)
-        let kept =
+        let stored =
             found.isOfEntry
-            ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
-            : KeptResponse(name, confirmed, cached)
+            ? StoredResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
+            : StoredResponse(name, confirmed, cached)
         // If the response is not fresh even now, the next load asks the server again, with the same
         // conditions: the copy on the disk serves that as well.
-        store(kept, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
+        store(stored, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
         return .nothing
     }
 
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let name = key(request) else { return .nothing }
-        store(KeptResponse(name, nil, cached))
+        store(StoredResponse(name, nil, cached))
         return .nothing
     }
 
     func remove(_ url: URL) {
-        let key = KeptResponse.key(Self.name(url))
+        let key = StoredResponse.key(Self.name(url))
         let gone = state.withLock { $0.table.remove(key) }
         withExtendedLifetime(gone) {}
         disk?.remove(key)

@@ -28,7 +28,7 @@ final class ResponseDisk: Sendable {
 
     private let url: URL
     private let state = Mutex(State())
-    private let looking = Mutex(Looking())
+    private let reader = Mutex(Reader())
     /// Used by the writer's thread alone, except where a caller holds the writer's lock.
     private let writing = Mutex(Writing())
     private let writer = Mutex<DeferredWriter?>(nil)
@@ -36,7 +36,7 @@ final class ResponseDisk: Sendable {
     fileprivate struct State {
         var capacity = 0
         /// Responses that wait to be written, by URL.
-        var waiting: [Int64: [KeptResponse]] = [:]
+        var waiting: [Int64: [StoredResponse]] = [:]
         var waitingCount = 0
         var waitingBytes = 0
         /// URLs whose rows are to be removed from the database before the waiting responses are written.
@@ -55,13 +55,13 @@ final class ResponseDisk: Sendable {
 
     /// The changes of one transaction; its removals are made first.
     fileprivate struct Work {
-        var responses: [Int64: [KeptResponse]] = [:]
+        var responses: [Int64: [StoredResponse]] = [:]
         var removals: Set<Int64> = []
         var removesAll = false
     }
 
     /// The connection that look-ups use.
-    fileprivate struct Looking {
+    fileprivate struct Reader {
         // A statement is not Sendable: it stays behind the lock.
         var query: Database.Statement?
     }
@@ -86,7 +86,7 @@ final class ResponseDisk: Sendable {
             database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
             writer = try ResponseRow.Writer(database)
             deletion = try database.prepare(
-                "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)")
+                "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(StoredResponse.variantsPerURL - 1)")
             pageCount = try database.prepare("PRAGMA page_count")
             unusedCount = try database.prepare("PRAGMA freelist_count")
             pageSize = try database.number("PRAGMA page_size")
@@ -153,9 +153,9 @@ final class ResponseDisk: Sendable {
 
     /// Notes a response to be written in place of the one that it replaces. If too much waits, the response
     /// is dropped and the replaced one removed.
-    func insert(_ response: KeptResponse) {
+    func insert(_ response: StoredResponse) {
         let key = response.key
-        let (gone, needsWriter) = state.withLock { state -> ([KeptResponse], Bool) in
+        let (gone, needsWriter) = state.withLock { state -> ([StoredResponse], Bool) in
             let gone = state.takeWaiting(key) { $0.isReplaced(by: response) }
             let isFull =
                 state.waitingCount >= Self.maximumWaiting
@@ -174,7 +174,7 @@ final class ResponseDisk: Sendable {
     }
 
     func remove(_ key: Int64) {
-        let (gone, isThere) = state.withLock { state -> ([KeptResponse], Bool) in
+        let (gone, isThere) = state.withLock { state -> ([StoredResponse], Bool) in
             let isThere = state.mayHave(key)
             let gone = state.takeWaiting(key) { _ in true }
             if isThere { state.noteRemoval(key) }
@@ -222,8 +222,8 @@ final class ResponseDisk: Sendable {
     // MARK: Looking up
 
     /// The responses kept for a URL, including variants; empty if there are none.
-    func find(_ name: String, _ key: Int64) -> [KeptResponse] {
-        let (waiting, mayAsk) = state.withLock { state -> ([KeptResponse], Bool) in
+    func find(_ name: String, _ key: Int64) -> [StoredResponse] {
+        let (waiting, mayAsk) = state.withLock { state -> ([StoredResponse], Bool) in
             let isRemoved = state.removesAll || state.removals.contains(key)
             var waiting = state.waiting[key] ?? []
             if !isRemoved, let underway = state.underway.responses[key] {
@@ -234,11 +234,11 @@ final class ResponseDisk: Sendable {
             return (waiting, !isRemoved && !isBeingRemoved && state.known?.contains(key) ?? true)
         }
         if !mayAsk { return waiting }
-        switch looking.withLock({ looking in looking.find(name, key, in: url) }) {
+        switch reader.withLock({ reader in reader.find(name, key, in: url) }) {
         case .success(let found):
             return found.filter { old in !waiting.contains { old.isReplaced(by: $0) } } + waiting
         case .failure(let error):
-            if error.saysThatFileIsBroken { state.withLock { $0.noteRemovalOfAll() } }
+            if error.isCorruption { state.withLock { $0.noteRemovalOfAll() } }
             ask()
             return waiting
         }
@@ -301,8 +301,8 @@ final class ResponseDisk: Sendable {
     /// memory only until a write succeeds again.
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
         writing.tools = nil
-        if error.saysThatFileIsBroken {
-            looking.withLock { $0 = Looking() }
+        if error.isCorruption {
+            reader.withLock { $0 = Reader() }
             Database.remove(url)
             state.withLock { state in
                 state.known = []
@@ -334,7 +334,7 @@ final class ResponseDisk: Sendable {
             // If another variant of the URL is still there, it is not found any more, and will be loaded
             // again.
             state.withLock { state in
-                for id in gone { state.known?.remove(id & ~(KeptResponse.variantsPerURL - 1)) }
+                for id in gone { state.known?.remove(id & ~(StoredResponse.variantsPerURL - 1)) }
             }
             number = max(1, number / 2)
             usage = try tools.usage()
@@ -345,7 +345,7 @@ final class ResponseDisk: Sendable {
     private func numbers(in database: Database) throws(DatabaseError) -> Set<Int64> {
         var numbers: Set<Int64> = []
         let query = try database.prepare("SELECT id FROM response")
-        while try query.step() { numbers.insert(query.integer(0) & ~(KeptResponse.variantsPerURL - 1)) }
+        while try query.step() { numbers.insert(query.integer(0) & ~(StoredResponse.variantsPerURL - 1)) }
         return numbers
     }
 }
@@ -357,8 +357,8 @@ extension ResponseDisk.State {
     }
 
     fileprivate mutating func takeWaiting(
-        _ key: Int64, where isTaken: (KeptResponse) -> Bool
-    ) -> [KeptResponse] {
+        _ key: Int64, where isTaken: (StoredResponse) -> Bool
+    ) -> [StoredResponse] {
         guard let variants = waiting[key] else { return [] }
         let gone = variants.filter(isTaken)
         let rest = variants.filter { !isTaken($0) }
@@ -369,7 +369,7 @@ extension ResponseDisk.State {
     }
 
     /// Takes the responses for the next transaction.
-    fileprivate mutating func takeWaiting() -> [Int64: [KeptResponse]] {
+    fileprivate mutating func takeWaiting() -> [Int64: [StoredResponse]] {
         defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
         return waiting
     }
@@ -405,10 +405,10 @@ extension ResponseDisk.State {
     }
 }
 
-extension ResponseDisk.Looking {
+extension ResponseDisk.Reader {
     fileprivate mutating func find(
         _ name: String, _ key: Int64, in url: URL
-    ) -> Result<[KeptResponse], DatabaseError> {
+    ) -> Result<[StoredResponse], DatabaseError> {
         do throws(DatabaseError) {
             if query == nil {
                 // A missing file is not an error: it is created by the first write.
@@ -417,7 +417,7 @@ extension ResponseDisk.Looking {
             guard let query else { return .success([]) }
             defer { query.reset() }
             query.bind(key, at: 1)
-            var found: [KeptResponse] = []
+            var found: [StoredResponse] = []
             while try query.step() {
                 if let response = ResponseRow.read(name, query) { found.append(response) }
             }

@@ -24,10 +24,10 @@ enum ResponseRow {
 
     /// A response that does not vary has the first number of its URL. The number of a variant is derived from
     /// what it varies by, so that a variant replaces its older version, and occasionally another variant.
-    static func id(_ response: KeptResponse) -> Int64 {
+    static func id(_ response: StoredResponse) -> Int64 {
         if response.selecting.isEmpty { return response.key }
         return response.key
-            | (Checksum.of(text(response.selecting)) & (KeptResponse.variantsPerURL - 1))
+            | (Checksum.of(text(response.selecting)) & (StoredResponse.variantsPerURL - 1))
     }
 
     // MARK: Writing
@@ -49,11 +49,11 @@ enum ResponseRow {
         }
 
         /// Writes a response, in place of the variant that has its number.
-        func write(_ response: KeptResponse) throws(DatabaseError) {
+        func write(_ response: StoredResponse) throws(DatabaseError) {
             do throws(DatabaseError) {
                 try ResponseRow.insert(response, by: insertion, &last)
             } catch {
-                guard error.saysThatRowIsThere else { throw error }
+                guard error.isConstraintViolation else { throw error }
                 deletion.bind(id(response), at: 1)
                 try deletion.run()
                 try ResponseRow.insert(response, by: insertion, &last)
@@ -71,7 +71,7 @@ enum ResponseRow {
 
         mutating func text(of head: ResponseHead) -> String {
             if let last = texts.last(where: { $0.head === head }) { return last.text }
-            let text = ResponseRow.text(CacheEntry.keptFields(of: head))
+            let text = ResponseRow.text(CacheEntry.storedFields(of: head))
             if head.fields.size > ResponseHead.maximumRemembered { return text }
             if texts.count >= Self.maximumCount { texts.removeFirst() }
             texts.append((head, text))
@@ -80,14 +80,14 @@ enum ResponseRow {
     }
 
     private static func insert(
-        _ response: KeptResponse, by insertion: Database.Statement, _ last: inout LastFields
+        _ response: StoredResponse, by insertion: Database.Statement, _ last: inout LastFields
     ) throws(DatabaseError) {
         let entry = response.writtenEntry
         let fields = text(of: entry, &last)
         let selecting = response.selecting.isEmpty ? nil : text(response.selecting)
         var length: Int64?
         var given: Data?
-        switch response.shown {
+        switch response.form {
         case .ofEntry(let bodyLength): length = bodyLength
         case .given(let cached):
             given = ResponseForm.data(of: cached)
@@ -125,11 +125,11 @@ enum ResponseRow {
 
     static let query = """
         SELECT name, status, fields, requested, received, selecting, length, given, sum, date, content
-        FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)
+        FROM response WHERE id BETWEEN ?1 AND ?1 + \(StoredResponse.variantsPerURL - 1)
         """
 
     /// The response in the current row of `query`; nil if the row is of another URL, or broken.
-    static func read(_ name: String, _ row: Database.Statement) -> KeptResponse? {
+    static func read(_ name: String, _ row: Database.Statement) -> StoredResponse? {
         guard row.text(0) == name else { return nil }
         let (fieldsText, selectingText) = (row.text(2), row.text(5))
         let content = row.data(10)
@@ -149,10 +149,10 @@ enum ResponseRow {
         }
         if let given {
             guard let cached = ResponseForm.response(given, content) else { return nil }
-            return KeptResponse(name, entry, cached)
+            return StoredResponse(name, entry, cached)
         }
         return entry.map {
-            KeptResponse(name, $0, content: content, bodyLength: numbers.length, date: date)
+            StoredResponse(name, $0, content: content, bodyLength: numbers.length, date: date)
         }
     }
 
@@ -191,7 +191,7 @@ enum ResponseRow {
     // MARK: Texts
 
     /// - Returns: Nil for a response that is not HTTP.
-    private static func text(of entry: KeptResponse.WrittenEntry, _ last: inout LastFields) -> String? {
+    private static func text(of entry: StoredResponse.WrittenEntry, _ last: inout LastFields) -> String? {
         switch entry {
         case .none: return nil
         case .made(let entry): return text(entry.fields)

@@ -2,32 +2,32 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The knowledge of a cookie store: the cookies, which of them Foundation's storage shows, and which changes
-/// have to be brought to it and to the file.
+/// The state of a cookie store: its cookies, which of them Foundation's storage has, and which changes have to be
+/// written to that storage and to the file.
 ///
-/// A value. Loads use the table. Foundation's storage is a copy of it, updated place by place; changes that
+/// A value. Loads use the table. Foundation's storage is a copy of it, updated one storage key at a time; changes that
 /// the program makes to the storage are found by comparing objects, and are applied to the table.
 struct CookieLedger {
     /// The key under which Foundation keeps one cookie: it joins domain, path and name without separators, so
-    /// a few different cookies may share a place.
-    typealias Place = String
+    /// a few different cookies may share a storage key.
+    typealias StorageKey = String
 
-    private struct Shown {
+    private struct ShownCookie {
         let object: HTTPCookie
-        let place: Place
-        /// Kept here because reading Foundation's object takes time, during which loops would wait.
+        let storageKey: StorageKey
+        /// Computed once, because reading Foundation's object takes time, during which loops would wait.
         let digest: Int64
-        /// Foundation keeps it in its file.
+        /// Whether Foundation writes it to its file.
         let isFiled: Bool
 
-        init(_ object: HTTPCookie, _ place: Place) {
+        init(_ object: HTTPCookie, _ storageKey: StorageKey) {
             let cookie = Cookie(object)
-            (self.object, self.place) = (object, place)
+            (self.object, self.storageKey) = (object, storageKey)
             (digest, isFiled) = (cookie.digest, cookie.expires != nil)
         }
     }
 
-    /// A place that has to be updated in Foundation's storage.
+    /// A storage key whose cookie has to be updated in Foundation's storage.
     private struct Mark {
         var key: Cookie.Key
         /// Whether the storage had been examined before the mark was set: a change found afterwards is newer.
@@ -35,44 +35,44 @@ struct CookieLedger {
     }
 
     private(set) var table = CookieTable()
-    /// The keys of cookies that the program has set itself: Foundation keeps them beyond the process.
+    /// The keys of cookies that the program has set itself, which Foundation's file has.
     private var foreign: Set<Cookie.Key> = []
 
-    private var known: [ObjectIdentifier: Shown] = [:]
-    private var shown: [Place: Shown] = [:]
+    private var known: [ObjectIdentifier: ShownCookie] = [:]
+    private var shown: [StorageKey: ShownCookie] = [:]
     private var lastSeen: [HTTPCookie] = []
 
-    private var marks: [Place: Mark] = [:]
-    private var order: [Place] = []
+    private var marks: [StorageKey: Mark] = [:]
+    private var order: [StorageKey] = []
     private var head = 0
-    /// The number of places that were ever marked for showing, and of those that are finished.
+    /// The number of storage keys that were ever marked for an update, and of those whose update is done.
     private(set) var askedCount = 0
     private(set) var doneCount = 0
 
-    /// The contents of Foundation's file at a place that has changed since the file was written.
-    private struct Unfiled {
+    /// The contents of Foundation's file under a storage key that has changed since the file was written.
+    private struct StaleFileEntry {
         let key: Cookie.Key
         /// The cookie's digest; nil if the file has no cookie there.
         let digest: Int64?
     }
 
-    private var unfiled: [Place: Unfiled] = [:]
+    private var unfiled: [StorageKey: StaleFileEntry] = [:]
 
     /// The keys of the cookies whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
     /// The keys that have rows in the file, as far as is known: a session cookie usually has none to remove.
-    private var rowed: Set<Cookie.Key> = []
-    /// The keys of rows that say that a cookie which Foundation's file still has is gone.
-    private var tombs: [Place: Cookie.Key] = [:]
+    private var keysInFile: Set<Cookie.Key> = []
+    /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
+    private var tombstones: [StorageKey: Cookie.Key] = [:]
 
-    /// The change of an expiry, in seconds, below which the expiry that is shown and stored is left as it is.
+    /// A smaller change of an expiry, in seconds, is neither written to Foundation's storage nor to the file.
     static let expiryTolerance: Double = 60
 
-    /// Places that wait to be shown.
+    /// The number of storage keys that wait for an update.
     var waitingCount: Int { marks.count }
     var hasDirtyRows: Bool { !dirty.isEmpty }
     var dirtyCount: Int { dirty.count }
-    /// Foundation's file is behind its storage.
+    /// Whether Foundation's file is older than its storage.
     var isUnfiled: Bool { !unfiled.isEmpty }
 
     // MARK: Receiving
@@ -83,22 +83,22 @@ struct CookieLedger {
     mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
         for key in table.receive(cookies, from: origin, now: now) {
             if !foreign.isEmpty { foreign.remove(key) }
-            let place = Self.place(of: key)
-            if marks[place] == nil, let cookie = table[key],
-                let object = shown[place]?.object as? StoredCookie,
+            let storageKey = Self.storageKey(of: key)
+            if marks[storageKey] == nil, let cookie = table[key],
+                let object = shown[storageKey]?.object as? StoredCookie,
                 object.cookie.key == key, Self.isAsGood(object.cookie, cookie, now: now)
             {
                 continue
             }
-            mark(place, key, isAfterLook: isAfterLook)
-            if isKept(key, at: place) { dirty.insert(key) }
+            mark(storageKey, key, isAfterLook: isAfterLook)
+            if isKept(key, at: storageKey) { dirty.insert(key) }
         }
     }
 
-    /// Whether one of the files has, or is to have, anything of a cookie.
-    private func isKept(_ key: Cookie.Key, at place: Place) -> Bool {
-        table[key]?.expires != nil || rowed.contains(key) || unfiled[place] != nil
-            || shownDigest(place) != nil
+    /// Whether one of the files has, or is to have, a row or a copy of a cookie.
+    private func isKept(_ key: Cookie.Key, at storageKey: StorageKey) -> Bool {
+        table[key]?.expires != nil || keysInFile.contains(key) || unfiled[storageKey] != nil
+            || shownDigest(storageKey) != nil
     }
 
     /// Whether a program would see no relevant difference between the two cookies.
@@ -106,25 +106,25 @@ struct CookieLedger {
         guard shown.value == new.value, shown.isSecure == new.isSecure, shown.isHTTPOnly == new.isHTTPOnly
         else { return false }
         guard let old = shown.expires, let expires = new.expires else { return shown.expires == new.expires }
-        // If a cookie lives only for a short time, every moment of it counts.
+        // For a cookie with a short life, a small change matters too.
         let life = expires.timeIntervalSince(now)
         return abs(expires.timeIntervalSince(old)) < min(expiryTolerance, life / 10)
     }
 
-    private mutating func mark(_ place: Place, _ key: Cookie.Key, isAfterLook: Bool) {
-        if marks.updateValue(Mark(key: key, isAfterLook: isAfterLook), forKey: place) != nil { return }
+    private mutating func mark(_ storageKey: StorageKey, _ key: Cookie.Key, isAfterLook: Bool) {
+        if marks.updateValue(Mark(key: key, isAfterLook: isAfterLook), forKey: storageKey) != nil { return }
         if head > 64, head > order.count / 2 {
             order.removeFirst(head)
             head = 0
         }
-        order.append(place)
+        order.append(storageKey)
         askedCount += 1
     }
 
     // MARK: Changes by the program
 
-    /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
-    /// there.
+    /// Finds the changes that the program has made in the storage, and applies them to the table. Must not be called
+    /// while the store itself is changing the storage.
     mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) {
         if Self.areSame(objects, lastSeen) { return }
         defer { lastSeen = objects }
@@ -135,28 +135,29 @@ struct CookieLedger {
         for object in objects {
             if known[ObjectIdentifier(object)] == nil { added.append(object) } else { staying += 1 }
         }
-        var removed: [Shown] = []
+        var removed: [ShownCookie] = []
         if staying < known.count {
             let seen = Set(objects.map { ObjectIdentifier($0) })
             for (identity, old) in known where !seen.contains(identity) {
                 removed.append(old)
                 known[identity] = nil
-                if shown[old.place]?.object === old.object { shown[old.place] = nil }
+                if shown[old.storageKey]?.object === old.object { shown[old.storageKey] = nil }
             }
         }
         // A change by the program makes Foundation write its file; the expiry of a cookie does not.
         if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { hasFiled() }
         for object in added {
-            let place = Self.place(of: object)
-            let new = Shown(object, place)
+            let storageKey = Self.storageKey(of: object)
+            let new = ShownCookie(object, storageKey)
             known[ObjectIdentifier(object)] = new
-            shown[place] = new
-            take(object, place)
+            shown[storageKey] = new
+            take(object, storageKey)
         }
-        for old in removed where shown[old.place] == nil { programRemoved(old, now: now) }
+        for old in removed where shown[old.storageKey] == nil { programRemoved(old, now: now) }
     }
 
-    /// Whether these are the very same objects, in the same order: run loops ask that for each request, of thousands.
+    /// Whether these are the same objects in the same order. It has to be quick: it is asked for each request, and there
+    /// may be thousands of cookies.
     private static func areSame(_ objects: [HTTPCookie], _ others: [HTTPCookie]) -> Bool {
         guard objects.count == others.count else { return false }
         // An array of objects holds their addresses.
@@ -177,44 +178,46 @@ struct CookieLedger {
         }
     }
 
-    private mutating func take(_ object: HTTPCookie, _ place: Place) {
+    private mutating func take(_ object: HTTPCookie, _ storageKey: StorageKey) {
         let cookie = (object as? StoredCookie)?.cookie ?? Cookie(object)
-        if let mark = marks[place], let mine = table[mark.key], cookie.updatedAt <= mine.updatedAt { return }
-        unmark(place)
-        forget(place, ofDomain: cookie.domain, but: cookie.key)
+        if let mark = marks[storageKey], let mine = table[mark.key], cookie.updatedAt <= mine.updatedAt {
+            return
+        }
+        unmark(storageKey)
+        forget(storageKey, ofDomain: cookie.domain, but: cookie.key)
         table.insert(cookie)
         if !(object is StoredCookie) { foreign.insert(cookie.key) }
         dirty.insert(cookie.key)
     }
 
-    private mutating func programRemoved(_ old: Shown, now: Date) {
+    private mutating func programRemoved(_ old: ShownCookie, now: Date) {
         let domain = Cookie.domain(of: old.object)
         if Self.hasExpired(old.object, now) {
             // Foundation has removed it. The server may have extended its life since.
             let alive = table.cookies(ofDomain: domain).first {
-                Self.place(of: $0.key) == old.place && !$0.isExpired(at: now)
+                Self.storageKey(of: $0.key) == old.storageKey && !$0.isExpired(at: now)
             }
-            if let alive { mark(old.place, alive.key, isAfterLook: true) }
+            if let alive { mark(old.storageKey, alive.key, isAfterLook: true) }
             return
         }
-        if let mark = marks[old.place], !mark.isAfterLook { return }
-        unmark(old.place)
-        forget(old.place, ofDomain: domain, but: nil)
+        if let mark = marks[old.storageKey], !mark.isAfterLook { return }
+        unmark(old.storageKey)
+        forget(old.storageKey, ofDomain: domain, but: nil)
     }
 
     private static func hasExpired(_ object: HTTPCookie, _ now: Date) -> Bool {
         object.expiresDate.map { $0 <= now } ?? false
     }
 
-    private mutating func unmark(_ place: Place) {
-        // The place stays in `order`, and is skipped there.
-        if let mark = marks.removeValue(forKey: place) { dirty.insert(mark.key) }
+    private mutating func unmark(_ storageKey: StorageKey) {
+        // The storage key stays in `order`, and is skipped there.
+        if let mark = marks.removeValue(forKey: storageKey) { dirty.insert(mark.key) }
     }
 
-    /// Removes the cookies at a place.
-    private mutating func forget(_ place: Place, ofDomain domain: String, but kept: Cookie.Key?) {
+    /// Removes the cookies with a storage key.
+    private mutating func forget(_ storageKey: StorageKey, ofDomain domain: String, but kept: Cookie.Key?) {
         for cookie in table.cookies(ofDomain: domain)
-        where cookie.key != kept && Self.place(of: cookie.key) == place {
+        where cookie.key != kept && Self.storageKey(of: cookie.key) == storageKey {
             table.remove(cookie.key)
             foreign.remove(cookie.key)
             dirty.insert(cookie.key)
@@ -231,12 +234,12 @@ struct CookieLedger {
     /// The next change to Foundation's storage.
     mutating func nextStep(now: Date) -> Step? {
         while head < order.count {
-            let place = order[head]
+            let storageKey = order[head]
             head += 1
             doneCount += 1
-            guard let mark = marks.removeValue(forKey: place) else { continue }
+            guard let mark = marks.removeValue(forKey: storageKey) else { continue }
             if let cookie = table[mark.key], !cookie.isExpired(at: now) { return .set(cookie) }
-            if let shown = shown[place] { return .delete(shown.object) }
+            if let shown = shown[storageKey] { return .delete(shown.object) }
         }
         order = []
         head = 0
@@ -245,28 +248,28 @@ struct CookieLedger {
 
     /// Call it when Foundation's storage is about to get `object`.
     mutating func willShow(_ object: StoredCookie) {
-        let place = Self.place(of: object.cookie.key)
-        let new = Shown(object, place)
-        willRemove(at: place, object.cookie.key, for: new)
+        let storageKey = Self.storageKey(of: object.cookie.key)
+        let new = ShownCookie(object, storageKey)
+        willRemove(at: storageKey, object.cookie.key, for: new)
         known[ObjectIdentifier(object)] = new
-        shown[place] = new
+        shown[storageKey] = new
     }
 
     mutating func willRemove(_ object: HTTPCookie) {
         let key = (object as? StoredCookie)?.cookie.key ?? Cookie(object).key
-        willRemove(at: Self.place(of: object), key, for: nil)
+        willRemove(at: Self.storageKey(of: object), key, for: nil)
     }
 
-    private mutating func willRemove(at place: Place, _ key: Cookie.Key, for new: Shown?) {
-        let digest = shownDigest(place)
+    private mutating func willRemove(at storageKey: StorageKey, _ key: Cookie.Key, for new: ShownCookie?) {
+        let digest = shownDigest(storageKey)
         // A session cookie is not in Foundation's file, before or after.
-        if unfiled[place] == nil, digest != nil || new?.isFiled ?? false {
-            unfiled[place] = Unfiled(key: key, digest: digest)
+        if unfiled[storageKey] == nil, digest != nil || new?.isFiled ?? false {
+            unfiled[storageKey] = StaleFileEntry(key: key, digest: digest)
         }
-        if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old.object)] = nil }
+        if let old = shown.removeValue(forKey: storageKey) { known[ObjectIdentifier(old.object)] = nil }
     }
 
-    /// A cookie of the store's own that Foundation's storage has besides `object`.
+    /// Another of the store's own cookies that Foundation's storage has, beside `object`.
     func anyShown(beside object: HTTPCookie) -> StoredCookie? {
         for shown in shown.values {
             if let other = shown.object as? StoredCookie, other !== object { return other }
@@ -276,20 +279,20 @@ struct CookieLedger {
 
     // MARK: The files
 
-    private func shownDigest(_ place: Place) -> Int64? {
+    private func shownDigest(_ storageKey: StorageKey) -> Int64? {
         // Only these are in Foundation's file.
-        shown[place].flatMap { $0.isFiled ? $0.digest : nil }
+        shown[storageKey].flatMap { $0.isFiled ? $0.digest : nil }
     }
 
     /// Notes that Foundation has written its file: it contains the cookies that the storage shows.
     mutating func hasFiled() {
-        // A row that names the digest it replaces stays right, unless that has changed by now.
-        for (place, unfiled) in unfiled where unfiled.digest == nil || marks[place] != nil {
+        // A row with the digest of the cookie that it replaces stays valid, unless that cookie has changed since.
+        for (storageKey, unfiled) in unfiled where unfiled.digest == nil || marks[storageKey] != nil {
             dirty.insert(unfiled.key)
         }
-        for (place, key) in tombs where marks[place] == nil {
+        for (storageKey, key) in tombstones where marks[storageKey] == nil {
             dirty.insert(key)
-            tombs[place] = nil
+            tombstones[storageKey] = nil
         }
         unfiled = [:]
     }
@@ -299,22 +302,22 @@ struct CookieLedger {
         let keys = Array(dirty.prefix(maximum))
         dirty.subtract(keys)
         return keys.map { key in
-            let place = Self.place(of: key)
-            let unfiled = unfiled[place]
-            let replaced = unfiled.map(\.digest) ?? shownDigest(place)
+            let storageKey = Self.storageKey(of: key)
+            let unfiled = unfiled[storageKey]
+            let replaced = unfiled.map(\.digest) ?? shownDigest(storageKey)
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
-                rowed.insert(key)
+                keysInFile.insert(key)
                 return CookieRow(key: key, cookie: cookie, replaced: replaced)
             }
-            // The cookie in Foundation's file must not come back, should the process end now.
-            if let replaced, marks[place]?.key == key || unfiled?.key == key {
-                tombs[place] = key
-                rowed.insert(key)
+            // Without this row the cookie in Foundation's file would come back if the process ended now.
+            if let replaced, marks[storageKey]?.key == key || unfiled?.key == key {
+                tombstones[storageKey] = key
+                keysInFile.insert(key)
                 return CookieRow(key: key, cookie: nil, replaced: replaced)
             }
-            rowed.remove(key)
+            keysInFile.remove(key)
             return CookieRow(key: key, cookie: nil, replaced: nil)
         }
     }
@@ -323,7 +326,7 @@ struct CookieLedger {
     mutating func putBack(_ rows: [CookieRow]) {
         for row in rows {
             dirty.insert(row.key)
-            rowed.insert(row.key)
+            keysInFile.insert(row.key)
         }
     }
 
@@ -334,9 +337,9 @@ struct CookieLedger {
     ///   storage, has been removed by the program since it was started.
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
-            rowed.insert(row.key)
-            let place = Self.place(of: row.key)
-            let own = shown[place]
+            keysInFile.insert(row.key)
+            let storageKey = Self.storageKey(of: row.key)
+            let own = shown[storageKey]
             // Foundation reads neither Secure nor the age from its file.
             let isOurs =
                 own.map { $0.digest == row.replaced || $0.digest == row.cookie?.digest } ?? false
@@ -345,7 +348,7 @@ struct CookieLedger {
                 if isOurs {
                     table.remove(row.key)
                     foreign.remove(row.key)
-                    mark(place, row.key, isAfterLook: true)
+                    mark(storageKey, row.key, isAfterLook: true)
                 }
                 continue
             }
@@ -357,16 +360,16 @@ struct CookieLedger {
                 if own.digest == cookie.digest {
                     dirty.remove(row.key)
                 } else {
-                    mark(place, row.key, isAfterLook: true)
+                    mark(storageKey, row.key, isAfterLook: true)
                 }
             } else if table[row.key] == nil, row.replaced == nil || !isLost(cookie) {
                 table.insert(cookie)
-                mark(place, row.key, isAfterLook: true)
+                mark(storageKey, row.key, isAfterLook: true)
             }
         }
         for key in table.makeRoom(now: now) {
             dirty.insert(key)
-            mark(Self.place(of: key), key, isAfterLook: true)
+            mark(Self.storageKey(of: key), key, isAfterLook: true)
         }
     }
 
@@ -375,13 +378,13 @@ struct CookieLedger {
         for cookie in table.all where cookie.expires != nil { dirty.insert(cookie.key) }
     }
 
-    // MARK: Places
+    // MARK: Storage keys
 
-    static func place(of key: Cookie.Key) -> Place {
+    static func storageKey(of key: Cookie.Key) -> StorageKey {
         (key.isHostOnly ? "" : ".") + key.domain + key.path + key.name
     }
 
-    static func place(of object: HTTPCookie) -> Place { object.domain + object.path + object.name }
+    static func storageKey(of object: HTTPCookie) -> StorageKey { object.domain + object.path + object.name }
 }
 
 extension Cookie {

@@ -5,14 +5,14 @@ internal import RondoStreams
 
 /// Finds credentials for the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
 ///
-/// It decides and remembers; its owner sends requests and shows challenges to the delegate.
+/// It decides, and keeps the state of authentication; its owner sends requests and shows challenges to the delegate.
 final class Authenticator {
     /// The next step after a challenge.
     enum Step {
         /// Send the request again, with a credential.
         case sendAgain
         /// Deliver the response with the challenge as the result (rule UC-48).
-        case goOnWithout
+        case continueWithout
         case ask(Inquiry)
         case fail(LoadFailure)
     }
@@ -31,9 +31,9 @@ final class Authenticator {
         var silent: URLCredential? { question.silent?.credential }
     }
 
-    /// The URL of the request under way.
+    /// The URL of the current request.
     private(set) var url: URL?
-    /// The proxy that the request under way uses.
+    /// The proxy that the current request uses.
     private(set) var proxy: StreamProxy?
 
     private var server = Authentication()
@@ -57,7 +57,7 @@ final class Authenticator {
     /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// - Parameter proxy: The proxy that the request under way uses; nil if there is none.
+    /// - Parameter proxy: The proxy that the current request uses; nil if there is none.
     func chooseProxy(_ proxy: StreamProxy?) { self.proxy = proxy }
 
     /// Forgets the credentials of the server: they are not sent to another one (rule UC-33).
@@ -86,10 +86,10 @@ final class Authenticator {
         case .use(let credential):
             return use(credential, from: .delegate, for: question, isProxy: isProxy)
         case .performDefaultHandling:
-            guard let silent = question.silent else { return .goOnWithout }
+            guard let silent = question.silent else { return .continueWithout }
             return use(silent.credential, from: silent.origin, for: question, isProxy: isProxy)
         case .continueWithout:
-            return .goOnWithout
+            return .continueWithout
         case .cancel:
             return .fail(.authenticationCancelled)
         case .rejectProtectionSpace:
@@ -106,7 +106,7 @@ final class Authenticator {
     private func nextStep(_ step: Authentication.Step, isProxy: Bool) -> Step {
         switch step {
         case .repeatCredential: return .sendAgain
-        case .giveUp: return .goOnWithout
+        case .giveUp: return .continueWithout
         case .ask(let question):
             let response = failureHead.flatMap { head in
                 url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
@@ -125,7 +125,7 @@ final class Authenticator {
     ) -> Step {
         if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .sendAgain }
         if let problem = with(isProxy, { $0.takeProblem() }) { reportProblem(problem) }
-        return .goOnWithout
+        return .continueWithout
     }
 
     private func with<Result>(_ isProxy: Bool, _ body: (inout Authentication) -> Result) -> Result {
@@ -249,7 +249,7 @@ final class Authenticator {
             }
         }
         switch acceptance {
-        case .refuted: return .impostor(isProxy: isProxy)
+        case .refuted: return .failedMutualAuthentication(isProxy: isProxy)
         case .accepted(let worthStoring):
             if let worthStoring { credentials?.store(worthStoring.credential, for: worthStoring.space) }
             if let proof { bodyProof = proof }
@@ -266,7 +266,7 @@ final class Authenticator {
     func receivedEnd() -> LoadFailure? {
         guard let proof = bodyProof.take() else { return nil }
         let confirms = with(proof.isProxy) { $0.confirms(proof.info, bodyHash: proof.finish()) }
-        return confirms ? nil : .impostor(isProxy: proof.isProxy)
+        return confirms ? nil : .failedMutualAuthentication(isProxy: proof.isProxy)
     }
 }
 
@@ -285,6 +285,6 @@ private final class BodyProof {
 
     func update(_ data: Data) { running?.update(data.bytes) }
 
-    /// Nil if OpenSSL has failed, which proves nothing.
+    /// Nil if OpenSSL has failed; then nothing can be checked.
     func finish() -> String? { running.take()?.finish() }
 }

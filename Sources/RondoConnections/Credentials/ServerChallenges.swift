@@ -61,7 +61,7 @@ final class ServerChallenges {
     var isWaiting: Bool { open != nil }
 
     /// Handles the HTTP challenge in the response `head`.
-    func challenged(by head: ResponseHead) { go(authenticator.challenged(by: head)) }
+    func challenged(by head: ResponseHead) { perform(authenticator.challenged(by: head)) }
 
     /// Makes `exchange` ask the delegate about the server while its connection is being secured.
     ///
@@ -88,10 +88,10 @@ final class ServerChallenges {
         owner.received(.challenge(challenge, silent: nil, isTrust: true))
     }
 
-    private func go(_ step: Authenticator.Step) {
+    private func perform(_ step: Authenticator.Step) {
         switch step {
         case .sendAgain: owner.received(.hasCredential)
-        case .goOnWithout: owner.received(.hasNoCredential)
+        case .continueWithout: owner.received(.hasNoCredential)
         case .fail(let failure): owner.received(.failed(failure))
         case .ask(let inquiry):
             let error = inquiry.problem.map {
@@ -145,7 +145,7 @@ final class ServerChallenges {
             owner.received(.cancelledChallenge(challenge))
         }
         switch settled.kind {
-        case .http(let inquiry): go(authenticator.settle(inquiry, by: disposition))
+        case .http(let inquiry): perform(authenticator.settle(inquiry, by: disposition))
         case .tls(let question, let exchange): settle(question, of: exchange, by: disposition)
         }
     }
@@ -157,7 +157,7 @@ final class ServerChallenges {
     ) {
         do throws(LoadFailure) {
             try question.settle(by: disposition) {
-                // The delegates of other loads have not agreed to this.
+                // The delegates of other loads have not accepted this server.
                 if !owner.sharesVerdicts { exchange.makePrivate() }
             }
         } catch {

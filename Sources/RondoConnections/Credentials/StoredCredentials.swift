@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// One of Foundation's credential storages, with look-ups that find what was stored.
+/// Access to one of Foundation's credential storages, with look-ups that work on Linux.
 ///
 /// On Linux, `==` on two equal protection spaces is false, so a credential is found only with the very object
 /// that it was stored with; here stored spaces are compared by their properties.
@@ -38,7 +38,7 @@ final class StoredCredentials: Sendable {
             holds(credential, for: space)
             && !ofLoads.withLock { $0.entries.contains { $0.isSameUser(as: entry) } }
         put(credential, for: space)
-        if isShared { KeptCredentials.store(credential, for: space) }
+        if isShared { PersistedCredentials.store(credential, for: space) }
         // Outside the lock: Foundation's storage posts a notification, which may call the program.
         if !isOfProgram, let oldest = ofLoads.withLock({ $0.insert(entry) }) {
             remove(oldest.credential, for: oldest.space)
@@ -68,14 +68,14 @@ final class StoredCredentials: Sendable {
     /// Keeps credentials of permanent persistence in `file` from now on, and stores those that are already in
     /// it.
     static func keep(in file: URL?, onFailure: (@Sendable (any Error) -> Void)?) throws {
-        for entry in try KeptCredentials.keep(in: file, onFailure: onFailure) {
+        for entry in try PersistedCredentials.keep(in: file, onFailure: onFailure) {
             shared.put(entry.credential, for: entry.space)
         }
     }
 
-    /// Forgets all kept credentials, in the file and in the storage.
-    static func forgetAllKept() throws {
-        let (forgotten, failure) = KeptCredentials.forgetAll()
+    /// Forgets all persisted credentials, in the file and in the storage.
+    static func forgetAllPersisted() throws {
+        let (forgotten, failure) = PersistedCredentials.forgetAll()
         for entry in forgotten { shared.remove(entry.credential, for: entry.space) }
         if let failure { throw failure.error }
     }

@@ -55,7 +55,7 @@ package final class DownloadFile: Sendable {
     ///
     /// - Throws: If the file is gone, is shorter than `offset`, belongs to another user, or is used by
     ///   another download.
-    init(kept name: String, at offset: Int64) throws(SystemError) {
+    init(reopening name: String, at offset: Int64) throws(SystemError) {
         guard name.hasPrefix(Self.temporaryPrefix),
             UUID(uuidString: String(name.dropFirst(Self.temporaryPrefix.count))) != nil
         else { throw SystemError("open", code: EINVAL) }
@@ -78,9 +78,8 @@ package final class DownloadFile: Sendable {
         _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
-    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO has to be waited for,
-    /// and has neither a length nor positions to continue at; a terminal or another device may make its
-    /// writer wait for ever.
+    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO may block, and has neither a
+    /// length nor positions to continue at; a terminal or another device may block a write for ever.
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {

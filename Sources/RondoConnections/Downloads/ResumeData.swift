@@ -47,7 +47,7 @@ package struct ResumeData: Codable, Sendable {
     package func open() -> PartialDownload? {
         do throws(SystemError) {
             return PartialDownload(
-                try DownloadFile(kept: file, at: resumption.bytes), resumption, fields: fields)
+                try DownloadFile(reopening: file, at: resumption.bytes), resumption, fields: fields)
         } catch {
             return nil
         }

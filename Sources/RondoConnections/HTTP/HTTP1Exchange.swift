@@ -4,12 +4,12 @@ internal import RondoStreams
 
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, through which what loops bring to the channel goes first.
+/// `@unchecked Sendable`: used inside the gate of its load, which the events of the channel pass too.
 final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
-        /// HTTP is finished, and another protocol has the connection.
+        /// Another protocol has the connection.
         case upgraded(any Upgrade)
         /// The exchange has ended: no event comes any more.
         case closed
@@ -18,7 +18,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let connection: ServerConnection
     /// The loop whose idle connections the connection joins when the exchange is over.
     private let loop: RunLoop
-    /// The connection is opened for this exchange.
+    /// Whether the connection is opened for this exchange.
     private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
@@ -26,10 +26,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private var isIdempotent = false
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
-    private let tellsSteps: Bool
+    private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
-    // Unchecked, since the owner lets one call in at a time: saves 2.5 % of the instructions of bench-guard's
+    // Unchecked, because the gate admits one call at a time. That saves 2.5 % of the instructions of bench-guard's
     // http.request; the unchecked properties of `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` save
     // another 3.3 %.
     @exclusivity(unchecked) private var phase: Phase
@@ -45,7 +45,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     @exclusivity(unchecked) private var consumed = 0
     private var sawEnd = false
     private var receiveFailure: ChannelError?
-    /// The end came without TLS's close_notify: anything between here and the server could have made it.
+    /// Whether the end came without TLS's close_notify, so that an attacker in the network may have caused it.
     private var endIsForgeable = false
     private var bodyReceived: Int64 = 0
     /// The status of the final response, once it has come.
@@ -54,7 +54,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The protocol that gets the connection when the head has been read.
     private var upgrade: (any Upgrade)?
 
-    /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
+    /// Whether reading is paused: then the kernel's buffer fills, and TCP holds the server back.
     private var isPaused = false
 
     /// - Parameters:
@@ -62,10 +62,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///   - channel: The configuration of a channel to open, if the lease has no connection yet.
     init(
         by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
-        of owner: any ExchangeOwner, telling: ExchangeTelling
+        of owner: any ExchangeOwner, reporting: ExchangeReporting
     ) {
-        tellsSteps = telling.steps
-        times = telling.times ? ExchangeTimes() : nil
+        reportsSteps = reporting.steps
+        times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
         isNew = lease.connection == nil
         self.owner = owner
@@ -81,20 +81,20 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     deinit { giveBackBuffer() }
 
-    /// The idle connection was dead when it was used, or at least gave no sign of life, and the request does no harm if it
-    /// arrives twice.
+    /// Whether no byte of a response has come, and a second request does no harm: the body waits for the go-ahead, or
+    /// the connection was a kept one, and the request is idempotent or was not sent at all.
     var mayBeSentAgain: Bool {
         if connection.codec.hasReceivedAnyByteOfResponse { return false }
         // A server that waits for the body cannot have acted on the request (rule UC-42).
         if isWaitingForGoAhead { return true }
-        return doesNoHarmTwice
+        return isSafeToRepeat
     }
 
     /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
     /// the server closed.
-    var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
+    var hasServerTimedOut: Bool { status == 408 && !hasInformational && isSafeToRepeat }
 
-    private var doesNoHarmTwice: Bool {
+    private var isSafeToRepeat: Bool {
         connection.isReused && (isIdempotent || sender?.nothingWasSent ?? true)
     }
 
@@ -146,7 +146,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func start(_ request: consuming OutgoingRequest) {
         isIdempotent = request.isIdempotent
         let channel = connection.channel
-        if tellsSteps, !isNew {
+        if reportsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
         if !isNew { times?.reuse(channel) }
@@ -250,7 +250,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func upgrade(to upgrade: any Upgrade) {
         self.upgrade = upgrade
-        connection.leavePlace()
+        connection.leaveServerCount()
     }
 
     func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
@@ -276,7 +276,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
-        owner.received(tellsSteps ? .step(step()) : .progress)
+        owner.received(reportsSteps ? .step(step()) : .progress)
     }
 
     private func didOpen() {
@@ -310,7 +310,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             case .waitsForGoAhead: owner.received(.waitsForGoAhead)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
-                // The server may have responded before it closed: its response is worth more than our error.
+                // The server may have sent a response before it closed the connection; the response counts, not this error.
                 sendFailure = error
             case .sent:
                 times?.endRequest()
@@ -326,7 +326,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         send()
     }
 
-    /// The body need not wait for the server any longer (rule UC-42).
+    /// Sends the body without waiting any longer for the server's go-ahead (rule UC-42).
     func goAhead() {
         if sender?.goAhead() ?? false { send() }
     }
@@ -339,7 +339,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         self.buffer = buffer
         let before = filled
         do throws(ChannelError) {
-            // TLS gives a record at a time; a pass is worth more than that.
+            // TLS returns one record at a time: several are read in one pass.
             fill: while filled < ReceiveBuffer.capacity {
                 let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
                 switch try connection.channel.read(into: room) {
@@ -362,7 +362,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // Reported after the bytes that came before it, which the delegate may not take yet.
             receiveFailure = error
         }
-        // Even a byte of a head, which makes up no event yet, is a sign of life (rule UC-58).
+        // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
         if filled > before { owner.noteReceived() }
         parse()
     }
@@ -395,7 +395,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    /// - Returns: Whether another event may be there.
+    /// - Returns: Whether there may be another event.
     private func take(_ event: consuming HTTP1Event) -> Bool {
         switch consume event {
         case .informational(let head):
@@ -412,8 +412,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             let head = connection.shared(head)
             status = head.status
             // A 408 need not belong to this request, nor the next response to the next request.
-            if head.status == 408 { connection.noteOutOfStep() }
-            if tellsSteps { tell(.responseHead(Self.text(of: head))) }
+            if head.status == 408 { connection.noteDesynchronized() }
+            if reportsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength))
         case .bodyRange(let range):
@@ -457,7 +457,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ///
     /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
-        guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
+        guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
             receiveFailure == nil, !sawEnd,
             consumed == filled,
             !connection.channel.hasBufferedBytes

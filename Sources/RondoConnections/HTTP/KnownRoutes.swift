@@ -4,8 +4,8 @@ internal import RondoStreams
 
 /// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
-/// A request whose route is known here neither looks into the table of all origins, which has a lock, nor
-/// compares settings.
+/// A request whose route is known here does not search the table of all origins, which has a lock, and does not
+/// compare settings.
 final class KnownRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16
@@ -23,17 +23,17 @@ final class KnownRoutes {
     /// The direct route to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool
+    ///   - settings: A number that stands for the same `pool`, `tls` and `options` each time; 0 for the shared pool
     ///     without either.
     static func route(
         to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
-        way: @autoclosure () -> Route.Way = Route.Way()
+        options: @autoclosure () -> Route.Options = Route.Options()
     ) -> Route {
         guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
-            return Route(to: address, of: pool, tls: tls(), way())
+            return Route(to: address, of: pool, tls: tls(), options())
         }
         if let route = routes.find(address.host, address.port, settings) { return route }
-        let route = Route(to: address, of: pool, tls: tls(), way())
+        let route = Route(to: address, of: pool, tls: tls(), options())
         routes.insert(Known(settings: settings, route: route))
         return route
     }

@@ -2,19 +2,19 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that
+/// One server, or the proxy that gets the requests in its place: its connections, in use and idle, and the loads that
 /// wait for one.
 ///
 /// There is one origin for each host and port, not for each route to it (TLS, proxy), since the limits count
-/// all of these together; each idle connection has its own key. An origin has one lock, under which at most a
-/// channel is removed from its loops: it is taken before the locks of channels, queues, sources and loops.
+/// all of these together; each idle connection has its own key. An origin has one lock. It is taken before the locks
+/// of channels, queues, sources and loops, because a channel may be removed from its loops under it.
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
-    /// What a load that asks for a connection is told.
+    /// The result of a request for a connection.
     enum LeaseOutcome: ~Copyable {
         case granted(Lease)
-        /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
+        /// There is no room: `ConnectionWaiter.isAdmitted(with:)` is called when there is some.
         case wait(waiterID: Int)
     }
 
@@ -34,7 +34,7 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Asks for a connection. Call it on the thread of a loop that is to serve it.
+    /// Leases a connection, or makes `waiter` wait for one. Call it on the thread of a loop that is to serve it.
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections are taken first.
@@ -47,7 +47,7 @@ final class Origin: BudgetCandidate {
         mayReuse: Bool
     ) -> LeaseOutcome {
         let isUsable = Self.isUsable
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
             let decision = state.lease(
@@ -91,14 +91,14 @@ final class Origin: BudgetCandidate {
 
     /// Stops counting a connection among those to this server, because it serves no more requests; it still
     /// counts among all connections (rule WS-29).
-    func leavePlace() {
+    func leaveServerCount() {
         end { state in
             state.endLease()
             return ([], nil, budget.counts)
         }
     }
 
-    /// Ends the lease of a connection that `leavePlace()` was called for, and that is closed.
+    /// Ends the lease of a connection that `leaveServerCount()` was called for, and that is closed.
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
@@ -110,10 +110,10 @@ final class Origin: BudgetCandidate {
         }
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, ObjectIdentifier(loop))
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         end { state in
             state.endLease()
-            // Before the end, so that an admitted waiter finds the connection.
+            // Before the lease has ended, so that an admitted waiter finds the connection.
             let counts = budget.giveBack(toIdle: true)
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
@@ -170,7 +170,7 @@ final class Origin: BudgetCandidate {
     func keep(_ connection: ServerConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let (dropped, parked) = state.withLock { state in
             budget.addIdle()
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
@@ -194,7 +194,7 @@ final class Origin: BudgetCandidate {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
-            let now = LoopClock.machineNow
+            let now = LoopClock.systemNow
             let (idle, dropped) = state.withLock { state in
                 let dropped = state.removeExpired(now: now, within: budget)
                 return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)
@@ -205,8 +205,8 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// Not a connection whose last response is still being delivered while the delegate runs the loop for another: that
-    /// run would hear nothing of it. There is hardly ever one.
+    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
+    /// source is paused there, so that the inner run would not serve it. That is rare.
     private static var isUsable: @Sendable (IdleConnection) -> Bool {
         if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
         return { _ in true }
@@ -232,18 +232,17 @@ final class Origin: BudgetCandidate {
     /// it.
     func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
-        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in
+        let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
-            // Under the lock: no load has it meanwhile, and none finds it missing.
+            // Under the lock, so that no load can take the connection, or look for it, meanwhile.
             let left = idle.channel.registration.removeAll()
-            // The connection may have become old enough to be parked while it was registered.
+            // Enough other connections may have become idle meanwhile that this one is to be parked.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Outside the lock: leaving may release objects of the program, and wakes a loop, which instruments
-        // report.
+        // Outside the lock: leaving may release objects of the program, and wakes a loop, which traces report.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
@@ -269,10 +268,10 @@ final class Origin: BudgetCandidate {
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
     /// Removes the dead connections among those whose descriptors have something to read.
-    func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
+    func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
-                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
+                idle.descriptor.map(readable.contains) ?? true && !idle.isAlive
             }
         }
     }

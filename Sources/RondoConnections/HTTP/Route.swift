@@ -2,14 +2,14 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The destination of a request's connection, and how it is reached.
+/// The route of a request: the server or proxy to connect to, and how.
 ///
 /// An immutable reference, because it is passed on at each step of a request.
 final class Route: Sendable {
     let origin: Origin
     let key: ConnectionKey
     let channel: SocketChannel.Configuration
-    /// Whether the request line has the whole URL, and the request has proxy fields.
+    /// Whether the request goes to a proxy as it is: its request line has the whole URL, and it has proxy fields.
     let isForProxy: Bool
 
     /// The result of `OutgoingRequest.usualFields(_:)` for the server.
@@ -27,7 +27,7 @@ final class Route: Sendable {
     }
 
     /// How connections are established.
-    struct Way {
+    struct Options {
         var connect: ConnectSettings?
         /// In seconds.
         var timeout: TimeInterval?
@@ -41,11 +41,14 @@ final class Route: Sendable {
     }
 
     /// The direct route.
-    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ way: Way = Way()) {
+    convenience init(
+        to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ options: Options = Options()
+    ) {
         var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
-        way.apply(to: &channel)
+        options.apply(to: &channel)
         self.init(
-            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: way.connect), of: pool,
+            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: options.connect),
+            of: pool,
             channel: channel, usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
@@ -54,12 +57,12 @@ final class Route: Sendable {
     /// an http proxy that is reached over TLS, and a tunnel goes through that: TLS inside TLS.
     ///
     /// - Parameters:
-    ///   - tunnels: Whether an http proxy makes a tunnel for http too.
+    ///   - tunnels: Whether an http proxy makes a tunnel for http URLs too.
     ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values
     ///     by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
-        _ settings: Way = Way(), tunnels: Bool = false,
+        _ settings: Options = Options(), tunnels: Bool = false,
         authorize: (_ target: String) -> (
             String?, (session: DigestSession, authorization: DigestSession.Authorization)?
         )
@@ -78,14 +81,14 @@ final class Route: Sendable {
                 of: pool, channel: channel, isForProxy: true)
             return
         }
-        var way = proxy.route(toHost: host, port: port)
+        var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
             let (authorization, proof) = authorize("\(host):\(port)")
-            way.negotiation = TunnelNegotiation(
+            route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
                 userAgent: settings.userAgent, proof: proof)
         }
-        var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: way)
+        var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: route)
         settings.apply(to: &channel)
         self.init(
             ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect),

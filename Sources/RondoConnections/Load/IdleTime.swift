@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// How long a load has heard nothing (rule UC-58).
+/// The time for which a load has received nothing (rule UC-58).
 ///
 /// Time outside the scheduled modes does not count, and time in which several loops ran at once counts once.
 struct IdleTime {
@@ -16,40 +16,39 @@ struct IdleTime {
     private let isInOneMode: Bool
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
-    /// Seconds that count in addition: those before the last `hold()`.
+    /// Seconds that count in addition: those before the last `suspend()`.
     private var earlier = 0.0
-    private var isHeld = false
+    private var isSuspended = false
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
-        // To see that two names are the same is quick, and most modes are the default one.
+        // Comparing with `.default` first is quicker, and most modes are the default mode.
         isInOneMode = schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
     }
 
-    /// Starts again from zero, after a sign of progress, or because the load waits for something else than
-    /// the server.
+    /// Starts again from zero: there was progress, or the load waits for something other than the server.
     mutating func restart() {
         progressedAt = now
         earlier = 0
     }
 
-    /// Stops the time until `go()`.
-    mutating func hold() {
-        guard !isHeld else { return }
+    /// Stops the clock until `resume()`.
+    mutating func suspend() {
+        guard !isSuspended else { return }
         earlier = seconds
-        isHeld = true
+        isSuspended = true
     }
 
-    mutating func go() {
-        guard isHeld else { return }
-        isHeld = false
+    mutating func resume() {
+        guard isSuspended else { return }
+        isSuspended = false
         progressedAt = now
     }
 
     /// The seconds since the last `restart()` for which the modes were running, but no more than the clock
     /// shows.
     var seconds: Double {
-        if isHeld { return earlier }
+        if isSuspended { return earlier }
         guard let progressedAt else { return 0 }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9
@@ -64,16 +63,16 @@ struct IdleTime {
     private func nanosecondsRun(until now: LoopInstant) -> Int64 {
         if isInOneMode { return schedule[0].loop.nanosecondsRun(in: schedule[0].mode, until: now) }
         guard schedule.count > 1 else {
-            return schedule.reduce(0) { sum, place in
-                place.loop.modes(named: place.mode).reduce(sum) {
-                    $0 + place.loop.nanosecondsRun(in: $1, until: now)
+            return schedule.reduce(0) { sum, scheduled in
+                scheduled.loop.modes(named: scheduled.mode).reduce(sum) {
+                    $0 + scheduled.loop.nanosecondsRun(in: $1, until: now)
                 }
             }
         }
         // A mode may be scheduled twice, by its own name and by the common one.
         let modes = Set(
-            schedule.flatMap { place in
-                place.loop.modes(named: place.mode).map { LoopMode(loop: place.loop, mode: $0) }
+            schedule.flatMap { scheduled in
+                scheduled.loop.modes(named: scheduled.mode).map { LoopMode(loop: scheduled.loop, mode: $0) }
             })
         return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }
     }

@@ -2,7 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Chooses what answers the requests of one load, and holds the answer under way: there is one at a time.
+/// Chooses what answers each request of one load (server, cache, protocol or local content), and holds the
+/// current answer.
 ///
 /// Used inside the gate of its load.
 final class LoadAnswers {
@@ -16,16 +17,16 @@ final class LoadAnswers {
     /// The load, which releases this object at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
-    /// The server's answer, which serves all requests of the load.
+    /// The answer by servers, made for the first request that needs one and used for all later ones.
     private var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
-    /// The request under way.
+    /// The current request.
     private var request: LoadRequest?
-    /// For the metrics: the requests that the cache has answered, each with the number of server exchanges
-    /// before it.
-    private var kept: [(place: Int, TransferMetrics)] = []
+    /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
+    /// it.
+    private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
         for owner: any ServerAnswerOwner & StoreWaiter, in modes: [LoopMode], _ settings: LoadSettings,
@@ -43,8 +44,8 @@ final class LoadAnswers {
 
     // MARK: - Choosing
 
-    /// Chooses what answers a request, in this one place: the cache, a protocol of the program, the URL
-    /// itself, or a server.
+    /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
+    /// itself (a file or data URL), or a server.
     func answer(_ request: LoadRequest) {
         self.request = request
         let type = settings.values.protocols.accepting(request.value)
@@ -64,29 +65,30 @@ final class LoadAnswers {
 
     private func answerFromCache(_ response: URLResponse, _ data: Data) {
         current.take()?.cancel()
-        noteKept(response)
+        noteCached(response)
         start(StoredAnswer(response, data, for: owner))
     }
 
-    private func noteKept(_ response: URLResponse) {
-        guard let startedAt, let request, let url = request.url, kept.count < ServerTransfers.maximum
+    private func noteCached(_ response: URLResponse) {
+        guard let startedAt, let request, let url = request.url,
+            cacheTransfers.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
             address: nil, isReusedConnection: false, proxy: nil, tlsVersion: nil, tlsCipher: nil)
         transfer.request = request.value
         transfer.isFromCache = true
-        transfer.keptResponse = response
+        transfer.cachedResponse = response
         let now = LoopClock.now.seconds(since: startedAt)
         (transfer.fetchStart, transfer.responseStart, transfer.responseEnd) = (now, now, now)
-        kept.append((server?.transfers?.all.count ?? 0, transfer))
+        cacheTransfers.append((server?.transfers?.all.count ?? 0, transfer))
     }
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
-        // A synchronous request's own mode serves no timers but Rondo's, so that its protocol runs on the loader.
+        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
         let isSynchronous = modes.contains { $0.mode == .synchronousRequest }
         let answer = ProtocolAnswer(
-            of: type, to: request.value, cached: cache.takeKept(), on: isSynchronous ? RunLoop.loader : nil,
+            of: type, to: request.value, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
             for: owner)
         current = answer
         answer.start()
@@ -106,7 +108,7 @@ final class LoadAnswers {
         stored.start()
     }
 
-    /// - Parameter mayReuse: The request may go over a connection that was kept.
+    /// - Parameter mayReuse: The request may go over a kept connection.
     func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
         let server =
             self.server
@@ -124,7 +126,7 @@ final class LoadAnswers {
     enum HeadDecision {
         case deliver
         case fail(LoadFailure)
-        /// Another answer has taken the place of this one.
+        /// Another answer has replaced this one, and delivers the response.
         case answeredAnew
     }
 
@@ -144,21 +146,24 @@ final class LoadAnswers {
         return .answeredAnew
     }
 
-    /// Lets the cache answer for a server that was not reached; false if it may not.
-    func answerByStandIn() -> Bool {
-        guard let (response, data) = cache.standIn() else { return false }
+    /// Answers with a stored response, although it is stale, because the server was not reached (RFC 5861 §4).
+    ///
+    /// - Returns: False if there is no such response, or it must not be used.
+    func answerByStaleResponse() -> Bool {
+        guard let (response, data) = cache.staleResponse() else { return false }
         answerFromCache(response, data)
         return true
     }
 
-    /// Takes the fields of every head, including those of redirects.
+    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those
+    /// of redirects.
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
     /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
     private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
-                // Before the closure that is returned can be called.
+                // Before the returned closure, which ends this, can be called.
                 owner.beginStoring()
                 return { [owner] in owner.endStoring() }
             }
@@ -171,10 +176,10 @@ final class LoadAnswers {
 
     // MARK: - Ending
 
-    /// Ends the answer under way, without a further event.
+    /// Ends the current answer, without a further event.
     func cancel() { current.take()?.cancel() }
 
-    /// Call it when everything has come: nothing more is sent.
+    /// Call it when the response is complete, and nothing more is to be sent.
     func end() {
         cancel()
         server?.closeBody()
@@ -195,7 +200,7 @@ final class LoadAnswers {
 
     var isByServer: Bool { server != nil && current === server }
 
-    /// A request is under way on a connection.
+    /// Whether a request is using a connection.
     var isExchanging: Bool { server?.isExchanging ?? false }
 
     /// Drops the credentials, because the next request goes to another origin (rule UC-33).
@@ -212,8 +217,8 @@ final class LoadAnswers {
 
     var transfers: [TransferMetrics] {
         var all = server?.transfers?.all ?? []
-        for (index, entry) in kept.enumerated() {
-            all.insert(entry.1, at: min(entry.place + index, all.count))
+        for (index, entry) in cacheTransfers.enumerated() {
+            all.insert(entry.metrics, at: min(entry.exchangesBefore + index, all.count))
         }
         return all
     }
@@ -245,19 +250,19 @@ final class LoadAnswers {
         fields.set(name: "Cookie", value: cookies)
     }
 
-    /// The fields as they would be sent.
+    /// The request's fields as they would be sent to a server.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            var outset = try OutgoingRequest.Outset(
+            var draft = try OutgoingRequest.Draft(
                 of: request,
                 additionalFields: settings.additionalFields(
                     atOrigin: request.address.map(owner.isAtOrigin) ?? true))
-            setCookies(of: request, in: &outset.fields)
+            setCookies(of: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
-                of: request, from: outset, omittedFields: settings.values.omittedFields)
+                of: request, from: draft, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields
         } catch {
-            // A request that cannot be sent says so where it is sent.
+            // The error is reported when the request is sent.
             return HeaderFields()
         }
     }

@@ -3,22 +3,21 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Carries out the actions of a load's state, through an answer on one side and the client's delegate on the
-/// other.
+/// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the client.
 ///
 /// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// The protocol that the server is asked for besides a response; nil for nearly all loads.
+    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     // Unchecked: see `Load`.
     @exclusivity(unchecked) private var state: LoadState
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
-    /// The sender is held back, perhaps.
+    /// Whether `pause()` was called since the last `resume()`. An answer that has begun later is not paused.
     @exclusivity(unchecked) private var isPaused = false
 
     init(
@@ -52,16 +51,16 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         return answers.take()?.close()
     }
 
-    /// Stops the load, because the client has ended it; the client is told in a pass.
+    /// Stops the load, because the client has ended it. A later pass tells the client (`endAborted(_:)`).
     func abort() {
         answers?.cancel()
-        // Read before the state is changed: the closure is called while it is.
+        // Read before `state` is changed: the autoclosure below runs during that access.
         let request = state.request
         state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: request) : nil)
         content.discardAll()
     }
 
-    /// Tells the client, in that pass.
+    /// Tells the client of the end that `abort()` has prepared.
     func endAborted(_ failure: LoadFailure) {
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
     }
@@ -70,13 +69,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - A pass
 
-    /// Continues everything that waited and can go on.
+    /// Continues everything that waited for a pass.
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
+        if messages.hasCookies, let request = state.takeRequestWithCookies() { beginAnswer(to: request) }
         if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
@@ -107,10 +106,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Sends a request, in this one place, or sends it again with other fields. (If a kept connection breaks,
-    /// `ServerAnswer` replaces it by itself.)
+    /// Sends a request for the first time, or again with other fields; all requests are sent here. (If a kept
+    /// connection breaks, `ServerAnswer` itself sends the request again.)
     private func send(_ request: LoadRequest) {
-        // The client has the request already: it is the first one, or the last one again with credentials.
+        // Otherwise the client knows the request: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         if let answers {
@@ -121,10 +120,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         state.noteSending()
         if mustWaitForCookies(request) { return state.waitForCookies(request) }
-        answer(request)
+        beginAnswer(to: request)
     }
 
-    private func answer(_ request: LoadRequest) {
+    private func beginAnswer(to request: LoadRequest) {
         let answers =
             answers
             ?? LoadAnswers(
@@ -139,8 +138,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Whether the request has to wait until its cookies can be read, which is nearly never: either they have to be
-    /// read from the disk first, or a thread is bringing others to Foundation's storage.
+    /// Whether the request has to wait until its cookies can be read. That is rare: they have not been read from the
+    /// disk yet, or a thread is copying cookies to Foundation's storage.
     private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
             return false
@@ -162,7 +161,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .sent(let bytes, let total, let expected):
             load.deliver(.sent(bytes, total: total, expected: expected))
         case .informational(let head):
-            guard client?.hearsOfInformational ?? false, let url = state.url,
+            guard client?.wantsInformational ?? false, let url = state.url,
                 let response = LoadedResponse(url: url, head: head, bodyLength: nil)
             else { return }
             load.deliver(.informational(response))
@@ -226,7 +225,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
+        if !state.deliversBody, answers?.answerByStaleResponse() ?? false { return }
         if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
@@ -261,7 +260,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.answerByServer(state.lastSent)
     }
 
-    /// Reports a step below the delegate's methods to the listener, if there is one, until the end.
+    /// Reports a step that has no delegate method to the listener of the settings, if there is one.
     private func report(_ step: ExchangeStep) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning(
@@ -289,7 +288,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func noteProgress() { load.noteProgress() }
     func noteCall() { load.noteCall() }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
-    /// A proxy makes a tunnel for http too, where the request asks for another protocol.
+    /// Whether an HTTP proxy makes a tunnel for http URLs too, because the request asks for another protocol.
     var wantsTunnel: Bool { upgrade != nil }
 
     // Any thread:
@@ -372,7 +371,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.response(incoming, to: state.request)
     }
 
-    /// The sender is held back.
+    /// Holds the sender of the response back.
     func pause() {
         isPaused = true
         answers?.current?.pause()
@@ -404,7 +403,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        // Content that came now would only be stored.
+        // Content that came now would only fill memory.
         if state.deliversBody { pause() }
     }
 
@@ -460,7 +459,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !load.deliver(call) { load.leave() }
     }
 
-    /// The delegate wants to know, as far as is known.
+    /// Whether the delegate may implement the method that gets the metrics.
     private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
 
     // MARK: - The client's replies
@@ -503,7 +502,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     var isEnded: Bool { state.isEnded }
 
-    /// The load waits for something on this machine, not for the sender of the response.
+    /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {
         answers?.current?.isWaitingLocally ?? false || content.hasUnread || load.inbox.isStoring
             || state.waitsLocally

@@ -22,8 +22,8 @@ package struct LoadRegistration: ~Copyable, Sendable {
     /// - Returns: False if the threads of all loops have ended.
     package func join(as client: any RegisteredClient, label: String?) -> Bool {
         var isLost = false
-        for place in modes {
-            let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
+        for scheduled in modes {
+            let registration = SharedQueue.join(scheduled.loop, scheduled.mode, label: label, as: client)
             isLost = state.withLock { state in
                 if state.first == nil {
                     state.first = registration
@@ -37,7 +37,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         return !isLost
     }
 
-    /// The threads of all loops have ended. Any thread.
+    /// Whether the threads of all loops have ended. Any thread may read it.
     var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
     /// The queue of the only loop and mode; nil if there are several, or the client has left.
@@ -63,7 +63,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         queues.enqueue(client, deferred: deferred)
     }
 
-    /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
+    /// Whether `client` is to be served by `queue` now: it was woken, and no other queue has served it since.
     package func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
         state.withLock { state in
             guard state.schedule.endWaiting(servedBy: queue, client) else { return false }
@@ -72,7 +72,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         }
     }
 
-    /// Makes the client be told once when a short delay has passed; false if its loops cannot do that.
+    /// Has `shortDelayHasPassed()` of the client called once after a short delay; false if its loops cannot do that.
     func notifyAfterShortDelay() -> Bool {
         guard modes.count == 1, let first = state.withLock({ $0.first }) else { return false }
         first.notifyAfterShortDelay()
@@ -81,7 +81,8 @@ package struct LoadRegistration: ~Copyable, Sendable {
 
     package func leave(_ client: any RegisteredClient) { leave(client, idle: nil) }
 
-    /// - Parameter idle: A connection that is registered with the loop still: a load that waits in the queue may use it.
+    /// - Parameter idle: An idle connection that is still registered with the loop. It stays registered as long as a
+    ///   load that waits in the queue may use it.
     func leave(_ client: any RegisteredClient, idle: ServerConnection?) {
         let (left, first, others) = state.withLock { state in
             defer { state.others = [] }

@@ -5,7 +5,7 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The settings of a load, as `URLConnection.Configuration` gives them, or a session (`SessionSettings`).
+/// The settings of a load, from a `URLConnection.Configuration` or from a session (`SessionSettings`).
 ///
 /// A reference: most loads share one, and reading one value does not copy the others.
 package final class LoadSettings: Sendable {
@@ -66,7 +66,7 @@ package final class LoadSettings: Sendable {
         self.values = values
         tlsElsewhere = values.tls.elsewhere
         isForOneOrigin = tlsElsewhere != nil
-        isPlainWayUsual =
+        sharesPlainRoutes =
             values.pool === ConnectionPool.shared && values.connect == nil && values.connectTimeout == nil
         (namesProxy, asksEnvironment) =
             switch values.proxy {
@@ -114,8 +114,8 @@ package final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    /// Stands for the TLS settings of a load's origin, the number after it for those of other servers, and the one after
-    /// that for plain HTTP by connections that not every load may use.
+    /// The first of three numbers by which `KnownRoutes` tells routes apart: this one is for TLS to a load's origin, the
+    /// next one for TLS to other servers, and the third for plain HTTP with settings of its own.
     private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
     private static let lastNumber = Atomic(0)
@@ -125,16 +125,16 @@ package final class LoadSettings: Sendable {
         KnownRoutes.route(
             to: address, of: values.pool,
             settings: routeNumber(isSecure: address.isSecure, atOrigin: atOrigin),
-            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
+            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, options: routeOptions)
     }
 
-    /// Plain HTTP goes by the way of all loads: by connections that every load may use.
-    private let isPlainWayUsual: Bool
+    /// Whether plain HTTP uses the routes and connections of all loads without settings of their own.
+    private let sharesPlainRoutes: Bool
 
     /// How connections are established.
-    var way: Route.Way {
+    var routeOptions: Route.Options {
         let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
-        return Route.Way(
+        return Route.Options(
             connect: values.connect, timeout: values.connectTimeout, userAgent: agent?.value)
     }
 
@@ -146,6 +146,6 @@ package final class LoadSettings: Sendable {
 
     private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
         if isSecure { return number + (atOrigin ? 0 : 1) }
-        return isPlainWayUsual ? 0 : number + 2
+        return sharesPlainRoutes ? 0 : number + 2
     }
 }

@@ -6,18 +6,18 @@ package struct ScheduleTimer: Sendable {
     /// The timers of the other loops: nearly always there are none.
     private let others: [Timer]
 
-    /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
+    /// - Parameter fire: Called on each of the loops.
     package init(
-        _ places: [LoopMode], after seconds: TimeInterval, repeats: Bool,
+        _ modes: [LoopMode], after seconds: TimeInterval, repeats: Bool,
         fire: @escaping @Sendable (Timer) -> Void
     ) {
         let timer = { (loop: RunLoop) in
             let timer = Timer(timeInterval: seconds, repeats: repeats, block: fire)
-            for place in places where place.loop === loop { loop.add(timer, forMode: place.mode) }
+            for scheduled in modes where scheduled.loop === loop { loop.add(timer, forMode: scheduled.mode) }
             return timer
         }
-        first = timer(places[0].loop)
-        others = places.count == 1 ? [] : Set(places.map(\.loop)).subtracting([places[0].loop]).map(timer)
+        first = timer(modes[0].loop)
+        others = modes.count == 1 ? [] : Set(modes.map(\.loop)).subtracting([modes[0].loop]).map(timer)
     }
 
     /// Sets the next firing to the given number of seconds from now.

@@ -9,11 +9,11 @@ final class TotalTime {
     private static let longest: TimeInterval = 1e9
 
     let seconds: TimeInterval
-    /// The instant since which time counts; nil before the start.
+    /// The instant since which `passed` counts; nil before the start.
     private var since: LoopInstant?
     /// Seconds that count in addition: those before the load was last suspended.
     private var earlier = 0.0
-    private var isHeld = false
+    private var isSuspended = false
     private var timer: ScheduleTimer?
     private(set) var isReached = false
 
@@ -25,7 +25,7 @@ final class TotalTime {
         return TotalTime(seconds: max(seconds, 0))
     }
 
-    /// Starts the time. Most loads end quickly: so a timer is made only for a load that takes longer than a
+    /// Starts the time. Most loads end quickly, so a timer is made only for a load that takes longer than a
     /// short delay.
     ///
     /// - Parameter isToldOfDelay: Whether `look(makeTimer:)` is called after a short delay in any case.
@@ -41,25 +41,25 @@ final class TotalTime {
 
     func stop() { timer.take()?.invalidate() }
 
-    /// Stops the time until `go()`.
-    func hold() {
-        guard !isHeld else { return }
+    /// Stops the clock until `resume()`.
+    func suspend() {
+        guard !isSuspended else { return }
         earlier = passed
-        isHeld = true
+        isSuspended = true
         isReached = false
         stop()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was held.
-    func go() -> Bool {
-        guard isHeld else { return false }
-        isHeld = false
+    /// - Returns: Whether the time has to be checked, because the load was suspended.
+    func resume() -> Bool {
+        guard isSuspended else { return false }
+        isSuspended = false
         if since != nil { since = LoopClock.now }
         return true
     }
 
     private var passed: Double {
-        guard !isHeld, let since else { return earlier }
+        guard !isSuspended, let since else { return earlier }
         return earlier + LoopClock.now.seconds(since: since)
     }
 
@@ -67,7 +67,7 @@ final class TotalTime {
     ///
     /// - Returns: Whether the time is over. See `takeReached()`.
     func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
-        guard since != nil, !isHeld else { return false }
+        guard since != nil, !isSuspended else { return false }
         let left = seconds - passed
         guard left > 0 else {
             isReached = true
@@ -79,7 +79,7 @@ final class TotalTime {
         return false
     }
 
-    /// Whether the last look has found it over; once.
+    /// Whether the last check has found the time over; true once.
     func takeReached() -> Bool {
         defer { isReached = false }
         return isReached

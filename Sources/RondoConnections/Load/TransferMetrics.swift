@@ -16,19 +16,19 @@ package struct TransferMetrics: Sendable {
     /// The request as the load had it, without the fields that are added when it is sent: cookies,
     /// credentials and cache conditions.
     package var request: URLRequest?
-    /// The cache has answered, and no server was asked.
+    /// Whether the cache has answered and no server was asked.
     package var isFromCache = false
     /// The head of the response, if a server has made it.
     var head: ResponseHead?
     var bodyLength: Int64?
     /// The cache's response.
-    var keptResponse: URLResponse?
+    var cachedResponse: URLResponse?
     package var isTLSResumed = false
     package var localAddress: SocketAddress?
 
     /// Made again at each access.
     package var response: URLResponse? {
-        keptResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
+        cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
 
     /// "http/1.1", or what the server's response said; nil where no server was asked.
@@ -38,7 +38,7 @@ package struct TransferMetrics: Sendable {
     }
 
     // Times in seconds since the start of the load.
-    /// The request was begun with.
+    /// The load began to work on the request.
     package var fetchStart: TimeInterval?
     package var lookUpStart: TimeInterval?
     package var lookUpEnd: TimeInterval?

@@ -61,12 +61,12 @@ final class BodyStream: NSObject, StreamDelegate {
     // MARK: - Reading
 
     /// Opens the stream, under the connection's own schedule (rule UC-37).
-    func open(in places: [LoopMode]) {
+    func open(in modes: [LoopMode]) {
         guard !isOpened else { return }
         isOpened = true
         if let ours = stream as? RondoStreams.InputStream {
             ours.delegate = self
-            for place in places { ours.schedule(in: place.loop, forMode: place.mode) }
+            for scheduled in modes { ours.schedule(in: scheduled.loop, forMode: scheduled.mode) }
         }
         if stream.streamStatus == .notOpen { stream.open() }
     }
@@ -129,12 +129,12 @@ final class BodyStream: NSObject, StreamDelegate {
         } catch {
             // The body is sent all the same; it only cannot be sent a second time.
             Log.connections.warning(
-                "A request's body can be sent once only, it could not be kept: \(error)")
+                "The body of a request can be sent only once, because it could not be stored: \(error)")
             spool = nil
         }
     }
 
-    // MARK: - Again
+    // MARK: - Repeating
 
     /// Starts again with the bytes that were kept.
     ///
@@ -154,7 +154,7 @@ final class BodyStream: NSObject, StreamDelegate {
         case more
         case notReady
         case failed(any Error)
-        /// The body cannot be kept until its hash is known.
+        /// The body is too long, or the disk too full, to keep its bytes until the hash is known.
         case lost
     }
 

@@ -6,7 +6,7 @@ internal import struct Synchronization.Atomic
 /// The hosts that have asked to be contacted over TLS only ("Known HSTS Hosts", RFC 6797 §8.2). Programs see
 /// them as `URLConnection.TransportSecurity`.
 enum KnownHSTSHosts {
-    private static let kept = KeptValue(StrictTransportSecurity(), label: "rondo.hsts")
+    private static let persisted = PersistedValue(StrictTransportSecurity(), label: "rondo.hsts")
     /// Whether any host is known: if none is, requests skip the lock.
     private static let isInUse = Atomic(false)
 
@@ -15,32 +15,32 @@ enum KnownHSTSHosts {
     static func keep(
         in file: URL?, onFailure: (@Sendable (any Error) -> Void)?
     ) throws {
-        try kept.keep(in: file, otherwise: nil, onFailure: onFailure)
+        try persisted.keep(in: file, otherwise: nil, onFailure: onFailure)
         noteUse()
     }
 
     /// Forgets all hosts; the file, too, has been written when this returns.
     static func forgetAll() {
-        let (_, failure) = kept.replace(with: StrictTransportSecurity())
+        let (_, failure) = persisted.replace(with: StrictTransportSecurity())
         noteUse()
         failure?.tell()
     }
 
     /// Writes everything that waits to be written, and returns when that is done.
-    static func flush() { kept.flush() }
+    static func flush() { persisted.flush() }
 
-    /// No host is known.
+    /// Whether no host is known.
     static var isEmpty: Bool { !isInUse.load(ordering: .relaxed) }
 
-    /// Whether `host` may be spoken to by TLS only.
+    /// Whether connections to `host` must use TLS.
     static func covers(_ host: String) -> Bool {
         if isEmpty { return false }
-        return kept.read { $0.covers(host, now: Date()) }
+        return persisted.read { $0.covers(host, now: Date()) }
     }
 
     static func upgraded(_ url: URL) -> URL? {
         if isEmpty { return nil }
-        return kept.read { $0.upgraded(url, now: Date()) }
+        return persisted.read { $0.upgraded(url, now: Date()) }
     }
 
     /// Takes the fields of a response from `url`, over TLS with a verified certificate.
@@ -48,7 +48,7 @@ enum KnownHSTSHosts {
         guard let host = url.host, let value = fields.values(for: "Strict-Transport-Security").first else {
             return
         }
-        kept.change { hosts in
+        persisted.change { hosts in
             let isWorthWriting = hosts.received(value, from: host, now: Date())
             isInUse.store(!hosts.isEmpty, ordering: .relaxed)
             return isWorthWriting
@@ -57,11 +57,11 @@ enum KnownHSTSHosts {
 
     private static func noteUse() {
         // Under the lock, so that the flag and the value agree.
-        kept.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
+        persisted.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
     }
 }
 
-extension StrictTransportSecurity: Keepable {
+extension StrictTransportSecurity: Persistable {
     static var emptyForm: Listing { Listing() }
 
     func add(to form: inout Listing, from position: Int) -> Int? { list(from: position, into: &form) }

@@ -25,7 +25,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
             headerFields: ResponseFields.dictionary(head))
     }
 
-    /// A kept response, with the seconds since it was made (RFC 9111 §5.1); nil for one that is not HTTP.
+    /// A stored response, with the seconds since it was made (RFC 9111 §5.1); nil for one that is not HTTP.
     convenience init?(_ response: URLResponse, age: Double) {
         guard let response = response as? HTTPURLResponse else { return nil }
         var fields = Self.fields(of: response)
@@ -38,7 +38,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     /// The response in the form in which it is stored, without the fields that belong to one connection (RFC
     /// 9111 §3.1); nil if it has no such fields.
-    convenience init?(kept response: URLResponse) {
+    convenience init?(toStore response: URLResponse) {
         guard let response = response as? HTTPURLResponse else { return nil }
         var fields = Self.fields(of: response)
         let gone = CacheEntry.hopByHop(fields)
@@ -47,7 +47,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    /// A kept response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if it
+    /// A stored response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if it
     /// is not HTTP.
     convenience init?(_ response: URLResponse, confirmedBy head: ResponseHead, length: Int) {
         guard let response = response as? HTTPURLResponse else { return nil }

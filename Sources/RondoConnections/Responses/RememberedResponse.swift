@@ -2,13 +2,13 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The last response that was made from a head, kept to be delivered again if the next one would be the same.
+/// The last response that was made from a head. It is delivered again if the next one would be the same.
 ///
 /// Foundation's initialiser normalises the name of every field: for the six fields of a small response it
 /// takes some 4 µs, a fifth of a GET on a kept connection. A server that is asked for the same thing again
 /// answers with the same head until its clock shows another second.
 struct RememberedResponse {
-    private final class Made {
+    private final class Entry {
         let url: URL
         let head: ResponseHead
         let bodyLength: Int64?
@@ -22,11 +22,11 @@ struct RememberedResponse {
             self.head === head && self.bodyLength == bodyLength && self.url == url
         }
 
-        /// Nil while there is another reference to it.
+        /// The response; nil while there is another reference to it.
         var unused: LoadedResponse? { isKnownUniquelyReferenced(&response) ? response : nil }
     }
 
-    private var last: Made?
+    private var last: Entry?
 
     var isEmpty: Bool { last == nil }
 
@@ -44,7 +44,7 @@ struct RememberedResponse {
         if isMade(of: head, for: url, bodyLength: bodyLength), let unused { return unused }
         guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }
         last =
-            head.fields.size <= ResponseHead.maximumRemembered ? Made(url, head, bodyLength, made) : nil
+            head.fields.size <= ResponseHead.maximumRemembered ? Entry(url, head, bodyLength, made) : nil
         return made
     }
 }

@@ -27,18 +27,18 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     /// SQLITE_IOERR_SHORT_READ, whose macro the importer cannot import.
     private static let shortRead = SQLITE_IOERR | 2 << 8
 
-    /// Whether the file is of no use and can be removed.
-    var saysThatFileIsBroken: Bool {
+    /// Whether the file is corrupt, so that it can be removed.
+    var isCorruption: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_SCHEMA].contains(code & 0xff)
             // A column or table is missing.
             || code == SQLITE_ERROR
             // A constraint fails although the tables allow everything that is written, so an index
             // contradicts them; or a row is longer than any that was ever written.
-            || saysThatRowIsThere || code & 0xff == SQLITE_TOOBIG
+            || isConstraintViolation || code & 0xff == SQLITE_TOOBIG
             // The file ends within a page.
             || code == Self.shortRead
     }
 
     /// Whether a row with this number exists already.
-    var saysThatRowIsThere: Bool { code & 0xff == SQLITE_CONSTRAINT }
+    var isConstraintViolation: Bool { code & 0xff == SQLITE_CONSTRAINT }
 }

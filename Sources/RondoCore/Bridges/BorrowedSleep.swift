@@ -27,7 +27,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     private(set) var mainQueueUse: MainQueueUse?
     private var sleeps: [Sleep] = []
     private var lastNumber: UInt64 = 0
-    private var lastServed = LoopClock.machineNow
+    private var lastServed = LoopClock.systemNow
     /// A timer that wakes Foundation's loop when its run reaches the limit. Without this timer Foundation
     /// relies on Dispatch to wake its loop, and Dispatch's thread may come late.
     private let alarm = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { _ in }
@@ -47,12 +47,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     var borrowsSleep: Bool { loop.currentMode == .default && loop.owner.timeSource == nil }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
-        guard modeLoop.mainQueue.way == .byAsking else { return false }
+        guard modeLoop.mainQueue.method == .byAsking else { return false }
         modeLoop.poll(mayBlock: false)
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true
         }
-        guard modeLoop.isWhole, let (gate, use) = equip(), gate.hold(modeLoop.setDescriptor) else {
+        guard modeLoop.isWhole, let (gate, use) = equip(), gate.add(modeLoop.setDescriptor) else {
             return sleepInSlices(modeLoop, until: instant)
         }
         // Foundation's run ends by its own timer.
@@ -61,11 +61,11 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         sleeps.append(Sleep(number: lastNumber, descriptor: modeLoop.setDescriptor))
         use.begin()
         let hasRun = runFoundation(until: instant)
-        gate.letGo(of: sleeps.removeLast().descriptor)
+        gate.remove(sleeps.removeLast().descriptor)
         // If this sleep was nested in a callback of an outer sleep, that one's descriptor must be in the gate
         // again.
-        if let outer = sleeps.last { _ = gate.hold(outer.descriptor) }
-        let now = LoopClock.machineNow
+        if let outer = sleeps.last { _ = gate.add(outer.descriptor) }
+        let now = LoopClock.systemNow
         if hasRun, use.isSeen || now < instant { modeLoop.oweDrain() }
         lastServed = now
         modeLoop.poll(mayBlock: false)
@@ -86,7 +86,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
             return Foundation.RunLoop.main.run(mode: .default, before: .distantFuture)
         }
         // One microsecond more: by rounding, the run could otherwise end before the deadline and start over.
-        let limit = Date(timeIntervalSinceNow: instant.seconds(since: LoopClock.machineNow) + 1e-6)
+        let limit = Date(timeIntervalSinceNow: instant.seconds(since: LoopClock.systemNow) + 1e-6)
         alarm.fireDate = limit.addingTimeInterval(5e-6)
         return Foundation.RunLoop.main.run(mode: .default, before: limit)
     }
@@ -101,12 +101,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     /// Sleeps in short runs of Foundation's loop, because nothing can end such a run without descriptors.
     private func sleepInSlices(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
-        let end = min(instant, LoopClock.machineNow.advanced(bySeconds: Self.slice))
-        let began = LoopClock.machineNow
+        let end = min(instant, LoopClock.systemNow.advanced(bySeconds: Self.slice))
+        let began = LoopClock.systemNow
         let hasRun = runFoundation(until: end)
-        if hasRun, LoopClock.machineNow < end { modeLoop.oweDrain() }
+        if hasRun, LoopClock.systemNow < end { modeLoop.oweDrain() }
         // If Foundation's loop cannot run either, rest instead of spinning.
-        if !hasRun, LoopClock.machineNow.seconds(since: began) < Self.slice { SystemFailure.rest() }
+        if !hasRun, LoopClock.systemNow.seconds(since: began) < Self.slice { SystemFailure.rest() }
         modeLoop.poll(mayBlock: false)
         return true
     }
@@ -114,7 +114,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     /// Called in a block of the main queue.
     private func gateHasOpened() {
         guard let sleep = sleeps.last else { return }
-        gate?.letGo(of: sleep.descriptor)
+        gate?.remove(sleep.descriptor)
         // This block may end another run than the sleep's, one that a callback of Foundation's has started.
         // Then the sleep goes on, and its descriptor must return to the gate. The inner of the two blocks
         // below runs at the start of Foundation's next pass.
@@ -136,7 +136,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         if let reopening, reopening.isValid { return reopening }
         let timer = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
             guard let self, let sleep = sleeps.last, sleep.number == numberToHold else { return }
-            _ = gate?.hold(sleep.descriptor)
+            _ = gate?.add(sleep.descriptor)
         }
         reopening = timer
         Foundation.RunLoop.main.add(timer, forMode: .default)

@@ -29,6 +29,6 @@ struct FoundationPoll {
         for _ in 0..<Self.pollsTogether { next = Foundation.RunLoop.current.limitDate(forMode: mode) }
         if let use, use.isSeen { owner.wasServedAsleep = true }
         guard let next, next < .distantFuture else { return nil }
-        return LoopClock.machineNow.advanced(bySeconds: max(0, next.timeIntervalSinceNow))
+        return LoopClock.systemNow.advanced(bySeconds: max(0, next.timeIntervalSinceNow))
     }
 }

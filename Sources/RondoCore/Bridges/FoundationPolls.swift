@@ -45,7 +45,7 @@ final class FoundationPolls: FoundationBridge {
         isPolling = true
         let next = FoundationPoll(loop, mode, use: mainQueueUse).run()
         isPolling = false
-        lastPoll = LoopClock.machineNow
+        lastPoll = LoopClock.systemNow
         nextTimer = next ?? .never
     }
 
@@ -65,7 +65,7 @@ final class FoundationPolls: FoundationBridge {
             modeLoop.poll(mayBlock: false)
             return true
         }
-        let now = LoopClock.machineNow
+        let now = LoopClock.systemNow
         let end = min(instant, nextPoll)
         let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.mainQueue.owesDrain
         let hasTimer = !mayBlock || loop.owner.kernel.armTimer(noLaterThan: end, now: now)
@@ -74,7 +74,7 @@ final class FoundationPolls: FoundationBridge {
     }
 
     func serveIfOverdue() {
-        guard LoopClock.machineNow >= nextPoll, let mode = loop.currentMode, serves(mode) else { return }
+        guard LoopClock.systemNow >= nextPoll, let mode = loop.currentMode, serves(mode) else { return }
         poll(mode)
     }
 

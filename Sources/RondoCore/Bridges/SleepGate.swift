@@ -28,7 +28,7 @@ final class SleepGate {
     deinit { source.cancel() }
 
     /// - Returns: False if the kernel refuses the descriptor.
-    func hold(_ descriptor: Int32) -> Bool { rondo_epoll_set(set, descriptor, 1, 0) == 0 }
+    func add(_ descriptor: Int32) -> Bool { rondo_epoll_set(set, descriptor, 1, 0) == 0 }
 
-    func letGo(of descriptor: Int32) { _ = rondo_epoll_set(set, descriptor, 0, 0) }
+    func remove(_ descriptor: Int32) { _ = rondo_epoll_set(set, descriptor, 0, 0) }
 }

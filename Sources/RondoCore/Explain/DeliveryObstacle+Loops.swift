@@ -11,44 +11,44 @@ extension DeliveryObstacle {
                 state.indices(named: mode).map { state.modes[$0].name }
             )
         }
-        let place = "scheduled in \(mode.shortName)"
+        let scheduled = "scheduled in \(mode.shortName)"
         let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
         let seconds = { (instant: LoopInstant) in
             String(format: "%.1f s", LoopClock.now.seconds(since: instant))
         }
         guard isAlive else {
             return DeliveryObstacle(
-                reason: .threadEnded, description: "\(place); the thread of its loop has ended")
+                reason: .threadEnded, description: "\(scheduled); the thread of its loop has ended")
         }
         guard hasRun else {
             return DeliveryObstacle(
                 reason: .loopNeverRan,
-                description: "\(place); \(thread) has never been run: run it, in \(mode.shortName)")
+                description: "\(scheduled); \(thread) has never been run: run it, in \(mode.shortName)")
         }
         guard let running else {
             return DeliveryObstacle(
                 reason: .loopNotRunning,
-                description: "\(place); \(thread) has not been running for \(seconds(since))")
+                description: "\(scheduled); \(thread) has not been running for \(seconds(since))")
         }
         guard modes.contains(running) else {
             return DeliveryObstacle(
                 reason: .runsInAnotherMode(running),
                 description:
-                    "\(place); \(thread) has been running in \(running.shortName) for \(seconds(since))")
+                    "\(scheduled); \(thread) has been running in \(running.shortName) for \(seconds(since))")
         }
         if isInCallback {
             return DeliveryObstacle(
                 reason: .busy,
-                description: "\(place); \(thread) runs in it, and is busy with a callback just now")
+                description: "\(scheduled); \(thread) runs in it, and is busy with a callback just now")
         }
         return DeliveryObstacle(
             reason: .nothingToDeliver,
-            description: "\(place); \(thread) waits in \(running.shortName): nothing to deliver yet")
+            description: "\(scheduled); \(thread) waits in \(running.shortName): nothing to deliver yet")
     }
 
     /// The obstacle of a member of several modes: that of the mode closest to delivering.
-    package init(places: [(loop: RunLoop, mode: RunLoop.Mode)]) {
-        let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
+    package init(modes: [(loop: RunLoop, mode: RunLoop.Mode)]) {
+        let found = modes.map { $0.loop.obstacle(inMode: $0.mode) }
         self =
             found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found.last
             ?? Self(reason: .notScheduled, description: "in no mode of any run loop: schedule it")

@@ -1,17 +1,17 @@
 extension RunLoop.Source {
     /// Why the source is not being served.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, places, threadHasEnded) = state.withLock { state in
+        let (isValid, modes, threadHasEnded) = state.withLock { state in
             // The common name stands for the modes that the source entered through it.
             let common = (state.details?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
-            let others = state.places.all.filter { !state.isCommon(in: $0.loop) }
+            let others = state.activeMemberships.all.filter { !state.isCommon(in: $0.loop) }
             return (
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
             )
         }
         guard isValid else { return .invalid }
-        if places.isEmpty && threadHasEnded { return .threadEnded }
-        let obstacle = DeliveryObstacle(places: places)
+        if modes.isEmpty && threadHasEnded { return .threadEnded }
+        let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return kind.behaviour.obstacle(of: self) ?? obstacle
     }
@@ -22,30 +22,30 @@ extension RunLoop.Observer {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
         guard isValid else { return .invalid }
-        guard let loop else { return threadHasEnded ? .threadEnded : DeliveryObstacle(places: []) }
+        guard let loop else { return threadHasEnded ? .threadEnded : DeliveryObstacle(modes: []) }
         let modes = loop.state.withLock { state in
             state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
         }
-        return DeliveryObstacle(places: modes.map { (loop, $0) })
+        return DeliveryObstacle(modes: modes.map { (loop, $0) })
     }
 }
 
 extension Timer {
     /// Why the timer has not fired.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, places, threadHasEnded) = state.withLock { state in
+        let (isValid, modes, threadHasEnded) = state.withLock { state in
             // Under both locks: otherwise the timer might have moved to another loop.
-            let places = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
+            let modes = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
                 if state.isCommon { return [(loop: loop, mode: .common)] }
                 return loop.state.withLock { loopState in
                     registration.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
                 }
             }
-            return (state.isValid, places ?? [], state.threadHasEnded)
+            return (state.isValid, modes ?? [], state.threadHasEnded)
         }
         guard isValid else { return .invalid }
-        if places.isEmpty && threadHasEnded { return .threadEnded }
-        let obstacle = DeliveryObstacle(places: places)
+        if modes.isEmpty && threadHasEnded { return .threadEnded }
+        let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(
             reason: .nothingToDeliver,

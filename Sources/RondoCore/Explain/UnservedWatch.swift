@@ -44,7 +44,7 @@ enum UnservedWatch {
     /// - Returns: False if the system has no thread for the watch.
     static func watch(_ loop: any WatchedLoop, sinceRun runs: UInt64, delay: TimeInterval) -> Bool {
         let look = Look(
-            loop: loop, runs: runs, delay: delay, due: LoopClock.machineNow.advanced(bySeconds: delay))
+            loop: loop, runs: runs, delay: delay, due: LoopClock.systemNow.advanced(bySeconds: delay))
         let isFirst = state.withLock { state in
             state.looks.append(look)
             defer { state.hasThread = true }
@@ -70,7 +70,7 @@ enum UnservedWatch {
 
     private static func lookAtAll() {
         while true {
-            let now = LoopClock.machineNow
+            let now = LoopClock.systemNow
             let (due, seconds) = state.withLock { state -> ([Look], Double?) in
                 let due = state.looks.filter { $0.due <= now }
                 state.looks.removeAll { $0.due <= now }

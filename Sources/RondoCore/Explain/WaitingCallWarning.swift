@@ -6,7 +6,7 @@ enum WaitingCallWarning {
     /// thread.
     static func log(_ call: WaitingCalls.Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
         let target = call.target.nameOfItsThreadAndNumber
-        let obstacle = DeliveryObstacle(places: modes.map { (call.target, $0) })
+        let obstacle = DeliveryObstacle(modes: modes.map { (call.target, $0) })
         let further = WaitingCalls.targetsCall(of: call).map {
             "; \(target) waits itself, for \($0.target.nameOfItsThreadAndNumber)"
         }

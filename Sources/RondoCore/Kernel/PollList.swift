@@ -45,7 +45,7 @@ struct PollList {
     private static func milliseconds(until end: LoopInstant) -> Int64 {
         guard end != .never else { return .max }
         let (nanoseconds, overflows) = end.nanoseconds
-            .subtractingReportingOverflow(LoopClock.machineNow.nanoseconds)
+            .subtractingReportingOverflow(LoopClock.systemNow.nanoseconds)
         return overflows || nanoseconds < 0 ? 1 : nanoseconds / 1_000_000 + 1
     }
 

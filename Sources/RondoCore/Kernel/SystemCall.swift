@@ -53,6 +53,6 @@ package func acceptConnection(on listener: Int32) -> Int32 { rondo_accept(listen
 ///
 /// - Returns: The number of bytes, 0 at the end, or the negative value of `errno`: `-EAGAIN` if no bytes have
 ///   arrived.
-package func readWhatIsThere(_ descriptor: Int32, into buffer: UnsafeMutableRawPointer, count: Int) -> Int {
+package func readAvailable(_ descriptor: Int32, into buffer: UnsafeMutableRawPointer, count: Int) -> Int {
     rondo_read_what_is_there(descriptor, buffer, count)
 }

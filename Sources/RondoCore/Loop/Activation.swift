@@ -103,7 +103,7 @@ struct Activation {
         }
         owner.knownNow = nil
         owner.beginEra(of: outer.flatMap { owner.modeLoops[$0] })
-        if outer == nil, owner.isEmbedded, !owner.isTurning {
+        if outer == nil, owner.isEmbedded, !owner.isInTurn {
             // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop
             // call `turn()`.
             owner.kernel.wakeUp?.wake()

@@ -88,9 +88,9 @@ extension RunLoop {
             // A run that does not start clears no request for attention, and each turn would cause another
             // one.
             loop.attention.forgetUnlessRunning()
-            loop.owner.isTurning = true
+            loop.owner.isInTurn = true
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
-            loop.owner.isTurning = false
+            loop.owner.isInTurn = false
             mirrorMainQueue()
             // A run does not look at an empty mode, so a source that was removed last would stay in the
             // mirror. A source whose callback has run the mode is not in the mirror until it is watched

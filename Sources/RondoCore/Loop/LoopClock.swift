@@ -41,13 +41,13 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 package enum LoopClock {
     /// The current instant, by the clock of the calling thread's loop if the loop has one of its own.
     package static var now: LoopInstant {
-        timeSource?.now ?? machineNow
+        timeSource?.now ?? systemNow
     }
 
     /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state
     /// that all threads share, in which instants of several clocks would otherwise be compared, and for
     /// instants that another loop waits for.
-    package static var machineNow: LoopInstant {
+    package static var systemNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
 
@@ -87,18 +87,18 @@ package enum LoopClock {
     /// The date `seconds` from now, by the clock of the calling thread's loop. The machine's clock is read
     /// directly, since the stored offset may be wrong by some microseconds.
     package static func date(inSeconds seconds: Double) -> Date {
-        isMachines ? machineDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
+        isSystemTime ? systemDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
     }
 
-    /// The date `seconds` from now by the machine's clock; see `machineNow`.
-    package static func machineDate(inSeconds seconds: Double) -> Date {
+    /// The date `seconds` from now by the machine's clock; see `systemNow`.
+    package static func systemDate(inSeconds seconds: Double) -> Date {
         let wall = nanoseconds(on: CLOCK_REALTIME)
         return Date(timeIntervalSince1970: Double(wall / 1_000_000_000) + Double(wall % 1_000_000_000) * 1e-9)
             .addingTimeInterval(seconds)
     }
 
     /// Whether the calling thread's loop uses the machine's clock.
-    package static var isMachines: Bool { timeSource == nil }
+    package static var isSystemTime: Bool { timeSource == nil }
 
     // MARK: Clocks of threads
 
@@ -125,8 +125,8 @@ package enum LoopClock {
     }
 
     /// The date of an instant of the machine's clock, by the present difference of the two clocks: the
-    /// reverse of `machineDate(inSeconds:)`, and as precise.
-    package static func machineDate(of instant: LoopInstant) -> Date {
+    /// reverse of `systemDate(inSeconds:)`, and as precise.
+    package static func systemDate(of instant: LoopInstant) -> Date {
         var (before, wall) = (Int64(0), Int64(0))
         var gap = Int64.max
         // Repeated, because the thread may lose the processor between the two readings.

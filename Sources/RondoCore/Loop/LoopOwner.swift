@@ -25,7 +25,7 @@ final class LoopOwner {
     var modeLoops: [ModeLoop?] { kernel.modeLoops }
     var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
-    var isTurning = false
+    var isInTurn = false
     /// The loop's own clock; nil if it uses the machine's.
     var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if something was called since, or the loop has slept.

@@ -5,8 +5,8 @@
 /// can see that no two accesses overlap, and leaves the checks out (170 instructions of the guard's
 /// pass.other-mode).
 struct MainQueueWatch {
-    /// The way in which a mode learns that the queue has work.
-    enum Way {
+    /// How a mode learns that the queue has work.
+    enum Method {
         /// Not at all: the mode does not drain the queue.
         case none
         /// The queue's descriptor is watched.
@@ -16,8 +16,8 @@ struct MainQueueWatch {
         case byAsking
     }
 
-    /// Change this together with the watcher of the descriptor: see `ModeLoop.watchMainQueue(_:)`.
-    var way = Way.none
+    /// Change this together with the watcher of the descriptor: see `ModeLoop.watchMainQueue(by:)`.
+    var method = Method.none
     /// The queue has work; only ever true in the main loop's common modes.
     private(set) var isReady = false
     /// Foundation's loop has served one of its own sources, or the main queue, while this loop slept. That

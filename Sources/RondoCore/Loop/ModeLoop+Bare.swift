@@ -13,7 +13,7 @@ extension ModeLoop {
     /// - Parameter end: The instant at which the sleep ends at the latest; nil if the call must not sleep.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
-            askForWhatIsLacking()
+            completeEquipment()
             // As in `Sleep`, that look may have read the eventfd.
             if isWhole || end != nil && wasAskedForAttention { return }
         }
@@ -22,7 +22,7 @@ extension ModeLoop {
             list.add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
             list.add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
         }
-        if mainQueue.way == .byDescriptor, let descriptor = MainQueue.descriptor {
+        if mainQueue.method == .byDescriptor, let descriptor = MainQueue.descriptor {
             list.add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {

@@ -243,7 +243,7 @@ final class ModeLoop {
             pollBare(until: sleeps ? end : nil)
         }
         ready.collect()
-        if mainQueue.way == .byAsking { noteMainQueue(hasWork: MainQueue.hasWork) }
+        if mainQueue.method == .byAsking { noteMainQueue(hasWork: MainQueue.hasWork) }
     }
 
     /// Informs the kernel of changes to watchers. May be called under the loop's lock, since it does not ask
@@ -256,7 +256,7 @@ final class ModeLoop {
     }
 
     /// Asks the kernel for the objects that the mode lacks, and looks at the descriptors if it gets them.
-    func askForWhatIsLacking() { kernel.equip(self) }
+    func completeEquipment() { kernel.equip(self) }
 
     /// For `pollBare`: whether another thread has asked for attention since the loop has begun to wait.
     var wasAskedForAttention: Bool { kernel.wasAskedForAttention }
@@ -266,11 +266,11 @@ final class ModeLoop {
 
     /// Looks at the kernel without sleeping, if the mode has descriptors. Without descriptors a look would
     /// find nothing: due timers are found by the clock, and requests of other threads in `LoopState`.
-    func pollWhatIsWatched() {
+    func pollWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {
-            let mayHaveWork = mainQueueWatcher.pointee.isStarted || mainQueue.way == .byAsking
+            let mayHaveWork = mainQueueWatcher.pointee.isStarted || mainQueue.method == .byAsking
             noteMainQueue(hasWork: mayHaveWork && MainQueue.hasWork)
         }
     }
@@ -418,9 +418,9 @@ final class ModeLoop {
 
     private func noteMainQueue(hasWork: Bool) { mainQueue.note(hasWork: hasWork) }
 
-    func watchMainQueue(_ way: MainQueueWatch.Way) {
-        mainQueue.way = way
-        if way == .byDescriptor, !mainQueueWatcher.pointee.isStarted {
+    func watchMainQueue(by method: MainQueueWatch.Method) {
+        mainQueue.method = method
+        if method == .byDescriptor, !mainQueueWatcher.pointee.isStarted {
             // Without a descriptor no block of the queue waits for this loop yet; the next look asks for the
             // descriptor again.
             guard let descriptor = MainQueue.descriptor else { return }
@@ -428,7 +428,7 @@ final class ModeLoop {
             mainQueueWatcher.start(in: loop)
             // This look does not sleep; it finds out whether the kernel refuses the descriptor.
             if isWhole { applyChanges() }
-        } else if way != .byDescriptor, mainQueueWatcher.pointee.isStarted {
+        } else if method != .byDescriptor, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)
             mainQueue.forget()
         }

@@ -8,11 +8,11 @@ extension Pass {
     // Inlined: without, the guard's pass.other-mode takes 1,417 instructions instead of 1,387, and
     // descriptor.event.together 1,191 instead of 1,166.
     @inline(__always)
-    func timersAreDue(from outset: Outset) -> Bool? {
-        guard outset.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
+    func timersAreDue(from start: StartingFacts) -> Bool? {
+        guard start.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
             !limit.isReached(at: loop.now)
         else { return nil }
-        return isDue(outset.nearestTimer)
+        return isDue(start.nearestTimer)
     }
 
     private func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
@@ -53,7 +53,7 @@ extension Pass {
             if loop.isMain {
                 let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
                 let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
-                modeLoop.watchMainQueue(!drains ? .none : borrows ? .byAsking : .byDescriptor)
+                modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
             if outlook.hasLeaves {
                 mayHaveCalled = true
@@ -65,7 +65,7 @@ extension Pass {
                 continue
             }
             if !outlook.waits {
-                if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
+                if modeLoop.ready.isEmpty { modeLoop.pollWatched() }
                 // The next round finds out which of the interrupted sources are ready.
                 if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
                 let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
@@ -136,7 +136,7 @@ extension Pass {
     /// Whether this is the only pass of a foreign loop's turn. Where other passes would sleep, this one
     /// returns to the foreign loop.
     private var isEmbeddedLook: Bool {
-        guard loop.owner.isTurning, modeLoop.ready.isEmpty, loop.owner.deferred.isEmpty else { return false }
+        guard loop.owner.isInTurn, modeLoop.ready.isEmpty, loop.owner.deferred.isEmpty else { return false }
         return loop.state.withLock { $0.activations.count == 1 }
     }
 

@@ -3,7 +3,7 @@ internal import CRondoEv
 // (j): one kind of ready events is served.
 extension Pass {
     /// - Returns: Whether a source was called, and whether the main queue was drained; nil: nothing was ready.
-    func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool)? {
+    func serveReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool)? {
         // The usual case: only descriptors are ready.
         if !timersAreDue, !modeLoop.mainQueue.isReady {
             guard !modeLoop.ready.isEmpty else { return nil }

@@ -43,8 +43,8 @@ struct Pass {
         // Only an observer can have stopped an activation that has just begun.
         if isObserved, loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
-        var outset = Outset(hasWork: hasWork || isObserved)
-        while result == nil { result = runOnce(&drainedMainQueue, &outset) }
+        var start = StartingFacts(hasWork: hasWork || isObserved)
+        while result == nil { result = runOnce(&drainedMainQueue, &start) }
         if !activation.isRepeated {
             // No later pass would do work that is deferred from here on.
             loop.owner.run.mayDeferWork = false
@@ -59,7 +59,7 @@ struct Pass {
     }
 
     /// The facts with which a pass begins, as known at the end of the previous one.
-    struct Outset {
+    struct StartingFacts {
         /// Blocks are queued or sources signalled: there is work for (c) or (d).
         var hasWork: Bool
         /// `nearestTimer` is known: ready descriptors waited to be served, and nothing has been called since.
@@ -68,30 +68,30 @@ struct Pass {
         var nearestTimer = LoopInstant.never
     }
 
-    /// - Parameter outset: The facts with which this pass begins; on return, those for the next one.
-    private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
+    /// - Parameter start: The facts with which this pass begins; on return, those for the next one.
+    private func runOnce(_ drainedMainQueue: inout Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         loop.owner.beginPass()
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Since the last pass this thread has called only observers, which may have made work. (Signals of
         // other threads are found at the end of the pass, as if they had come a moment later.)
-        if notify(.beforeTimers) { outset.hasWork = true }
-        if notify(.beforeSources) { outset.hasWork = true }
+        if notify(.beforeTimers) { start.hasWork = true }
+        if notify(.beforeSources) { start.hasWork = true }
         // This pass must not sleep: the called closures may have been the mode's only members.
         let hasPerformed = loop.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
-        if hasPerformed { outset.hasWork = true }
+        if hasPerformed { start.hasWork = true }
         var handled = false
         var mayHaveCalled = false
-        if !loop.intake.isEmpty || outset.hasWork {
+        if !loop.intake.isEmpty || start.hasWork {
             mayHaveCalled = true
-            outset.knowsTimers = false
+            start.knowsTimers = false
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
         if !loop.owner.deferred.isEmpty, mustPerformDeferredWork {
             mayHaveCalled = true
-            outset.knowsTimers = false
+            start.knowsTimers = false
             handled = performDeferredWork(handled: handled)
         }
 
@@ -104,12 +104,12 @@ struct Pass {
             let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
-                if notify(.beforeWaiting) { outset.knowsTimers = false }
+                if notify(.beforeWaiting) { start.knowsTimers = false }
             }
             let timersAreDue =
-                timersAreDue(from: outset) ?? look(maySleep: maySleep, &mayHaveCalled)
+                timersAreDue(from: start) ?? look(maySleep: maySleep, &mayHaveCalled)
             if maySleep { notify(.afterWaiting) }
-            let served = serveWhatIsReady(timersAreDue: timersAreDue)
+            let served = serveReady(timersAreDue: timersAreDue)
             drainedMainQueue = served?.mainQueue ?? false
             if let served {
                 mayHaveCalled = true
@@ -119,7 +119,7 @@ struct Pass {
         // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
         // the next run, as if it had come a moment later.)
         let isOver = pollsOnly && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
-        let result = isOver ? .timedOut : exitCheck(handled: handled, &outset)
+        let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
@@ -128,14 +128,14 @@ struct Pass {
     }
 
     /// (k) and (l): if several conditions hold, the first in this order is the result (rule RL-28).
-    private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
+    private func exitCheck(handled: Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
-        if loop.intake.isEmpty { facts = askFacts(&outset) }
+        if loop.intake.isEmpty { facts = askFacts(&start) }
         if facts.contains(.hasBlocks) {
             performBlocks()
-            facts = askFacts(&outset)
+            facts = askFacts(&start)
         }
-        if hasNotifications, notifications.post(.asap) { facts = askFacts(&outset) }
+        if hasNotifications, notifications.post(.asap) { facts = askFacts(&start) }
         if handled && activation.returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
@@ -155,12 +155,12 @@ struct Pass {
     }
 
     /// Reads the facts for the exit check and for the next pass in one step, under the lock.
-    private func askFacts(_ outset: inout Outset) -> Facts {
+    private func askFacts(_ start: inout StartingFacts) -> Facts {
         loop.state.withLock { [mode, loop, modeLoop] state in
-            outset = Outset(hasWork: state.hasWork(for: mode))
+            start = StartingFacts(hasWork: state.hasWork(for: mode))
             if !modeLoop.ready.isEmpty {
-                outset.knowsTimers = true
-                outset.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
+                start.knowsTimers = true
+                start.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
             }
             var facts: Facts = []
             if state.hasQueuedBlocks(for: mode) { facts.insert(.hasBlocks) }

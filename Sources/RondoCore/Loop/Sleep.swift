@@ -23,11 +23,11 @@ enum Sleep {
     ) {
         let longest = loop.spinNanoseconds.load(ordering: .relaxed)
         guard longest > 0 || spins else { return sleep(loop, modeLoop, until: end, now: now) }
-        let began = LoopClock.machineNow
+        let began = LoopClock.systemNow
         let spinEnd = began.advanced(byNanoseconds: longest)
         let isOver = spins && spin(loop, modeLoop, until: end, butNotBeyond: spinEnd)
         if !isOver, !spins || loop.attention.fallAsleep() { sleep(loop, modeLoop, until: end, now: now) }
-        loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
+        loop.owner.hasWaitedShortly = LoopClock.systemNow.nanoseconds - began.nanoseconds <= longest
     }
 
     /// - Returns: Whether the wait is over; false if only the spinning time has passed.
@@ -39,9 +39,9 @@ enum Sleep {
                 guard loop.attention.isSpinning else { return true }
                 rondo_pause()
             }
-            modeLoop.pollWhatIsWatched()
+            modeLoop.pollWatched()
             if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady { return true }
-            let now = LoopClock.machineNow
+            let now = LoopClock.systemNow
             if now >= end { return true }
             if now >= spinEnd { return false }
         }

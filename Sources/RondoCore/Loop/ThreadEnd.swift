@@ -102,7 +102,7 @@ struct ThreadEnd {
         for source in sources { _ = source.unregister(from: loop) }
         for observer in observers { _ = observer.unregister(from: loop) }
         for timer in timers { _ = timer.unregister(from: loop) }
-        for executor in executors.values { executor.letGoOfLoop() }
+        for executor in executors.values { executor.releaseLoop() }
         return Array(sources) as [AnyObject] + Array(observers) + Array(timers) + Array(taskExecutors.values)
     }
 }

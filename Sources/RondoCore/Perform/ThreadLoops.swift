@@ -74,7 +74,7 @@ enum ThreadLoops {
         withExtendedLifetime(released) {}
     }
 
-    enum Answer {
+    enum Outcome {
         case performed(RunLoop)
         case waitsForLoop
         case threadEnded
@@ -82,7 +82,8 @@ enum ThreadLoops {
 
     /// Performs `block` on the loop of `thread`, or keeps it until the thread has a loop. A block for a
     /// thread that has finished is released.
-    static func perform(_ block: PerformedBlock, on thread: Thread, inModes modes: [RunLoop.Mode]) -> Answer {
+    static func perform(_ block: PerformedBlock, on thread: Thread, inModes modes: [RunLoop.Mode]) -> Outcome
+    {
         let loop = loop(of: thread)
         if let loop {
             loop.perform(block, inModes: modes)

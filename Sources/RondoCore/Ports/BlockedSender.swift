@@ -23,7 +23,7 @@ final class BlockedSender: Sendable {
     /// Blocks until the wait is over, or until `end`.
     func wait(until end: LoopInstant) {
         while wasHandedOver == nil {
-            let rest = end.seconds(since: LoopClock.machineNow)
+            let rest = end.seconds(since: LoopClock.systemNow)
             guard rest > 0 else { return }
             _ = isOver.wait(timeout: .now() + min(rest, Self.longestWait))
         }

@@ -27,8 +27,8 @@ extension Port {
     /// Puts a message into the queue; waits for room until `limitDate`.
     package func enqueue(_ content: PortContent, before limitDate: Date) -> Bool {
         enum Step { case taken, refused, blocked(BlockedSender) }
-        let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
-        let mayWait = end > LoopClock.machineNow
+        let end = LoopClock.systemNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
+        let mayWait = end > LoopClock.systemNow
         let step = state.withLock { state -> Step in
             guard state.isValid else { return .refused }
             if state.queue.put(content) { return .taken }
@@ -51,11 +51,11 @@ extension Port {
     }
 
     private func warnIfOwnThread() {
-        let loops = source?.state.withLock { $0.places.all.map(\.loop) } ?? []
+        let loops = source?.state.withLock { $0.activeMemberships.all.map(\.loop) } ?? []
         guard !loops.isEmpty, loops.allSatisfy({ $0.isCurrent }) else { return }
         warnOnce(
             .ownThread,
-            "its queue is full, and the thread that sends is the only one that takes messages: it waits in vain"
+            "its queue is full, and only the sending thread takes messages from it: a send that waits for room waits until its limit date"
         )
     }
 
@@ -115,7 +115,7 @@ extension Port {
     /// Why no message has arrived, in a sentence and as a reason. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard isValid else { return DeliveryObstacle.invalid }
-        return source?.whyNotDelivering ?? DeliveryObstacle(places: [])
+        return source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
     }
 
     /// Why the delegate is not called although a loop waits in a mode that holds the port.

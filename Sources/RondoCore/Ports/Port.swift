@@ -79,7 +79,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         guard dropped != nil else { return }
         backing?.close()
         NotificationCenter.default.post(name: Self.didBecomeInvalidNotification, object: self)
-        letGo()
+        releaseSource()
     }
 
     /// Called when the port enters a mode, on the thread that adds it. If the program calls it, it adds the
@@ -160,7 +160,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
             let observer = Observation(
                 NotificationCenter.default.addObserver(
                     forName: Self.didBecomeInvalidNotification, object: self, queue: nil
-                ) { [weak self] _ in self?.letGo() })
+                ) { [weak self] _ in self?.releaseSource() })
             state.withLock { $0.observer = observer }
         }
         signalIfMessagesWait()
@@ -170,7 +170,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     var source: RunLoop.Source? { state.withLock { $0.source } }
 
     /// The modes that hold the port.
-    package var places: [(loop: RunLoop, mode: RunLoop.Mode)] { source?.places ?? [] }
+    package var scheduledModes: [(loop: RunLoop, mode: RunLoop.Mode)] { source?.scheduledModes ?? [] }
 
     package func isIn(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool { source?.isIn(loop, mode) ?? false }
 
@@ -207,7 +207,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         withExtendedLifetime(released) {}
     }
 
-    private func letGo() {
+    private func releaseSource() {
         let (source, observer) = state.withLock { state in
             defer {
                 state.source = nil

@@ -31,7 +31,7 @@ final class BlockIntake: Sendable {
         }
     }
 
-    enum Answer {
+    enum Outcome {
         case refused
         /// The block was not taken: the intake holds blocks for another mode.
         case isForOtherMode
@@ -62,7 +62,7 @@ final class BlockIntake: Sendable {
     /// - Parameter waking: Whether the block asks for attention, unless another block has done so.
     // Inlined: without, the guard's block.performed takes 402 instructions instead of 382.
     @inline(__always)
-    func push(_ block: inout PerformedBlock?, mode: String, waking: Bool) -> Answer {
+    func push(_ block: inout PerformedBlock?, mode: String, waking: Bool) -> Outcome {
         state.withLock { state in
             guard state.isOpen else { return .refused }
             guard state.queue != nil, state.mode == mode else { return .isForOtherMode }
@@ -75,7 +75,7 @@ final class BlockIntake: Sendable {
     func push(
         _ block: inout PerformedBlock?, mode: String, queue: BlockQueueName, waking: Bool,
         emptyingInto receive: (PerformedBlock, BlockQueueName) -> Void
-    ) -> Answer {
+    ) -> Outcome {
         state.withLock { state in
             guard state.isOpen else { return .refused }
             if state.queue != queue {
@@ -88,7 +88,7 @@ final class BlockIntake: Sendable {
 
     // Inlined: without, the guard's block.performed takes 427 instructions instead of 382.
     @inline(__always)
-    private func push(_ block: inout PerformedBlock?, waking: Bool, _ state: inout State) -> Answer {
+    private func push(_ block: inout PerformedBlock?, waking: Bool, _ state: inout State) -> Outcome {
         if state.blocks.isEmpty { isFilled.store(true, ordering: .releasing) }
         state.blocks.append(&block)
         guard waking, !state.hasAsked else { return .taken(isFirstToAsk: false, mustWake: false) }

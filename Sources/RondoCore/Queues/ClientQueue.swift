@@ -4,7 +4,7 @@
 /// front is removed would be copied to a new array for each client.
 struct ClientQueue: ~Copyable {
     /// The capacity, in clients, that an empty queue may keep.
-    static let keptCapacity = 1_024
+    static let retainedCapacity = 1_024
 
     /// The elements before `first` have been taken and are nil.
     private var clients: [(any SharedQueueClient)?] = []
@@ -19,7 +19,7 @@ struct ClientQueue: ~Copyable {
     mutating func append(_ client: any SharedQueueClient) {
         // Without this, a queue that is never quite empty would grow for ever, or keep the memory of a burst.
         if first > 32, first > clients.count / 2 {
-            if clients.capacity > Self.keptCapacity, count < clients.capacity / 4 {
+            if clients.capacity > Self.retainedCapacity, count < clients.capacity / 4 {
                 clients = Array(clients[first...])
             } else {
                 clients.removeFirst(first)
@@ -39,7 +39,7 @@ struct ClientQueue: ~Copyable {
     mutating func popFirst() -> (any SharedQueueClient)? {
         guard !isEmpty else { return nil }
         // A single client, the usual case, is removed from the end, which leaves nothing to clear.
-        if clients.count == 1, clients.capacity <= Self.keptCapacity { return clients.removeLast() }
+        if clients.count == 1, clients.capacity <= Self.retainedCapacity { return clients.removeLast() }
         let client = clients[first].take()
         first += 1
         clearIfEmpty()
@@ -60,7 +60,7 @@ struct ClientQueue: ~Copyable {
 
     private mutating func clearIfEmpty() {
         guard isEmpty else { return }
-        clients.removeAll(keepingCapacity: clients.capacity <= Self.keptCapacity)
+        clients.removeAll(keepingCapacity: clients.capacity <= Self.retainedCapacity)
         first = 0
     }
 }

@@ -55,7 +55,7 @@ extension RunLoop {
 
         /// Releases the loop. Called when the loop's thread has ended: the loop retains its executors, so the
         /// two would otherwise keep each other alive.
-        func letGoOfLoop() {
+        func releaseLoop() {
             let loop = state.withLock { state in
                 defer { state.loop = nil }
                 return state.loop

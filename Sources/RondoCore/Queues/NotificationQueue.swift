@@ -111,7 +111,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
                 reason: .notScheduled,
                 description: "it does not wait in this queue: it was posted, dequeued, coalesced or dropped")
         }
-        let obstacle = DeliveryObstacle(places: found.entry.modes.map { (loop, RunLoop.Mode($0)) })
+        let obstacle = DeliveryObstacle(modes: found.entry.modes.map { (loop, RunLoop.Mode($0)) })
         guard obstacle.reason == .busy else { return obstacle }
         let occasion =
             found.style == .asap ? "at the end of the pass" : "when the loop has nothing else to do"

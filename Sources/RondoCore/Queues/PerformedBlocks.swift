@@ -15,7 +15,7 @@ struct PerformedBlock: @unchecked Sendable {
 struct PerformedBlocks: ~Copyable, @unchecked Sendable {
     /// Capacity that is kept for the next blocks, so that performing one at a time allocates nothing. A burst
     /// may use more, which is freed afterwards.
-    static let keptCapacity = 1024
+    static let retainedCapacity = 1024
     private static let smallestCapacity = 16
 
     /// Owned: allocated in `makeRoom` and freed in `deinit` or `shrink`; initialised from `first` up to
@@ -59,7 +59,7 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
 
     /// Frees memory that a burst has used. The queue must be empty.
     mutating func shrink() {
-        guard capacity > Self.keptCapacity else { return }
+        guard capacity > Self.retainedCapacity else { return }
         base?.deallocate()
         (base, capacity) = (nil, 0)
     }

@@ -21,7 +21,7 @@ extension RunLoop.Source {
         func isCommon(in loop: RunLoop) -> Bool { details?.commonLoops.contains(loop) ?? false }
 
         /// The modes that hold the source, without a mode that it is leaving.
-        var places: Memberships { isLeaving ? Memberships() : memberships }
+        var activeMemberships: Memberships { isLeaving ? Memberships() : memberships }
 
         /// Whether the removal may wait: no cancel callback has to be made, and no other mode holds the
         /// source.

@@ -58,7 +58,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         let first = LoopClock.now.advanced(bySeconds: seconds)
         // The date may never be asked for, so the wall clock is not read now, unless the date could not be
         // computed later.
-        let isTold = LoopClock.isMachines && abs(seconds) < Self.longestUntold
+        let isTold = LoopClock.isSystemTime && abs(seconds) < Self.longestUntold
         self.init(
             first: first, date: isTold ? nil : LoopClock.date(inSeconds: seconds), interval: interval,
             repeats: repeats, block: block)

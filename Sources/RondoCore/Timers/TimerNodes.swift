@@ -19,7 +19,7 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
     typealias Node = TimerNode<Member>
 
     /// Capacity beyond this is given back when less than a fourth is in use.
-    private static var keptCapacity: Int { 1024 }
+    private static var retainedCapacity: Int { 1024 }
     /// The number of nodes that are moved to another array before their memory is given back: 64 KiB of
     /// nodes.
     private static var nodesAtOnce: Int { 4096 }
@@ -65,14 +65,14 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
     mutating func removeLast() -> Node {
         count -= 1
         let last = start[count]
-        if capacity > Self.keptCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
+        if capacity > Self.retainedCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
         return last
     }
 
-    /// - Parameter kept: The capacity to keep, if there is more; at least `keptCapacity`.
+    /// - Parameter kept: The capacity to keep, if there is more; at least `retainedCapacity`.
     mutating func removeAll(keeping kept: Int) {
         count = 0
-        let kept = max(kept, Self.keptCapacity)
+        let kept = max(kept, Self.retainedCapacity)
         if capacity > kept { setCapacity(kept) }
     }
 
@@ -99,6 +99,6 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
             kept += 1
         }
         count = kept
-        if capacity > Self.keptCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
+        if capacity > Self.retainedCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
     }
 }

@@ -172,7 +172,7 @@ extension Timer {
         func date(of instant: LoopInstant, deadline: LoopInstant) -> Date {
             let anchor = updateDetails { details in
                 let anchor =
-                    details.anchor ?? Anchor(instant: deadline, date: LoopClock.machineDate(of: deadline))
+                    details.anchor ?? Anchor(instant: deadline, date: LoopClock.systemDate(of: deadline))
                 details.anchor = anchor
                 return anchor
             }

@@ -26,14 +26,14 @@ package struct CacheEntry: Sendable, Equatable {
 
     /// The entry for a response to `request`.
     package init(_ response: ResponseHead, to request: HeaderFields, requestedAt: Date, receivedAt: Date) {
-        let fields = Self.keptFields(of: response)
+        let fields = Self.storedFields(of: response)
         self.init(
             status: response.status, fields: fields, requestedAt: requestedAt,
             receivedAt: receivedAt, selecting: Self.selecting(fields, request))
     }
 
     /// The fields of a response without those that apply to one connection only.
-    package static func keptFields(of response: ResponseHead) -> HeaderFields {
+    package static func storedFields(of response: ResponseHead) -> HeaderFields {
         var fields = response.fields
         for name in hopByHop(fields) { fields.remove(name) }
         return fields

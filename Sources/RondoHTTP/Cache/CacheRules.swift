@@ -95,7 +95,7 @@ package enum CacheRules {
     ///
     /// - Parameter status: The server's status; only 500, 502, 503 and 504 are failures. Nil if there was no
     ///   response.
-    package static func mayStandIn(
+    package static func mayServeStale(
         _ entry: CacheEntry, for status: Int?, request: HeaderFields, policy: CachePolicy, now: Date
     ) -> Bool {
         guard policy == .protocolRules, entry.matches(request) else { return false }

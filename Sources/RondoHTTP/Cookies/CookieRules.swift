@@ -81,7 +81,7 @@ package enum CookieRules {
 
     /// Those of `cookies` that are sent to `origin`: longer paths first, then earlier creation (§5.8.3).
     package static func chosen(of cookies: [Cookie], to origin: CookieOrigin, now: Date) -> [Cookie] {
-        let meant = cookies.filter { isMeant($0, for: origin) && !$0.isExpired(at: now) }
+        let meant = cookies.filter { matches($0, for: origin) && !$0.isExpired(at: now) }
         if meant.count < 2 { return meant }
         return meant.enumerated()
             .sorted { left, right in
@@ -95,7 +95,7 @@ package enum CookieRules {
             .map(\.element)
     }
 
-    private static func isMeant(_ cookie: Cookie, for origin: CookieOrigin) -> Bool {
+    private static func matches(_ cookie: Cookie, for origin: CookieOrigin) -> Bool {
         (cookie.isHostOnly ? origin.host == cookie.domain : domainMatches(origin.host, cookie.domain))
             && (origin.isSecure || !cookie.isSecure) && pathMatches(origin.path, cookie.path)
     }

@@ -73,7 +73,7 @@ package final class ScrollingDemo {
 
         view.begin(record.report)
         var mode = RunLoop.Mode.default
-        while record.isUnderWay, elapsed < plan.limit {
+        while record.isInProgress, elapsed < plan.limit {
             try runSpan(in: mode, of: loop)
             mode = mode == .default ? .tracking : .default
         }
@@ -99,18 +99,18 @@ package final class ScrollingDemo {
     private func runSpan(in mode: RunLoop.Mode, of loop: RunLoop) throws {
         let spanBegan = elapsed
         let spanEnd = spanBegan + plan.span
-        let underWay = record.report.loads.indices.filter { record.report.loads[$0].isUnderWay }
-        while elapsed < spanEnd, record.isUnderWay {
+        let inProgress = record.report.loads.indices.filter { record.report.loads[$0].isInProgress }
+        while elapsed < spanEnd, record.isInProgress {
             record.strip.advance(to: elapsed, mode: mode)
             view.frame(record.report, record.strip, mode: mode)
             let nextFrame = min(elapsed + 1 / Self.framesPerSecond, spanEnd)
-            while elapsed < nextFrame, record.isUnderWay {
+            while elapsed < nextFrame, record.isInProgress {
                 guard loop.run(mode: mode, before: Date(timeIntervalSinceNow: nextFrame - elapsed)) else {
                     throw Failure.emptyMode(mode)
                 }
             }
         }
-        record.spanEnded(mode, seconds: elapsed - spanBegan, underWay: underWay)
+        record.spanEnded(mode, seconds: elapsed - spanBegan, inProgress: inProgress)
         view.frame(record.report, record.strip, mode: mode)
         view.spanEnded(record.report, mode: mode, elapsed: elapsed)
     }
@@ -129,10 +129,10 @@ extension ScrollingDemo {
             strip = ActivityStrip(loads: report.loads.count)
         }
 
-        var isUnderWay: Bool { report.loads.contains(where: \.isUnderWay) }
+        var isInProgress: Bool { report.loads.contains(where: \.isInProgress) }
 
         /// Counts a span of tracking for the loads that were running when it began.
-        func spanEnded(_ mode: RunLoop.Mode, seconds: Double, underWay indices: [Int]) {
+        func spanEnded(_ mode: RunLoop.Mode, seconds: Double, inProgress indices: [Int]) {
             guard mode == .tracking else { return }
             for index in indices {
                 report.loads[index].trackingSpans += 1
@@ -141,7 +141,7 @@ extension ScrollingDemo {
         }
 
         func giveUp(after limit: Double) {
-            for index in report.loads.indices where report.loads[index].isUnderWay {
+            for index in report.loads.indices where report.loads[index].isInProgress {
                 report.loads[index].failure = "not finished after \(TextFormats.fixed(limit, digits: 0)) s"
             }
         }

@@ -26,7 +26,7 @@ package struct ScrollingLoad: Sendable, Equatable {
     }
 
     package var received: Int { bytes.values.reduce(0, +) }
-    package var isUnderWay: Bool { seconds == nil && failure == nil }
+    package var isInProgress: Bool { seconds == nil && failure == nil }
 
     /// The modes in which the delegate of this connection may be called.
     package var modes: [RunLoop.Mode] { scheduledIn == .common ? [.default, .tracking] : [scheduledIn] }

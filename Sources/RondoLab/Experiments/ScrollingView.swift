@@ -38,7 +38,7 @@ struct ScrollingView {
     mutating func begin(_ report: ScrollingReport) {
         bytesBefore = report.loads.map(\.received)
         guard style != .silent else { return }
-        let title = "One file, loaded twice on one run loop, while somebody scrolls"
+        let title = "One file, loaded twice on one run loop, while the user scrolls"
         let lines = wrapped(title, width: max(width - 4, 20))
             .map { "  " + terminal.tinted($0, .strong) + "\n" }
         terminal.write("\n" + lines.joined() + "\n")
@@ -63,7 +63,7 @@ struct ScrollingView {
         let parts = report.loads.indices.map { index in
             let load = report.loads[index]
             let gained = load.received - bytesBefore[index]
-            let idle = !load.isUnderWay ? "done" : isNarrow ? "nothing" : "stands still"
+            let idle = !load.isInProgress ? "done" : isNarrow ? "nothing" : "stands still"
             let word = gained > 0 ? "+" + TextFormats.bytes(gained) : idle
             let name = isNarrow ? load.name : "\(load.name) (\(load.scheduledIn.spokenName))"
             return name + " " + (index == report.loads.count - 1 ? word : word.padded(isNarrow ? 9 : 13))
@@ -110,7 +110,7 @@ struct ScrollingView {
 
     private func modeLine(_ mode: RunLoop.Mode) -> String {
         let name = terminal.tinted(mode.spokenName.padded(9), mode == .tracking ? .waiting : .good)
-        let note = mode == .tracking ? "(somebody scrolls)" : ""
+        let note = mode == .tracking ? "(the user scrolls)" : ""
         return "  the loop runs in " + name + note
     }
 
@@ -138,7 +138,7 @@ struct ScrollingView {
     /// The state of a load, in one or two words.
     private func doing(_ load: ScrollingLoad, rate: Double) -> String {
         if load.failure != nil { return terminal.tinted("failed", .bad) }
-        if !load.isUnderWay { return terminal.tinted("done", .good) }
+        if !load.isInProgress { return terminal.tinted("done", .good) }
         if rate > 0 { return terminal.tinted(TextFormats.bytes(rate) + "/s", .accent) }
         return terminal.tinted("stands still", .waiting)
     }

@@ -2,7 +2,7 @@ internal import RondoCore
 
 /// A call that asks a delegate for an answer, by the method with a completion handler or by its async form.
 struct Question<Value: Sendable>: Sendable {
-    enum Asked {
+    enum Outcome {
         case answered(Value)
         /// The answer will be passed to `later`.
         case later
@@ -29,7 +29,7 @@ struct Question<Value: Sendable>: Sendable {
     func ask(
         _ delegates: [SessionDelegateObject], on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
-    ) -> Asked {
+    ) -> Outcome {
         for (index, delegate) in delegates.enumerated() {
             if !delegate.kind.lacks(method) {
                 let reply = Reply<Value>(name, later: later)

@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// The delegate of a session, and the calls to it.
-final class SessionCalls: SessionAudience, Sendable {
+final class SessionCalls: SessionClient, Sendable {
     private let object: Mutex<SessionDelegateObject?>
 
     init(_ delegate: (any URLSessionDelegate)?) {

@@ -7,7 +7,7 @@ internal import RondoMutex
 /// handler.
 ///
 /// While the task runs, its session and this object own each other; the last call releases everything.
-final class TaskCalls: TaskAudience, Sendable {
+final class TaskCalls: TaskClient, Sendable {
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
@@ -80,7 +80,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private var sessionDelegate: SessionDelegateObject? { state.withLock { $0.sessionCalls }?.delegateObject }
 
-    // MARK: - TaskAudience
+    // MARK: - TaskClient
 
     func begin() -> Bool {
         let hasDelegate = sessionDelegate != nil
@@ -91,7 +91,7 @@ final class TaskCalls: TaskAudience, Sendable {
             return (state.session, state.task)
         }
         guard let session, let task else { return false }
-        return session.table.hold(task)
+        return session.table.retain(task)
     }
 
     var isCollected: Bool {
@@ -119,7 +119,7 @@ final class TaskCalls: TaskAudience, Sendable {
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
-    var hearsOfInformational: Bool {
+    var wantsInformational: Bool {
         guard let addressees = addressees() else { return false }
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
@@ -137,20 +137,20 @@ final class TaskCalls: TaskAudience, Sendable {
         ) { deliver(call, of: work, to: all) }
     }
 
-    func endUnborn(_ error: URLError) {
-        let old = letGo()
+    func endBeforeStart(_ error: URLError) {
+        let old = releaseReferences()
         if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
     }
 
     func workDidEnd() {
-        let old = letGo()
+        let old = releaseReferences()
         old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
     }
 
     /// Releases the references that calls need; no call can be made afterwards.
     ///
     /// - Returns: The old references, to be released after the lock.
-    private func letGo() -> State {
+    private func releaseReferences() -> State {
         state.withLock { state in
             let old = state
             state.session = nil
@@ -257,7 +257,8 @@ final class TaskCalls: TaskAudience, Sendable {
                 return .disposition(.allow)
             case .becomeStream where !work.hasUpgraded || isAwaited:
                 Log.sessions.warning(
-                    "A data task becomes a stream by a 101 that it has asked for, and by no other.")
+                    "A data task can become a stream task only by a 101 response to an Upgrade in its request."
+                )
                 task.cancel()
                 return .later
             case .becomeStream:
@@ -412,7 +413,7 @@ extension TaskCalls: TaskDelegation {
             defer { state.isLoose = false }
             return (session, state.currentTask(of: work, self))
         }
-        guard let session, let task, session.table.hold(task) else { return nil }
+        guard let session, let task, session.table.retain(task) else { return nil }
         return task
     }
 

@@ -1,7 +1,7 @@
 internal import RondoConnections
 public import RondoCore
 
-// The initialisers of a session: they choose its driver and its audience.
+// The initialisers of a session: they choose its driver and the receiver of its calls.
 
 extension URLSession {
     static let sharedSession = URLSession(
@@ -47,11 +47,11 @@ extension URLSession {
         if modes.isEmpty {
             Log.sessions.warning("A session on a run loop without modes is in the default mode.")
         }
-        var places: [LoopMode] = []
+        var schedule: [LoopMode] = []
         for mode in modes.isEmpty ? [.default] : modes {
-            let place = LoopMode(loop: runLoop, mode: mode)
-            if !places.contains(place) { places.append(place) }
+            let scheduled = LoopMode(loop: runLoop, mode: mode)
+            if !schedule.contains(scheduled) { schedule.append(scheduled) }
         }
-        self.init(configuration, SessionCalls(delegate), .loop(places), isShared: false)
+        self.init(configuration, SessionCalls(delegate), .loop(schedule), isShared: false)
     }
 }

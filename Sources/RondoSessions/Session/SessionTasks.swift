@@ -3,7 +3,7 @@ internal import RondoMutex
 
 /// The table of a session's tasks: the tasks that were never resumed, and the tasks that run.
 final class SessionTasks: Sendable {
-    private struct Unresumed {
+    private struct CreatedTask {
         weak var task: URLSessionTask?
     }
 
@@ -20,7 +20,7 @@ final class SessionTasks: Sendable {
 
     private struct State {
         var lastIdentifier = 0
-        var unresumed: [Int: Unresumed] = [:]
+        var created: [Int: CreatedTask] = [:]
         var running: [Int: Running] = [:]
         var isInvalid = false
         var hasEnded = false
@@ -42,7 +42,7 @@ final class SessionTasks: Sendable {
     func add(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             if state.isInvalid { return false }
-            state.unresumed[task.taskIdentifier] = Unresumed(task: task)
+            state.created[task.taskIdentifier] = CreatedTask(task: task)
             return true
         }
     }
@@ -50,9 +50,9 @@ final class SessionTasks: Sendable {
     /// Retains the task until `remove(_:)`, because it was resumed or has a last call to make.
     ///
     /// - Returns: False if the session has made its last call.
-    func hold(_ task: URLSessionTask) -> Bool {
+    func retain(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
-            state.unresumed[task.taskIdentifier] = nil
+            state.created[task.taskIdentifier] = nil
             if state.hasEnded { return false }
             state.running[task.taskIdentifier] = Running(task)
             return true
@@ -62,7 +62,7 @@ final class SessionTasks: Sendable {
     /// Removes a task that has ended.
     func remove(_ identifier: Int) {
         let removed = state.withLock { state in
-            state.unresumed[identifier] = nil
+            state.created[identifier] = nil
             return state.running.removeValue(forKey: identifier)
         }
         withExtendedLifetime(removed) {}
@@ -84,7 +84,7 @@ final class SessionTasks: Sendable {
     }
 
     /// Removes a task that was deallocated before it was resumed.
-    func forget(_ identifier: Int) { state.withLock { $0.unresumed[identifier] = nil } }
+    func forget(_ identifier: Int) { state.withLock { $0.created[identifier] = nil } }
 
     /// The tasks that were resumed and have not ended, in the order of their identifiers (rule US-79).
     var all: [URLSessionTask] {
@@ -95,14 +95,14 @@ final class SessionTasks: Sendable {
     ///
     /// - Returns: The tasks that were never resumed, which the caller cancels, and the running tasks. The
     ///   table retains both, so that it is not empty while the caller cancels the first of them.
-    func invalidate() -> (unresumed: [URLSessionTask], running: [URLSessionTask]) {
+    func invalidate() -> (created: [URLSessionTask], running: [URLSessionTask]) {
         state.withLock { state in
             state.isInvalid = true
             let running = Self.sorted(state.running)
-            let unresumed = state.unresumed.sorted { $0.key < $1.key }.compactMap(\.value.task)
-            state.unresumed = [:]
-            for task in unresumed { state.running[task.taskIdentifier] = Running(task) }
-            return (unresumed, running)
+            let created = state.created.sorted { $0.key < $1.key }.compactMap(\.value.task)
+            state.created = [:]
+            for task in created { state.running[task.taskIdentifier] = Running(task) }
+            return (created, running)
         }
     }
 

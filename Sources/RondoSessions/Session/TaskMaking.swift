@@ -29,7 +29,7 @@ struct TaskMaking {
 
     /// The parts of a new task.
     func parts(_ plan: TaskPlan, _ receiver: TaskReceiver) -> URLSessionTask.Parts {
-        session.audience.parts(of: session, plan, receiver)
+        session.client.parts(of: session, plan, receiver)
     }
 
     /// Adds a new task to the session and calls `urlSession(_:didCreateTask:)`. In an invalidated session the
@@ -38,7 +38,7 @@ struct TaskMaking {
         if session.table.add(task) {
             task.calls?.tellCreated(task)
         } else {
-            task.work.endUnborn()
+            task.work.endBeforeStart()
         }
         return task
     }

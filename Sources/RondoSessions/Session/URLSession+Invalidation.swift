@@ -7,8 +7,8 @@ extension URLSession {
     /// Forbids new tasks and cancels those that were never resumed, or all (rules US-73 and US-74).
     func invalidate(cancelsAll: Bool) {
         guard !engine.isShared else { return }
-        let (unresumed, running) = table.invalidate()
-        for task in unresumed { task.cancel() }
+        let (created, running) = table.invalidate()
+        for task in created { task.cancel() }
         if cancelsAll { for task in running { task.cancel() } }
         engine.pool.renew()
         becomeInvalidIfDone()
@@ -23,6 +23,6 @@ extension URLSession {
     private func becomeInvalidIfDone() {
         guard table.takeEnd() else { return }
         engine.pool.retire()
-        engine.handlers.call { [self] in audience.tellInvalid(self) }
+        engine.handlers.call { [self] in client.tellInvalid(self) }
     }
 }

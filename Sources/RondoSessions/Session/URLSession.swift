@@ -21,7 +21,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     let engine: SessionEngine
     let table = SessionTasks()
-    let audience: any SessionAudience
+    let client: any SessionClient
     private let ownConfiguration: URLSessionConfiguration
     /// Never used in a session on a run loop.
     private let queue: DelegateQueue
@@ -29,13 +29,13 @@ open class URLSession: NSObject, @unchecked Sendable {
     private let live = LiveObject(.session)
 
     init(
-        _ configuration: URLSessionConfiguration, _ audience: any SessionAudience, _ driver: SessionDriver,
+        _ configuration: URLSessionConfiguration, _ client: any SessionClient, _ driver: SessionDriver,
         isShared: Bool
     ) {
         // Foundation's `copy()` is an `Any`.
         ownConfiguration = configuration.copy() as? URLSessionConfiguration ?? .default
         engine = SessionEngine(ownConfiguration.values, driver, isShared: isShared)
-        self.audience = audience
+        self.client = client
         queue = driver.queue ?? DelegateQueue()
         super.init()
     }
@@ -56,14 +56,14 @@ open class URLSession: NSObject, @unchecked Sendable {
     open var delegateQueue: OperationQueue { queue.seenQueue }
 
     /// The session's delegate; nil without one, and once the session has become invalid.
-    open var delegate: (any URLSessionDelegate)? { audience.delegate }
+    open var delegate: (any URLSessionDelegate)? { client.delegate }
 
     /// The run loop that drives the session and makes its calls; nil if a queue makes them.
     public var runLoop: RunLoop? { engine.driver.loop }
 
     /// The modes of `runLoop` that the session is in; empty without a run loop.
     public var modes: [RunLoop.Mode] {
-        if case .loop(let places) = engine.driver { places.map(\.mode) } else { [] }
+        if case .loop(let schedule) = engine.driver { schedule.map(\.mode) } else { [] }
     }
 
     /// A name for the program's own use and for traces; nil at first (rule US-35).

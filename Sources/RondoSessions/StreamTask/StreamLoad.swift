@@ -10,13 +10,13 @@ private import struct Synchronization.Atomic
 /// perform the operations.
 ///
 /// All modes of a session belong to one loop, so that one thread does the work. Other threads write their
-/// wishes into `orders`.
+/// commands into `commands`.
 ///
-/// `@unchecked Sendable`: `orders`, `link` and `registration` have their own locks. Only the loop's thread
+/// `@unchecked Sendable`: `commands`, `link` and `registration` have their own locks. Only the loop's thread
 /// touches the rest, except for the registration in `start()`, which precedes it.
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
-    /// The requests of other threads.
-    private struct Orders {
+    /// The commands of other threads.
+    private struct Commands {
         var isSuspended = false
         var abortion: LoadFailure?
         /// The last call has returned.
@@ -25,9 +25,9 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private let link: StreamLink
     private let engine: SessionEngine
-    private let places: [LoopMode]
+    private let modes: [LoopMode]
     private let registration: LoadRegistration
-    private let orders = Mutex(Orders())
+    private let commands = Mutex(Commands())
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
     /// Retained from start to end.
     private var client: TaskWork?
@@ -47,7 +47,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         self.client = client
         self.link = link
         self.engine = engine
-        places = schedule
+        modes = schedule
         registration = LoadRegistration(schedule)
         lifetime = Lifetime(engine.values.resourceTimeout)
         wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
@@ -65,17 +65,17 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func resume() { setSuspended(false) }
 
     private func setSuspended(_ isSuspended: Bool) {
-        orders.withLock { $0.isSuspended = isSuspended }
+        commands.withLock { $0.isSuspended = isSuspended }
         link.standStill(isSuspended)
-        calls.hold(isSuspended)
+        calls.setSuspended(isSuspended)
         wakeUp()
     }
 
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        orders.withLock { $0.abortion = $0.abortion ?? failure }
+        commands.withLock { $0.abortion = $0.abortion ?? failure }
         link.willEnd()
         // The end is reported even while the task is suspended.
-        calls.hold(false)
+        calls.setSuspended(false)
         wakeUp()
     }
 
@@ -106,7 +106,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
-        ScheduleTimer(places, after: seconds, repeats: false) { _ in fire() }
+        ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
     }
 
     func end(_ failure: LoadFailure?) {
@@ -126,7 +126,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             _ = client.make(call)
             guard call.isTerminal else { return }
             // The load must leave its loop on the loop's thread.
-            orders.withLock { $0.isOver = true }
+            commands.withLock { $0.isOver = true }
             wakeUp()
         }
         guard case .notQueued = added else { return }
@@ -143,16 +143,16 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func goOn() {
-        let orders = orders.withLock { $0 }
-        if orders.isOver { return leave() }
+        let commands = commands.withLock { $0 }
+        if commands.isOver { return leave() }
         guard !hasEnded, client != nil else { return }
-        if let failure = orders.abortion { return end(failure) }
-        if orders.isSuspended {
+        if let failure = commands.abortion { return end(failure) }
+        if commands.isSuspended {
             wire.pause()
             lifetime.stop()
             return schedule(false)
         }
-        lifetime.start(places) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
+        lifetime.start(modes) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
         open()
         schedule(true)
         wire.resume()
@@ -166,7 +166,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .lost:
             return end(
                 .upgrade(
-                    .networkConnectionLost, sentence: "The connection ended before it was the stream task's.")
+                    .networkConnectionLost,
+                    sentence: "The connection ended before the stream task could use it.")
             )
         case .given(let connection):
             use(connection.channel, client)
@@ -195,7 +196,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         guard isWanted != isScheduled, let channel else { return }
         isScheduled = isWanted
         guard isWanted else { return channel.removeFromAllLoops() }
-        for place in places { channel.schedule(in: place.loop, forMode: place.mode) }
+        for scheduled in modes { channel.schedule(in: scheduled.loop, forMode: scheduled.mode) }
     }
 
     private func handle(_ event: ChannelEvent) {
@@ -249,10 +250,10 @@ private struct Lifetime {
         left = seconds
     }
 
-    mutating func start(_ places: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
+    mutating func start(_ modes: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
         guard timer == nil, seconds > 0, seconds.isFinite else { return }
         startedAt = LoopClock.now
-        timer = ScheduleTimer(places, after: max(left, 0.001), repeats: false) { [seconds] _ in
+        timer = ScheduleTimer(modes, after: max(left, 0.001), repeats: false) { [seconds] _ in
             expire(.exceededTotalTime(seconds: seconds))
         }
     }

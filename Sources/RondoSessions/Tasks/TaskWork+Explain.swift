@@ -17,7 +17,7 @@ extension TaskWork {
         if let queue = engine?.driver.queue, queue.isSuspended {
             return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
         }
-        let obstacle = DeliveryObstacle(places: places)
+        let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
         if let method {
             return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")
@@ -26,7 +26,7 @@ extension TaskWork {
         case .connectionLimit:
             return DeliveryObstacle(
                 reason: .waits,
-                description: "it waits for a place: as many connections to its host as may be are in use")
+                description: "it waits for a connection: as many as are allowed to its host are in use")
         case .noNetwork:
             return DeliveryObstacle(reason: .waits, description: "it waits for a network")
         case nil: break
@@ -35,7 +35,7 @@ extension TaskWork {
         return DeliveryObstacle(reason: .nothingToDeliver, description: "it waits for the server")
     }
 
-    private var places: [(loop: RunLoop, mode: RunLoop.Mode)] {
+    private var modes: [(loop: RunLoop, mode: RunLoop.Mode)] {
         switch engine?.driver {
         case .queue: [(RunLoop.loader, .default)]
         case .loop(let modes): modes.map { ($0.loop, $0.mode) }

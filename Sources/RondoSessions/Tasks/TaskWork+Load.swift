@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-// The work of a task as the client of its load, and the calls of its audience.
+// The work of a task as the client of its load, and the calls of its client.
 
 extension TaskWork: LoadClient {
     /// Always false: a cancelled load still has its last call to make.
@@ -20,19 +20,19 @@ extension TaskWork: LoadClient {
     /// Nil also if the driver collects the content itself: it resumes an async function directly, and puts
     /// only the call of a completion handler on the queue.
     var delegateQueue: DelegateQueue? {
-        audience?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
+        client?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
     }
 
     var decidesOnResponses: Bool {
-        (plan.kind == .data || plan.kind == .upload) && audience?.decidesOnResponses ?? false
+        (plan.kind == .data || plan.kind == .upload) && client?.decidesOnResponses ?? false
     }
 
-    var hearsOfInformational: Bool { audience?.hearsOfInformational ?? false }
-    var sharesVerdicts: Bool { audience?.sharesVerdicts ?? false }
+    var wantsInformational: Bool { client?.wantsInformational ?? false }
+    var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
 
     func make(_ call: DelegateCall) -> DelegateCall.Reply {
-        guard let audience, note(call) else { return .none }
-        return audience.make(call, of: self)
+        guard let client, note(call) else { return .none }
+        return client.make(call, of: self)
     }
 
     func setCurrentRequest(_ request: URLRequest) {
@@ -51,7 +51,7 @@ extension TaskWork: LoadClient {
         withExtendedLifetime(old) {}
         webSocket?.loadDidEnd()
         plan.stream?.loadDidEnd()
-        audience?.workDidEnd()
+        client?.workDidEnd()
     }
 
     /// Records a call before it is made.
@@ -91,7 +91,7 @@ extension TaskWork: LoadClient {
         return true
     }
 
-    // MARK: - Calls of the audience
+    // MARK: - Calls of the client
 
     /// Records that the load waits for the answer of a delegate's method.
     func noteOwedAnswer(_ method: String) { state.withLock { $0.owedAnswer = method } }

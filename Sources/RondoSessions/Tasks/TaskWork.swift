@@ -3,7 +3,7 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The work of a task: its state and its load. Its audience gets the calls.
+/// The work of a task: its state and its load. Its client gets the calls.
 ///
 /// The last call releases everything.
 final class TaskWork: Sendable {
@@ -40,17 +40,17 @@ final class TaskWork: Sendable {
     let identifier: Int
     let plan: TaskPlan
     let createdAt = Date()
-    /// Nil, like `audience`, if the task belongs to no session.
+    /// Nil, like `client`, if the task belongs to no session.
     let engine: SessionEngine?
-    let audience: (any TaskAudience)?
+    let client: (any TaskClient)?
     let state: Mutex<State>
     private let live = LiveObject(.sessionTask)
 
-    init(_ identifier: Int, _ plan: TaskPlan, by engine: SessionEngine, for audience: any TaskAudience) {
+    init(_ identifier: Int, _ plan: TaskPlan, by engine: SessionEngine, for client: any TaskClient) {
         self.identifier = identifier
         self.plan = plan
         self.engine = engine
-        self.audience = audience
+        self.client = client
         let prepared = plan.content.prepare(engine.values.configured(plan.request ?? TaskContent.noRequest))
         // A stream has no request.
         var state = State(currentRequest: plan.kind == .stream ? nil : prepared)
@@ -64,7 +64,7 @@ final class TaskWork: Sendable {
         identifier = 0
         plan = TaskPlan(.data, nil)
         engine = nil
-        audience = nil
+        client = nil
         state = Mutex(State())
     }
 
@@ -162,9 +162,9 @@ final class TaskWork: Sendable {
     // MARK: - The beginning
 
     private func start() {
-        guard let engine, let audience else { return }
+        guard let engine, let client else { return }
         let request = state.withLock { $0.currentRequest } ?? TaskContent.noRequest
-        guard audience.begin() else { return endUnborn() }
+        guard client.begin() else { return endBeforeStart() }
         let order = plan.content.order(request)
         let sent: URLRequest
         do throws(URLError) {
@@ -188,7 +188,7 @@ final class TaskWork: Sendable {
             } else {
                 Load(
                     for: self, request: LoadRequest(sent), schedule: schedule, settings: engine.settings,
-                    defaults: audience.defaults, writesFile: plan.kind == .download,
+                    defaults: client.defaults, writesFile: plan.kind == .download,
                     continuing: order.earlier,
                     upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request))
             }
@@ -224,7 +224,7 @@ final class TaskWork: Sendable {
     }
 
     /// Ends a task that was made in an invalidated session (rule US-75).
-    func endUnborn() {
+    func endBeforeStart() {
         let error = URLErrors.error(
             .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.url)
         let handlers = state.withLock { state -> [@Sendable (Data?) -> Void]? in
@@ -237,6 +237,6 @@ final class TaskWork: Sendable {
         if let webSocket { engine?.driver.perform { _ = webSocket.end(error) } }
         if let stream = plan.stream { engine?.driver.perform { stream.end(error) } }
         for handler in handlers { engine?.driver.perform { handler(nil) } }
-        audience?.endUnborn(error)
+        client?.endBeforeStart(error)
     }
 }

@@ -190,7 +190,7 @@ extension URLSessionTask.State {
 
 /// The delegate and calls of a task, as the task sees them.
 protocol TaskDelegation: AnyObject, Sendable {
-    /// Sets the task that begins with `TaskAudience.begin()`.
+    /// Sets the task that begins with `TaskClient.begin()`.
     func belong(to task: URLSessionTask)
 
     /// The task's own delegate; nil after the last call.

@@ -13,7 +13,7 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     case timedOut(host: String, port: Int, seconds: Double)
     /// The handshake of an accepted connection was dropped, because `limit` newer ones had begun before it
     /// was done.
-    case gaveWay(host: String, port: Int, limit: Int)
+    case evicted(host: String, port: Int, limit: Int)
     /// The connection failed after it had been open.
     case broken(host: String, port: Int, SocketError)
     /// A proxy on the way to the host cannot be reached, or cannot be secured.
@@ -38,7 +38,7 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
                 domain: "kCFErrorDomainCFNetwork", code: error.code,
                 userInfo: [NSLocalizedDescriptionKey: error.description])
         case .timedOut: SocketError(code: ETIMEDOUT, operation: .connect).posixError
-        case .gaveWay: SocketError(code: ECONNABORTED, operation: .connect).posixError
+        case .evicted: SocketError(code: ECONNABORTED, operation: .connect).posixError
         case .broken(_, _, let error): error.posixError
         case .proxy(_, let error): error.underlyingError
         }
@@ -51,7 +51,7 @@ extension ChannelError {
     package func ofProxy(onWayTo host: String) -> ChannelError {
         switch self {
         case .resolve, .connect, .tls, .timedOut: .proxy(host: host, self)
-        case .negotiation, .gaveWay, .broken, .proxy: self
+        case .negotiation, .evicted, .broken, .proxy: self
         }
     }
 }
@@ -62,7 +62,7 @@ extension ChannelError: CustomStringConvertible {
         switch self {
         case .resolve(let error): error.description
         case .connect(let host, let port, _) where UInt16(exactly: port) == nil:
-            "could not connect to \(host): \(port) is no port; ports are numbers from 0 to 65535"
+            "could not connect to \(host): \(port) is not a port; ports are numbers from 0 to 65535"
         case .connect(let host, let port, let errors):
             errors.isEmpty
                 ? "\(host) has no address to connect to on port \(port)"
@@ -72,7 +72,7 @@ extension ChannelError: CustomStringConvertible {
         case .timedOut(let host, let port, let seconds):
             "the connection to \(Self.place(host, port)) was not ready within "
                 + "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
-        case .gaveWay(let host, let port, let limit):
+        case .evicted(let host, let port, let limit):
             "the TLS handshake with \(Self.place(host, port)) was given up: \(limit) newer ones had begun "
                 + "before it was over (StreamListener.Configuration.maximumUnfinishedHandshakes)"
         case .broken(let host, let port, let error):

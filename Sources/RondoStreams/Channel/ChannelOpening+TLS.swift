@@ -34,14 +34,14 @@ extension ChannelOpening {
                 forTrust: asksOwner && owner.handlers.onTrust != nil || settings.trustHandler != nil,
                 forIdentity: asksOwner && owner.handlers.onIdentityRequest != nil
                     || settings.identityHandler != nil)
-            engine.state.asking?.trustHandler = settings.trustHandler
-            engine.state.asking?.identityHandler = settings.identityHandler
+            engine.state.questions?.trustHandler = settings.trustHandler
+            engine.state.questions?.identityHandler = settings.identityHandler
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            // A handshake that gives way is served first, before connections that are still to be opened:
-            // otherwise all of a burst would have begun before the first one gives way.
-            limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signalFirst)
+            // An evicted handshake is served first, before connections that are still to be opened:
+            // otherwise all of a burst would have begun before the first one is evicted.
+            limit.enter(owner.configuration.handshakes, onEviction: sources.signalFirst)
             handshake(transport, engine)
         } catch {
             owner.fail(.tls(error.naming(host: host)))
@@ -83,17 +83,17 @@ extension ChannelOpening {
     // MARK: - Questions
 
     private func ask(_ engine: TLSEngine) {
-        let asking = engine.state.asking
-        guard let question = engine.takeQuestion(whenAnswered: sources.signal) else { return }
+        let questions = engine.state.questions
+        guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
         switch question {
         case .trust(let trust):
             if let onTrust = owner.handlers.onTrust, !engine.leadsToProxy { return onTrust(trust) }
-            callOutside { [handler = asking?.trustHandler] in handler?.body(trust) }
+            callOutside { [handler = questions?.trustHandler] in handler?.body(trust) }
         case .identity(let request):
             if let onIdentityRequest = owner.handlers.onIdentityRequest, !engine.leadsToProxy {
                 return onIdentityRequest(request)
             }
-            callOutside { [handler = asking?.identityHandler] in handler?.body(request) }
+            callOutside { [handler = questions?.identityHandler] in handler?.body(request) }
         }
     }
 

@@ -37,7 +37,7 @@ final class ChannelOpening {
     enum Stage {
         /// Until the first pass.
         case starting(Origin)
-        case resolving(Resolver.Request, LookUpAnswer)
+        case resolving(Resolver.Request, LookUpResult)
         case connecting(ConnectionAttempts)
         /// Only while the owner is being told of the connection.
         case connected(ChannelTransport)
@@ -107,8 +107,8 @@ final class ChannelOpening {
         guard checkLimit() else { return }
         switch stage {
         case .starting(let origin): start(origin)
-        case .resolving(_, let answer):
-            switch answer.take() {
+        case .resolving(_, let result):
+            switch result.take() {
             case .success(let addresses): found(addresses, of: owner.configuration.nextHop.host)
             case .failure(let error): failOnFirstHop(.resolve(error))
             case nil: break
@@ -121,7 +121,7 @@ final class ChannelOpening {
         case .upgrading(let transport, let settings, let received):
             secure(transport, settings, received: received)
         case .securing(let transport, let engine):
-            if limit.hasGivenWay { return owner.fail(limit.gaveWay(owner.configuration)) }
+            if limit.isEvicted { return owner.fail(limit.eviction(of: owner.configuration)) }
             // The program may have answered the handshake's question.
             handshake(transport, engine)
         case .connected, .over: break
@@ -207,13 +207,13 @@ final class ChannelOpening {
             if case .starting = stage { found(addresses, of: name) }
             return
         }
-        let answer = LookUpAnswer()
+        let result = LookUpResult()
         let request = configuration.resolver.resolve(host: name, port: number) {
             [signal = sources.signal] found in
-            answer.put(found)
+            result.put(found)
             signal()
         }
-        stage = .resolving(request, answer)
+        stage = .resolving(request, result)
         owner.tell(.resolving(host: name))
     }
 

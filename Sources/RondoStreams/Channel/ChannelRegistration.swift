@@ -155,7 +155,7 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Takes the channel out of all modes, for a caller that may hold a lock.
     ///
     /// - Returns: The queues, which the caller must leave, with no lock held.
-    package func removeAll() -> StreamSchedule.Left {
+    package func removeAll() -> StreamSchedule.RemovedQueues {
         let (left, members) = state.withLock { ($0.schedule.takeAll(of: self), $0.members) }
         left.forEach { members.remove(from: $0.loop, $0.mode) }
         return left

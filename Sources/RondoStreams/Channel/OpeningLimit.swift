@@ -62,9 +62,9 @@ struct OpeningLimit {
     // MARK: - Handshakes
 
     /// Registers a handshake with `handshakes`, if there is such a limit.
-    mutating func enter(_ handshakes: UnfinishedHandshakes?, whenGivenUp: @escaping @Sendable () -> Void) {
+    mutating func enter(_ handshakes: UnfinishedHandshakes?, onEviction: @escaping @Sendable () -> Void) {
         guard handshake == nil, let handshakes else { return }
-        handshake = (handshakes.enter(whenGivenUp: whenGivenUp), handshakes)
+        handshake = (handshakes.enter(onEviction: onEviction), handshakes)
     }
 
     /// Removes the handshake: the peer has done its part, or is gone.
@@ -73,10 +73,10 @@ struct OpeningLimit {
     }
 
     /// True if newer handshakes have taken this one's place.
-    var hasGivenWay: Bool { handshake?.entry.hasGivenWay ?? false }
+    var isEvicted: Bool { handshake?.entry.isEvicted ?? false }
 
-    func gaveWay(_ configuration: ChannelConfiguration) -> ChannelError {
-        .gaveWay(host: configuration.host, port: configuration.port, limit: handshake?.among.limit ?? 0)
+    func eviction(of configuration: ChannelConfiguration) -> ChannelError {
+        .evicted(host: configuration.host, port: configuration.port, limit: handshake?.among.limit ?? 0)
     }
 
     mutating func end() {

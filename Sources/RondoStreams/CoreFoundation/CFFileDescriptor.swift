@@ -92,7 +92,7 @@ public final class CFFileDescriptor: Sendable {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
         guard isValid else { return DeliveryObstacle.invalid }
-        return source?.whyNotDelivering ?? DeliveryObstacle(places: [])
+        return source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
     }
 
     // MARK: - Source

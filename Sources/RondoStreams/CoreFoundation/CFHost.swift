@@ -1,8 +1,8 @@
 // A host in Core Foundation's interface: a name or an address, and the result of a look-up.
 //
-// `Resolver` looks names up; for an address, a thread is started that lives until the answer. The answer is
+// `Resolver` looks names up; for an address, a thread is started that lives until the result. The result is
 // stored under the host's lock; then a source is signalled, which reads it and calls the client, on a loop
-// and in a mode of the host. Without a client or a schedule, the caller waits for the answer.
+// and in a mode of the host. Without a client or a schedule, the caller waits for the result.
 //
 // The source exists only while a look-up is in progress, because otherwise it would keep its modes from being
 // empty. It retains the host, and the host refers to it weakly.
@@ -38,15 +38,10 @@ public final class CFHost: Sendable {
         init(_ objects: [NSObject]) { array = NSArray(array: objects) }
     }
 
-    private struct Place: Equatable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-    }
-
     private struct State {
         var known: Knowledge
         var client: CallBack?
-        var places: [Place] = []
+        var modes: [ScheduledMode] = []
         var lookUp: HostLookUp?
         weak var source: RunLoop.Source?
     }
@@ -96,7 +91,7 @@ public final class CFHost: Sendable {
 
     // MARK: - Client and schedule
 
-    /// Replaces the client; nil: `start` waits for answers.
+    /// Replaces the client; nil: `start` waits for results.
     package func setClient(_ client: CallBack?) {
         let replaced = state.withLock { state in
             defer { state.client = client }
@@ -107,32 +102,32 @@ public final class CFHost: Sendable {
     }
 
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = Place(loop: loop, mode: mode)
+        let scheduled = ScheduledMode(loop: loop, mode: mode)
         let source = state.withLock { state -> RunLoop.Source? in
-            guard !state.places.contains(place) else { return nil }
-            state.places.append(place)
+            guard !state.modes.contains(scheduled) else { return nil }
+            state.modes.append(scheduled)
             return state.lookUp?.isWaitedFor == false ? makeSource(&state) : nil
         }
         guard let source else { return }
-        add(source, in: place)
-        // The answer may have come while the host was scheduled nowhere.
-        if state.withLock({ $0.lookUp?.answer != nil }) { source.signalAndWakeUp() }
+        add(source, in: scheduled)
+        // The result may have come while the host was scheduled nowhere.
+        if state.withLock({ $0.lookUp?.outcome != nil }) { source.signalAndWakeUp() }
     }
 
     package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let source = state.withLock { state in
-            state.places.removeAll { $0 == Place(loop: loop, mode: mode) }
+            state.modes.removeAll { $0 == ScheduledMode(loop: loop, mode: mode) }
             return state.source
         }
         if let source { loop.remove(source, forMode: mode) }
     }
 
     /// Adds the source to a mode. Called with no lock held, because an instrument may be called.
-    private func add(_ source: RunLoop.Source, in place: Place) {
-        place.loop.add(source, forMode: place.mode)
+    private func add(_ source: RunLoop.Source, in scheduled: ScheduledMode) {
+        scheduled.loop.add(source, forMode: scheduled.mode)
         // The host may have left the mode meanwhile.
-        guard !state.withLock({ $0.places.contains(place) }) else { return }
-        place.loop.remove(source, forMode: place.mode)
+        guard !state.withLock({ $0.modes.contains(scheduled) }) else { return }
+        scheduled.loop.remove(source, forMode: scheduled.mode)
     }
 
     /// The source of the look-up in progress, made on demand. Called under the lock.
@@ -152,24 +147,24 @@ public final class CFHost: Sendable {
     /// - Returns: The error if the look-up was not started, or has failed; `.none` if it was started, or has
     ///   succeeded.
     package func start(_ info: CFHostInfoType) -> CFStreamError {
-        let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [Place])? in
+        let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [ScheduledMode])? in
             guard state.lookUp == nil else { return nil }
-            let isWaitedFor = state.client == nil || state.places.isEmpty
+            let isWaitedFor = state.client == nil || state.modes.isEmpty
             let lookUp = HostLookUp(info, isWaitedFor: isWaitedFor)
             state.lookUp = lookUp
-            return (lookUp, isWaitedFor ? nil : makeSource(&state), state.places)
+            return (lookUp, isWaitedFor ? nil : makeSource(&state), state.modes)
         }
-        guard let (lookUp, source, places) = begun else { return .posix(EALREADY) }
+        guard let (lookUp, source, modes) = begun else { return .posix(EALREADY) }
         if let source {
-            for place in places { add(source, in: place) }
+            for scheduled in modes { add(source, in: scheduled) }
         }
-        lookUp.begin(subject) { [weak self] in self?.answered(lookUp) }
+        lookUp.begin(subject) { [weak self] in self?.ended(lookUp) }
         guard lookUp.isWaitedFor else { return .none }
         return finish(lookUp, lookUp.wait()) ?? .posix(ECANCELED)
     }
 
-    /// Called on any thread when the answer has come.
-    private func answered(_ lookUp: HostLookUp) {
+    /// Called on any thread when the look-up has ended.
+    private func ended(_ lookUp: HostLookUp) {
         let source = state.withLock { $0.lookUp === lookUp ? $0.source : nil }
         source?.signalAndWakeUp()
     }
@@ -177,25 +172,25 @@ public final class CFHost: Sendable {
     /// Runs on the thread of a loop that holds the source.
     private func perform() {
         let (lookUp, client) = state.withLock { ($0.lookUp, $0.client) }
-        guard let lookUp, let answer = lookUp.answer, let error = finish(lookUp, answer) else { return }
+        guard let lookUp, let outcome = lookUp.outcome, let error = finish(lookUp, outcome) else { return }
         client?(self, lookUp.info, error)
     }
 
-    /// Ends `lookUp`: stores the answer, and lets another look-up begin.
+    /// Ends `lookUp`: stores the result, and lets another look-up begin.
     ///
     /// - Returns: The result as an error or `.none`; nil if the look-up had ended before.
-    private func finish(_ lookUp: HostLookUp, _ answer: HostLookUp.Answer) -> CFStreamError? {
+    private func finish(_ lookUp: HostLookUp, _ outcome: HostLookUp.Outcome) -> CFStreamError? {
         let (isCurrent, source) = state.withLock { state -> (Bool, RunLoop.Source?) in
             guard state.lookUp === lookUp else { return (false, nil) }
             state.lookUp = nil
-            if case .found(let found) = answer { state.known.learn(found) }
+            if case .found(let found) = outcome { state.known.learn(found) }
             // Another look-up that begins meanwhile makes its own source.
             defer { state.source = nil }
             return (true, state.source)
         }
         source?.invalidateAndWakeUp()
         guard isCurrent else { return nil }
-        switch answer {
+        switch outcome {
         case .found: return CFStreamError.none
         case .failed(let error): return error
         }
@@ -210,7 +205,7 @@ public final class CFHost: Sendable {
 
     /// The reason why the client was not called, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
-        let (source, places) = state.withLock { ($0.source, $0.places) }
-        return source?.whyNotDelivering ?? DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })
+        let (source, modes) = state.withLock { ($0.source, $0.modes) }
+        return source?.whyNotDelivering ?? DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
     }
 }

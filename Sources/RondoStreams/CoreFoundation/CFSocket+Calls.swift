@@ -137,14 +137,16 @@ extension CFSocket {
     /// them may stop running.
     private func pause(_ state: inout State) {
         state.isPaused = true
-        let places = state.source?.places ?? []
+        let modes = state.source?.scheduledModes ?? []
         var loops: [RunLoop] = []
-        for place in places where !loops.contains(place.loop) {
-            loops.append(place.loop)
+        for scheduled in modes where !loops.contains(scheduled.loop) {
+            loops.append(scheduled.loop)
             let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { [weak self] _ in
                 self?.resume()
             }
-            for other in places where other.loop === place.loop { place.loop.add(timer, forMode: other.mode) }
+            for other in modes where other.loop === scheduled.loop {
+                scheduled.loop.add(timer, forMode: other.mode)
+            }
         }
     }
 }

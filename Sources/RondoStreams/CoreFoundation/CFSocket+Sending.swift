@@ -27,13 +27,13 @@ extension CFSocket {
     /// and no loop runs meanwhile (rule CS-9). 0 seconds mean the kernel's own limit, as on Apple's systems.
     package func connect(to address: Data, timeout: TimeInterval) -> CFSocketError {
         let waits = timeout >= 0
-        let end = timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never
+        let end = timeout > 0 ? LoopClock.systemNow.advanced(bySeconds: timeout) : .never
         while true {
             switch beginConnecting(to: address, waits: waits) {
             case .ended(let result): return result
-            case .isUnderWay: return waitForConnection(until: end)
+            case .isInProgress: return waitForConnection(until: end)
             case .queueIsFull:
-                guard end > LoopClock.machineNow else { return .timeout }
+                guard end > LoopClock.systemNow else { return .timeout }
                 _ = poll(nil, 0, Self.pause)
             }
         }
@@ -45,7 +45,7 @@ extension CFSocket {
 
     private enum Beginning {
         case ended(CFSocketError)
-        case isUnderWay
+        case isInProgress
         case queueIsFull
     }
 
@@ -60,7 +60,7 @@ extension CFSocket {
             case EINPROGRESS, EINTR:
                 state.callBacks.phase = .connecting(threadWaits: waits)
                 if waits { state.waitingThreads += 1 }
-                return waits ? .isUnderWay : .ended(.success)
+                return waits ? .isInProgress : .ended(.success)
             // connect(2): EAGAIN comes from Unix sockets only. A blocking one would wait there.
             case EAGAIN where waits: return .queueIsFull
             default: return .ended(.error)
@@ -103,7 +103,7 @@ extension CFSocket {
     ///   - address: The destination of a datagram; nil or empty: the address that the socket is connected to.
     ///   - timeout: The most seconds that the thread may be blocked; 0 or less: no limit.
     package func send(_ data: Data, to address: Data?, timeout: TimeInterval) -> CFSocketError {
-        let end = timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never
+        let end = timeout > 0 ? LoopClock.systemNow.advanced(bySeconds: timeout) : .never
         guard takeTurn(timeout) else { return .timeout }
         defer { sending.signal() }
         var rest = data[...]

@@ -2,7 +2,7 @@ internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
-/// One look-up for a `CFHost`, from its start to its only answer. Any thread.
+/// One look-up for a `CFHost`, from its start to its only result. Any thread.
 final class HostLookUp: Sendable {
     /// The name or address that a host was made with.
     enum Subject: Sendable {
@@ -16,7 +16,7 @@ final class HostLookUp: Sendable {
         case names([String])
     }
 
-    enum Answer: Sendable {
+    enum Outcome: Sendable {
         case found(Found)
         case failed(CFStreamError)
     }
@@ -27,12 +27,12 @@ final class HostLookUp: Sendable {
     private static let threads = Mutex(0)
 
     private struct State {
-        var answer: Answer?
+        var outcome: Outcome?
         var request: Resolver.Request?
     }
 
     let info: CFHostInfoType
-    /// True if the caller waits for the answer; false if the client is called.
+    /// True if the caller waits for the result; false if the client is called.
     let isWaitedFor: Bool
     private let state = Mutex(State())
     private let isThere = DispatchSemaphore(value: 0)
@@ -42,28 +42,28 @@ final class HostLookUp: Sendable {
         self.isWaitedFor = isWaitedFor
     }
 
-    /// Nil until the answer has come.
-    var answer: Answer? { state.withLock { $0.answer } }
+    /// Nil until the result has come.
+    var outcome: Outcome? { state.withLock { $0.outcome } }
 
-    /// Blocks the thread until there is an answer. Must be called at most once.
-    func wait() -> Answer {
+    /// Blocks the thread until there is a result. Must be called at most once.
+    func wait() -> Outcome {
         isThere.wait()
-        return answer ?? .failed(.posix(ECANCELED))
+        return outcome ?? .failed(.posix(ECANCELED))
     }
 
-    /// Starts the look-up for `subject`, and calls `whenAnswered` on any thread, perhaps before this returns.
-    func begin(_ subject: Subject, whenAnswered: @escaping @Sendable () -> Void) {
+    /// Starts the look-up for `subject`, and calls `completion` on any thread, perhaps before this returns.
+    func begin(_ subject: Subject, completion: @escaping @Sendable () -> Void) {
         switch (info, subject) {
         case (.addresses, .address(let address)):
-            put(.found(.addresses([address])), whenAnswered)
+            put(.found(.addresses([address])), completion)
         case (.addresses, .name(let name, let resolver)):
-            findAddresses(of: name, by: resolver, whenAnswered)
+            findAddresses(of: name, by: resolver, completion)
         case (.names, .name(let name, _)):
-            put(.found(.names([name])), whenAnswered)
+            put(.found(.names([name])), completion)
         case (.names, .address(let address)):
-            findName(of: address, whenAnswered)
+            findName(of: address, completion)
         case (.reachability, _):
-            put(.failed(.posix(EOPNOTSUPP)), whenAnswered)
+            put(.failed(.posix(EOPNOTSUPP)), completion)
         }
     }
 
@@ -72,36 +72,36 @@ final class HostLookUp: Sendable {
         put(.failed(.posix(ECANCELED))) {}
     }
 
-    /// Stores the answer; only the first one counts.
-    private func put(_ answer: Answer, _ whenAnswered: () -> Void) {
+    /// Stores the result; only the first one counts.
+    private func put(_ outcome: Outcome, _ completion: () -> Void) {
         let isFirst = state.withLock { state in
-            guard state.answer == nil else { return false }
-            state.answer = answer
+            guard state.outcome == nil else { return false }
+            state.outcome = outcome
             return true
         }
         guard isFirst else { return }
         isThere.signal()
-        whenAnswered()
+        completion()
     }
 
     private func findAddresses(
-        of name: String, by resolver: Resolver, _ whenAnswered: @escaping @Sendable () -> Void
+        of name: String, by resolver: Resolver, _ completion: @escaping @Sendable () -> Void
     ) {
         let known =
             Resolver.numeric(host: name, port: 0).map { [$0] } ?? Resolver.loopback(host: name, port: 0)
-        if let known { return put(Self.answer(.success(known)), whenAnswered) }
+        if let known { return put(Self.outcome(of: .success(known)), completion) }
         let request = resolver.resolve(host: name, port: 0) { [self] in
-            put(Self.answer($0), whenAnswered)
+            put(Self.outcome(of: $0), completion)
         }
         let isOver = state.withLock { state in
             state.request = request
-            return state.answer != nil
+            return state.outcome != nil
         }
         // The look-up may have been cancelled before the request was stored.
         if isOver { request.cancel() }
     }
 
-    private static func answer(_ result: Resolver.Answer) -> Answer {
+    private static func outcome(of result: Resolver.Outcome) -> Outcome {
         switch result {
         case .success(let addresses):
             .found(.addresses(addresses.compactMap { $0.withSockaddr { Data($0) } }))
@@ -111,27 +111,27 @@ final class HostLookUp: Sendable {
 
     // MARK: - Names by address
 
-    private func findName(of address: Data, _ whenAnswered: @escaping @Sendable () -> Void) {
+    private func findName(of address: Data, _ completion: @escaping @Sendable () -> Void) {
         let mayStart = Self.threads.withLock { threads in
             guard threads < Self.threadLimit else { return false }
             threads += 1
             return true
         }
-        guard mayStart else { return put(.failed(.netDatabase(EAI_AGAIN)), whenAnswered) }
+        guard mayStart else { return put(.failed(.netDatabase(EAI_AGAIN)), completion) }
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.resolver") { [self] in
-                let answer = Self.name(of: address)
+                let outcome = Self.name(of: address)
                 Self.threads.withLock { $0 -= 1 }
-                put(answer, whenAnswered)
+                put(outcome, completion)
             }
         } catch {
             Self.threads.withLock { $0 -= 1 }
-            put(.failed(.posix(error.code)), whenAnswered)
+            put(.failed(.posix(error.code)), completion)
         }
     }
 
     /// Calls `getnameinfo`. Blocks.
-    private static func name(of address: Data) -> Answer {
+    private static func name(of address: Data) -> Outcome {
         var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
         let code = address.withUnsafeBytes { bytes in
             getnameinfo(

@@ -84,11 +84,11 @@ final class FileHandleActivity: Sendable {
                 if ready.isEmpty { end(source, error: source.refusalCode ?? EIO) } else { serve(source) }
             }
         }
-        let place = SourcePlace()
+        let reference = WeakSource()
         let source = RunLoop.Source { [self] in
-            if let source = place.source { serveFile(source) }
+            if let source = reference.source { serveFile(source) }
         }
-        place.source = source
+        reference.source = source
         source.signal()
         return source
     }
@@ -109,7 +109,7 @@ final class FileHandleActivity: Sendable {
         var bytes = Data(count: Self.maximumRead)
         bytes.withUnsafeMutableBytes { buffer in
             guard let base = buffer.baseAddress else { return }
-            found = readWhatIsThere(descriptor, into: base, count: buffer.count)
+            found = readAvailable(descriptor, into: base, count: buffer.count)
         }
         // Another reader has taken the bytes.
         if found == -Int(EAGAIN) || found == -Int(EINTR) { return }
@@ -224,15 +224,15 @@ final class FileHandleActivity: Sendable {
 }
 
 /// A weak reference to a signalled source, for the source's own closure, which must not retain it.
-private final class SourcePlace: Sendable {
-    private struct Place {
+private final class WeakSource: Sendable {
+    private struct Reference {
         weak var source: RunLoop.Source?
     }
 
-    private let place = Mutex(Place())
+    private let reference = Mutex(Reference())
 
     var source: RunLoop.Source? {
-        get { place.withLock { $0.source } }
-        set { place.withLock { $0.source = newValue } }
+        get { reference.withLock { $0.source } }
+        set { reference.withLock { $0.source = newValue } }
     }
 }

@@ -19,12 +19,7 @@ final class FileHandleHandlers: Sendable {
         weak var handle: FileHandle?
         var read = Side()
         var write = Side()
-        var places: [Place] = []
-    }
-
-    private struct Place: Equatable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
+        var modes: [ScheduledMode] = []
     }
 
     /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
@@ -94,9 +89,9 @@ final class FileHandleHandlers: Sendable {
     }
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let place = Place(loop: loop, mode: mode)
+        let scheduled = ScheduledMode(loop: loop, mode: mode)
         let sources = state.withLock { state in
-            if !state.places.contains(place) { state.places.append(place) }
+            if !state.modes.contains(scheduled) { state.modes.append(scheduled) }
             return [state.read.source, state.write.source].compactMap(\.self)
         }
         for source in sources { loop.add(source, forMode: mode) }
@@ -105,8 +100,8 @@ final class FileHandleHandlers: Sendable {
     /// - Returns: Whether that was the last of its modes.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let (sources, isLast) = state.withLock { state in
-            state.places.removeAll { $0 == Place(loop: loop, mode: mode) }
-            return ([state.read.source, state.write.source].compactMap(\.self), state.places.isEmpty)
+            state.modes.removeAll { $0 == ScheduledMode(loop: loop, mode: mode) }
+            return ([state.read.source, state.write.source].compactMap(\.self), state.modes.isEmpty)
         }
         for source in sources { loop.remove(source, forMode: mode) }
         return isLast
@@ -145,11 +140,11 @@ final class FileHandleHandlers: Sendable {
             serve(handle, descriptor.number, interest)
         }
         source.label = label
-        let places = state.withLock { state in
+        let modes = state.withLock { state in
             state[keyPath: side] = Side(handler: handler, source: source)
-            return state.places
+            return state.modes
         }
-        for place in places { place.loop.add(source, forMode: place.mode) }
+        for scheduled in modes { scheduled.loop.add(source, forMode: scheduled.mode) }
     }
 
     // MARK: Loop's thread

@@ -97,7 +97,7 @@ final class HandleDescriptor: Sendable {
     /// Reads the bytes that are there. Not for files.
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         guard let start = buffer.baseAddress else { return .nothing }
-        let found = readWhatIsThere(number, into: start, count: buffer.count)
+        let found = readAvailable(number, into: start, count: buffer.count)
         switch Int32(clamping: -found) {
         case ..<0: return .bytes(found)
         // A FIFO that no writer has opened yet returns 0 bytes too.

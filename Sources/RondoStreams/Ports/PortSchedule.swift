@@ -18,7 +18,7 @@ struct PortSchedule: Sendable {
 
     /// Adds a new source to all modes of the port.
     func settle(_ source: RunLoop.Source) {
-        for place in port()?.places ?? [] { settle(source, in: place.loop, place.mode) }
+        for scheduled in port()?.scheduledModes ?? [] { settle(source, in: scheduled.loop, scheduled.mode) }
     }
 
     private func settle(_ source: RunLoop.Source, in loop: RunLoop, _ mode: RunLoop.Mode) {
@@ -39,11 +39,11 @@ struct PortSchedule: Sendable {
 
     /// Calls `body` after `seconds` in one of the modes, or in several.
     func perform(after seconds: TimeInterval, _ body: @escaping @Sendable () -> Void) {
-        let places = port()?.places ?? []
+        let modes = port()?.scheduledModes ?? []
         // A timer has one loop.
-        for loop in Set(places.map(\.loop)) {
+        for loop in Set(modes.map(\.loop)) {
             let timer = Timer(timeInterval: seconds, repeats: false) { _ in body() }
-            for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
+            for scheduled in modes where scheduled.loop == loop { loop.add(timer, forMode: scheduled.mode) }
         }
     }
 }

@@ -51,7 +51,7 @@ final class PortSender: @unchecked Sendable {
     /// If only a part is written by then, the connection is closed, which cuts the message off; the next
     /// message makes a new connection.
     func send(_ message: Data, before limitDate: Date) -> Bool {
-        let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
+        let end = LoopClock.systemNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
         guard let address = signature.socketAddress, let kind = signature.kind, waitForTurn(until: end) else {
             return false
         }
@@ -86,7 +86,7 @@ final class PortSender: @unchecked Sendable {
 
     private func waitForTurn(until end: LoopInstant) -> Bool {
         while true {
-            let rest = end.seconds(since: LoopClock.machineNow)
+            let rest = end.seconds(since: LoopClock.systemNow)
             if turn.wait(timeout: .now() + max(0, min(rest, 3_600))) == .success { return true }
             if rest <= 0 { return false }
         }
@@ -107,7 +107,7 @@ final class PortSender: @unchecked Sendable {
                 return socket
             } catch {
                 // A Unix socket reports a full queue in this way.
-                guard error.code == EAGAIN, end > LoopClock.machineNow else { return nil }
+                guard error.code == EAGAIN, end > LoopClock.systemNow else { return nil }
                 _ = poll(nil, 0, Self.pause)
             }
         }

@@ -1,7 +1,7 @@
 /// Splits the bytes of a connection into messages. An error is a state that is never left.
 package struct WireReader: Sendable {
     /// The most bytes of consumed messages that may stay in the buffer: as many as one read brings.
-    private static let keptBytes = 65_536
+    private static let retainedBytes = 65_536
 
     private var buffer: [UInt8] = []
     /// The start of the bytes that no message has consumed yet.
@@ -54,7 +54,7 @@ package struct WireReader: Sendable {
     private mutating func releaseTaken() {
         if start == buffer.count {
             (buffer, start) = ([], 0)
-        } else if start > Self.keptBytes {
+        } else if start > Self.retainedBytes {
             // A new array, because removing bytes from an array keeps its capacity.
             (buffer, start) = (Array(buffer[start...]), 0)
         }

@@ -60,8 +60,8 @@ extension SocketAddress {
     }
 }
 
-/// Collects a proxy's answer from pieces; its length becomes known only as it arrives.
-struct ProxyAnswer: Sendable {
+/// Collects a proxy's reply from pieces; its length becomes known only as it arrives.
+struct ProxyReply: Sendable {
     private(set) var bytes: [UInt8] = []
 
     /// Takes bytes from `piece`, starting at `consumed`, until `count` bytes are collected.

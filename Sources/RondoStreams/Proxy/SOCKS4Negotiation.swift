@@ -5,7 +5,7 @@ internal import RondoCore
 /// `SOCKS4A.protocol`.)
 struct SOCKS4Negotiation: ChannelNegotiation {
     private let destination: ProxyDestination
-    private var answer = ProxyAnswer()
+    private var reply = ProxyReply()
 
     init(to destination: ProxyDestination) { self.destination = destination }
 
@@ -15,15 +15,15 @@ struct SOCKS4Negotiation: ChannelNegotiation {
 
     mutating func receive(_ bytes: UnsafeRawBufferPointer, consumed: inout Int) -> NegotiationStep {
         consumed = 0
-        guard answer.fill(to: 8, from: bytes, consumed: &consumed) else { return .exchange([]) }
-        guard answer.bytes[0] == 0 else { return .failed(destination.violation) }
-        switch answer.bytes[1] {
+        guard reply.fill(to: 8, from: bytes, consumed: &consumed) else { return .exchange([]) }
+        guard reply.bytes[0] == 0 else { return .failed(destination.violation) }
+        switch reply.bytes[1] {
         case 90: return .done([])
         case 91: return .failed(destination.refused("it refuses, or cannot reach the host", code: 91))
         case 92, 93:
             return .failed(
                 destination.error(
-                    .authentication, "it does not accept this user name", code: Int(answer.bytes[1])))
+                    .authentication, "it does not accept this user name", code: Int(reply.bytes[1])))
         default: return .failed(destination.violation)
         }
     }

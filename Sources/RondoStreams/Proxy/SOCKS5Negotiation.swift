@@ -18,7 +18,7 @@ struct SOCKS5Negotiation: ChannelNegotiation {
 
     private let destination: ProxyDestination
     private var state = State.method
-    private var answer = ProxyAnswer()
+    private var reply = ProxyReply()
 
     init(to destination: ProxyDestination) { self.destination = destination }
 
@@ -37,11 +37,11 @@ struct SOCKS5Negotiation: ChannelNegotiation {
         consumed = 0
         var toSend: [UInt8] = []
         while true {
-            guard answer.fill(to: length, from: bytes, consumed: &consumed) else { return .exchange(toSend) }
+            guard reply.fill(to: length, from: bytes, consumed: &consumed) else { return .exchange(toSend) }
             // The first bytes of a reply determine its length.
-            guard answer.bytes.count == length else { continue }
+            guard reply.bytes.count == length else { continue }
             let step = understand()
-            answer.clear()
+            reply.clear()
             switch step {
             case .exchange(let more): toSend += more
             // A proxy may answer before it has received the request, which is sent all the same.
@@ -53,16 +53,16 @@ struct SOCKS5Negotiation: ChannelNegotiation {
 
     func receiveEnd() -> NegotiationError { destination.closed }
 
-    /// The length of the answer being received, as far as it is known.
+    /// The length of the reply being received, as far as it is known.
     private var length: Int {
         switch state {
         case .method, .authentication: 2
-        case .reply where answer.bytes.first != 5: 4
+        case .reply where reply.bytes.first != 5: 4
         case .reply:
-            switch answer.bytes.dropFirst(3).first {
+            switch reply.bytes.dropFirst(3).first {
             case AddressType.ipv4: 4 + 4 + 2
             case AddressType.ipv6: 4 + 16 + 2
-            case AddressType.name: answer.bytes.count < 5 ? 5 : 5 + Int(answer.bytes[4]) + 2
+            case AddressType.name: reply.bytes.count < 5 ? 5 : 5 + Int(reply.bytes[4]) + 2
             // A reply with an unknown type of address: four bytes are enough to refuse it.
             default: 4
             }
@@ -78,8 +78,8 @@ struct SOCKS5Negotiation: ChannelNegotiation {
     }
 
     private mutating func chosen() -> NegotiationStep {
-        guard answer.bytes[0] == 5 else { return .failed(destination.violation) }
-        switch answer.bytes[1] {
+        guard reply.bytes[0] == 5 else { return .failed(destination.violation) }
+        switch reply.bytes[1] {
         case Method.none: return ask()
         case Method.password where destination.proxy.userName != nil:
             state = .authentication
@@ -97,12 +97,12 @@ struct SOCKS5Negotiation: ChannelNegotiation {
 
     private mutating func authenticated() -> NegotiationStep {
         // RFC 1929: the subnegotiation has version 1. Some servers answer 5 here, which is accepted.
-        guard answer.bytes[0] == 1 || answer.bytes[0] == 5 else { return .failed(destination.violation) }
-        guard answer.bytes[1] == 0 else {
+        guard reply.bytes[0] == 1 || reply.bytes[0] == 5 else { return .failed(destination.violation) }
+        guard reply.bytes[1] == 0 else {
             return .failed(
                 destination.error(
                     .authentication, "it does not accept this user name and password",
-                    code: Int(answer.bytes[1])))
+                    code: Int(reply.bytes[1])))
         }
         return ask()
     }
@@ -113,12 +113,12 @@ struct SOCKS5Negotiation: ChannelNegotiation {
     }
 
     private func replied() -> NegotiationStep {
-        guard answer.bytes[0] == 5 else { return .failed(destination.violation) }
-        let code = answer.bytes[1]
+        guard reply.bytes[0] == 5 else { return .failed(destination.violation) }
+        let code = reply.bytes[1]
         guard code == 0 else {
             return .failed(destination.refused(Self.sentence(of: code), code: Int(code)))
         }
-        return answer.bytes.count > 4 ? .done([]) : .failed(destination.violation)
+        return reply.bytes.count > 4 ? .done([]) : .failed(destination.violation)
     }
 
     // MARK: - Requests

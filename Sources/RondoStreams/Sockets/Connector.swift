@@ -32,12 +32,12 @@ package struct Connector {
 
     private enum State {
         case idle
-        case trying(Trying)
+        case connecting(Progress)
         /// Connected, failed or cancelled: later inputs are ignored.
         case over
     }
 
-    private struct Trying {
+    private struct Progress {
         var remaining: ArraySlice<SocketAddress>
         var running: [AttemptID] = []
         var started = 0
@@ -54,54 +54,55 @@ package struct Connector {
     package mutating func start(_ addresses: [SocketAddress], now: UInt64) -> [Action] {
         guard case .idle = state else { preconditionFailure("bug in Rondo: a connector was started twice") }
         let order = Self.interleaved(addresses).prefix(Self.addressLimit)
-        return advance(Trying(remaining: order, due: now), now: now)
+        return advance(Progress(remaining: order, due: now), now: now)
     }
 
     /// Reports that an attempt has failed, or could not be started.
     package mutating func attemptFailed(_ id: AttemptID, _ error: SocketError, now: UInt64) -> [Action] {
-        guard case .trying(var trying) = state, let index = trying.running.firstIndex(of: id) else {
+        guard case .connecting(var progress) = state, let index = progress.running.firstIndex(of: id) else {
             return []
         }
-        trying.running.remove(at: index)
-        trying.errors.append(error)
-        trying.due = now
-        return advance(trying, now: now)
+        progress.running.remove(at: index)
+        progress.errors.append(error)
+        progress.due = now
+        return advance(progress, now: now)
     }
 
     /// Reports that an attempt has succeeded.
     package mutating func attemptSucceeded(_ id: AttemptID) -> [Action] {
-        guard case .trying(let trying) = state, trying.running.contains(id) else { return [] }
+        guard case .connecting(let progress) = state, progress.running.contains(id) else { return [] }
         state = .over
-        return trying.running.filter { $0 != id }.map(Action.cancel) + [.connected(id)]
+        return progress.running.filter { $0 != id }.map(Action.cancel) + [.connected(id)]
     }
 
     /// Reports that the time of `waitUntil` has come; a call that is too early does no harm.
     package mutating func timeReached(_ now: UInt64) -> [Action] {
-        guard case .trying(let trying) = state, !trying.remaining.isEmpty else { return [] }
-        return now >= trying.due ? advance(trying, now: now) : [.waitUntil(trying.due)]
+        guard case .connecting(let progress) = state, !progress.remaining.isEmpty else { return [] }
+        return now >= progress.due ? advance(progress, now: now) : [.waitUntil(progress.due)]
     }
 
     /// Gives the connection up.
     package mutating func cancel() -> [Action] {
         defer { state = .over }
-        guard case .trying(let trying) = state else { return [] }
-        return trying.running.map(Action.cancel)
+        guard case .connecting(let progress) = state else { return [] }
+        return progress.running.map(Action.cancel)
     }
 
     /// Starts the next attempt; fails if no address and no running attempt is left.
-    private mutating func advance(_ before: Trying, now: UInt64) -> [Action] {
-        var trying = before
-        guard let address = trying.remaining.popFirst() else {
-            state = trying.running.isEmpty ? .over : .trying(trying)
-            return trying.running.isEmpty ? [.failed(trying.errors)] : []
+    private mutating func advance(_ before: Progress, now: UInt64) -> [Action] {
+        var progress = before
+        guard let address = progress.remaining.popFirst() else {
+            state = progress.running.isEmpty ? .over : .connecting(progress)
+            return progress.running.isEmpty ? [.failed(progress.errors)] : []
         }
-        let id = trying.started
-        trying.started += 1
-        trying.running.append(id)
-        trying.due = now.addingReportingOverflow(Self.attemptDelay).overflow ? .max : now + Self.attemptDelay
-        state = .trying(trying)
-        return trying.remaining.isEmpty
-            ? [.start(id, address)] : [.start(id, address), .waitUntil(trying.due)]
+        let id = progress.started
+        progress.started += 1
+        progress.running.append(id)
+        progress.due =
+            now.addingReportingOverflow(Self.attemptDelay).overflow ? .max : now + Self.attemptDelay
+        state = .connecting(progress)
+        return progress.remaining.isEmpty
+            ? [.start(id, address)] : [.start(id, address), .waitUntil(progress.due)]
     }
 
     /// RFC 8305, section 4: the families alternate, each in its own order, the first one first.

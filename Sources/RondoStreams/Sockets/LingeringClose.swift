@@ -49,10 +49,10 @@ package final class LingeringClose: @unchecked Sendable {
     /// - Returns: False, with nothing taken over, if there is nothing to wait for, or no thread or room to do
     ///   so.
     static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {
-        let hasSaidAll = engine.shutdownAll() == .done
-        guard !hasSaidAll || engine.peerMaySpeak else { return false }
+        let hasSentCloseNotify = engine.shutdownAll() == .done
+        guard !hasSentCloseNotify || engine.peerMaySpeak else { return false }
         var received = 0
-        if hasSaidAll {
+        if hasSentCloseNotify {
             engine.detach()
             socket.shutdownWriting()
             guard case .more = socket.discardArrived(upTo: byteLimit, &received) else { return false }
@@ -65,7 +65,7 @@ package final class LingeringClose: @unchecked Sendable {
             return false
         }
         guard !isFull else { return false }
-        LingeringClose(socket, hasSaidAll ? nil : engine, received: received).start(on: loader)
+        LingeringClose(socket, hasSentCloseNotify ? nil : engine, received: received).start(on: loader)
         return true
     }
 
@@ -75,7 +75,7 @@ package final class LingeringClose: @unchecked Sendable {
         ) { [self] source, _ in if source.isValid { turn() } else { end() } }
         source.label = "closing"
         // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
-        let limit = LoopClock.machineDate(inSeconds: Self.seconds)
+        let limit = LoopClock.systemDate(inSeconds: Self.seconds)
         let timer = Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
         (self.source, self.timer) = (source, timer)
         loader.add(source, forMode: .default)

@@ -6,7 +6,7 @@
 // pool is limited by the number of cores and belongs to the program.
 //
 // Threads: any may make and cancel requests. A completion is called on one of the resolver's threads, or
-// inside `resolve` if nothing is looked up, and must do no more than pass the answer on. Shared state is in
+// inside `resolve` if nothing is looked up, and must do no more than pass the outcome on. Shared state is in
 // two Mutexes: the resolver's (waiting requests, number of threads) and each request's (its completion, taken
 // once). A completion is always called with neither held.
 
@@ -26,8 +26,8 @@ package final class Resolver: Sendable {
     /// How long an idle thread lives, in seconds.
     package static let idleSeconds = 10
 
-    package typealias Answer = Result<[SocketAddress], ResolveError>
-    package typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Answer
+    package typealias Outcome = Result<[SocketAddress], ResolveError>
+    package typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Outcome
 
     private struct State {
         var waiting: [Request] = []
@@ -60,7 +60,7 @@ package final class Resolver: Sendable {
     /// Call `numeric(host:port:)` first: an address needs no thread.
     @discardableResult
     package func resolve(
-        host: String, port: UInt16, completion: @escaping @Sendable (Answer) -> Void
+        host: String, port: UInt16, completion: @escaping @Sendable (Outcome) -> Void
     ) -> Request {
         let request = Request(host: host, port: port, completion: completion)
         enum Step { case start, wake, none, refuse }
@@ -102,9 +102,9 @@ extension Resolver {
     package final class Request: Sendable {
         package let host: String
         package let port: UInt16
-        private let completion: Mutex<(@Sendable (Answer) -> Void)?>
+        private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
-        fileprivate init(host: String, port: UInt16, completion: @escaping @Sendable (Answer) -> Void) {
+        fileprivate init(host: String, port: UInt16, completion: @escaping @Sendable (Outcome) -> Void) {
             self.host = host
             self.port = port
             self.completion = Mutex(completion)
@@ -122,9 +122,9 @@ extension Resolver {
 
         fileprivate func isSame(as other: Request) -> Bool { host == other.host && port == other.port }
 
-        fileprivate func finish(_ answer: Answer) { takeCompletion()?(answer) }
+        fileprivate func finish(_ outcome: Outcome) { takeCompletion()?(outcome) }
 
-        private func takeCompletion() -> (@Sendable (Answer) -> Void)? {
+        private func takeCompletion() -> (@Sendable (Outcome) -> Void)? {
             completion.withLock { completion in
                 defer { completion = nil }
                 return completion
@@ -164,12 +164,12 @@ extension Resolver {
             // A request that was cancelled while it waited is not looked up.
             let waiting = requests.filter { !$0.isOver }
             guard let first = waiting.first else { continue }
-            let answer = lookup(first.host, first.port)
-            for request in waiting { request.finish(answer) }
+            let outcome = lookup(first.host, first.port)
+            for request in waiting { request.finish(outcome) }
         }
     }
 
-    /// The next request, with all that wait for the same host and port: the answer is recent enough for all
+    /// The next request, with all that wait for the same host and port: the outcome is recent enough for all
     /// of them. Nil after `idleTime` without a request: the thread must end.
     private func nextRequests() -> [Request]? {
         while true {
@@ -229,13 +229,13 @@ extension Resolver {
 
     /// The addresses of `host` by `getaddrinfo`, in the order in which they should be tried (RFC 6724).
     /// Blocks.
-    package static func addresses(host: String, port: UInt16) -> Answer {
+    package static func addresses(host: String, port: UInt16) -> Outcome {
         // AI_ADDRCONFIG is not set: it does not count loopback addresses, so a machine with IPv4 alone would
         // not find ::1. Unusable addresses are sorted last anyway, and the connector does not wait for them.
         lookUp(host, port, flags: 0)
     }
 
-    private static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Answer {
+    private static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Outcome {
         // getaddrinfo would stop reading at a NUL, and resolves the empty name to this machine.
         guard !host.isEmpty, !host.utf8.contains(0) else {
             return .failure(ResolveError(host: host, code: EAI_NONAME))

@@ -65,14 +65,14 @@ package final class Socket {
     }
 
     /// Gives the descriptor up, open and with its former flags.
-    package func letGo() {
+    package func relinquishDescriptor() {
         if descriptor >= 0, flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags) }
         descriptor = -1
     }
 
     /// Closes the descriptor, or gives it up open and with its former flags.
     func close(closesDescriptor: Bool) {
-        if closesDescriptor { close() } else { letGo() }
+        if closesDescriptor { close() } else { relinquishDescriptor() }
     }
 
     /// Passes the descriptor to the caller, open and with its current flags.

@@ -9,7 +9,7 @@ extension SocketCalls {
     /// - Returns: Whether something was found. An instant in the past does not block.
     static func wait(_ descriptor: Int32, for events: Int32, until end: LoopInstant) -> Bool {
         while true {
-            let rest = end.seconds(since: LoopClock.machineNow)
+            let rest = end.seconds(since: LoopClock.systemNow)
             // Rounded up by a millisecond, so as not to be too early; limited, so that the number cannot
             // overflow.
             let milliseconds = rest <= 0 ? 0 : Int32(min(rest * 1_000 + 1, 1_000_000))

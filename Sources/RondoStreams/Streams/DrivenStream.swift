@@ -11,7 +11,7 @@ protocol DrivenStream: StreamWithPeer {
 
 /// A delegate that keeps itself alive while it is a stream's delegate, although the stream's reference is
 /// weak.
-package protocol LastingDelegate: StreamDelegate {
+package protocol RetainedDelegate: StreamDelegate {
     /// Called when the stream has another delegate, or is released.
     func end()
 }
@@ -75,7 +75,7 @@ extension DrivenStream {
     }
 
     /// Releases the stream's registrations and closes its side; called in the stream's deinit.
-    func letGo() {
+    func releaseRegistrations() {
         core.invalidate()
         backend?.close(direction)
     }

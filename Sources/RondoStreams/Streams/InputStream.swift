@@ -91,8 +91,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     deinit {
-        letGo()
-        (super.delegate as? any LastingDelegate)?.end()
+        releaseRegistrations()
+        (super.delegate as? any RetainedDelegate)?.end()
     }
 
     // MARK: - Delegate
@@ -105,7 +105,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
             let old = super.delegate
             super.delegate = newValue
             if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
-            if let old = old as? any LastingDelegate, old !== newValue { old.end() }
+            if let old = old as? any RetainedDelegate, old !== newValue { old.end() }
         }
     }
 

@@ -87,8 +87,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
     deinit {
-        letGo()
-        (super.delegate as? any LastingDelegate)?.end()
+        releaseRegistrations()
+        (super.delegate as? any RetainedDelegate)?.end()
     }
 
     // MARK: - Delegate
@@ -101,7 +101,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
             let old = super.delegate
             super.delegate = newValue
             if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
-            if let old = old as? any LastingDelegate, old !== newValue { old.end() }
+            if let old = old as? any RetainedDelegate, old !== newValue { old.end() }
         }
     }
 

@@ -12,7 +12,7 @@ struct SocketWriter {
         case wanted
         /// A `SpaceCheck` of the loop, or the writing thread, is going to do it.
         case scheduled
-        case underWay
+        case inProgress
     }
 
     let core: StreamCore
@@ -62,7 +62,7 @@ struct SocketWriter {
             // it everything else in its loop.
             if count < total {
                 channel.wantsWrite = true
-                if check == .underWay { check = .done }
+                if check == .inProgress { check = .done }
             } else if check != .scheduled {
                 check = .wanted
             }
@@ -94,13 +94,13 @@ struct SocketWriter {
     /// - Returns: False if no check is scheduled.
     mutating func beginCheck() -> Bool {
         guard check == .scheduled else { return false }
-        check = .underWay
+        check = .inProgress
         return true
     }
 
     mutating func endCheck(found: Bool, _ channel: SocketChannel?) {
         // A write since the start of the check has changed its state, and takes care of the space itself.
-        guard check == .underWay else { return }
+        guard check == .inProgress else { return }
         check = .done
         // If the descriptor was closed meanwhile, its number may be another connection's. The channel is not
         // open then, and a pair never gets a second channel.

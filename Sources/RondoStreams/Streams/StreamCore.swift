@@ -180,7 +180,7 @@ final class StreamCore: SharedQueueClient {
     /// - Returns: False if the stream is closed.
     func setQueue(_ queue: DispatchQueue?) -> Bool {
         let (isChanged, left, queues) = guarded.withLock {
-            guarded -> (Bool, StreamSchedule.Left, StreamSchedule.Queues) in
+            guarded -> (Bool, StreamSchedule.RemovedQueues, StreamSchedule.Queues) in
             guard guarded.state.status != .closed else { return (false, .init(), .none) }
             // The stream has no queue to be taken off: it stays in its loops.
             guard queue != nil || guarded.schedule.dispatchQueue != nil else { return (true, .init(), .none) }
@@ -197,7 +197,7 @@ final class StreamCore: SharedQueueClient {
     ///
     /// - Returns: False if there was nothing to close.
     func close() -> Bool {
-        let left = guarded.withLock { guarded -> StreamSchedule.Left? in
+        let left = guarded.withLock { guarded -> StreamSchedule.RemovedQueues? in
             guarded.state.close() ? guarded.schedule.takeAll(of: self) : nil
         }
         left?.leave()

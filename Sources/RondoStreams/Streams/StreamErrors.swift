@@ -33,7 +33,7 @@ extension ChannelError {
             error.streamError.described(description)
         case .timedOut:
             .posix(ETIMEDOUT, description)
-        case .gaveWay:
+        case .evicted:
             .posix(ECONNABORTED, description)
         }
     }

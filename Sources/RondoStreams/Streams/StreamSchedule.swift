@@ -44,7 +44,7 @@ package struct StreamSchedule {
     }
 
     /// The queues that are no longer in the schedule; the owner must leave them, without a lock.
-    package struct Left: Sendable {
+    package struct RemovedQueues: Sendable {
         fileprivate var first: SharedQueue?
         fileprivate var others: [SharedQueue] = []
 
@@ -57,7 +57,7 @@ package struct StreamSchedule {
     }
 
     /// The schedule beyond its first mode, empty for most streams.
-    private enum More {
+    private enum Remainder {
         case nothing
         case modes([Entry])
         /// Replaces all modes.
@@ -71,27 +71,27 @@ package struct StreamSchedule {
     package var isWanted = false
     /// Counts the changes of the schedule.
     private(set) var version: UInt32 = 0
-    private var more = More.nothing
+    private var remainder = Remainder.nothing
 
     private var others: [Entry] {
-        get { if case .modes(let others) = more { others } else { [] } }
+        get { if case .modes(let others) = remainder { others } else { [] } }
         set {
             if !newValue.isEmpty {
-                more = .modes(newValue)
-            } else if case .modes = more {
-                more = .nothing
+                remainder = .modes(newValue)
+            } else if case .modes = remainder {
+                remainder = .nothing
             }
         }
     }
 
     /// Nil while the stream is in modes of loops.
     var dispatchQueue: DispatchQueue? {
-        get { if case .dispatchQueue(let queue) = more { queue } else { nil } }
+        get { if case .dispatchQueue(let queue) = remainder { queue } else { nil } }
         set {
             if let newValue {
-                more = .dispatchQueue(newValue)
-            } else if case .dispatchQueue = more {
-                more = .nothing
+                remainder = .dispatchQueue(newValue)
+            } else if case .dispatchQueue = remainder {
+                remainder = .nothing
             }
             isWaitingOnDispatchQueue = false
             version &+= 1
@@ -153,7 +153,7 @@ package struct StreamSchedule {
     /// Empties the schedule, and withdraws `client` from the queues that it waits in.
     ///
     /// - Parameter client: Nil in the client's deinit, where it waits nowhere.
-    package mutating func takeAll(of client: (any SharedQueueClient)?) -> Left {
+    package mutating func takeAll(of client: (any SharedQueueClient)?) -> RemovedQueues {
         if let client {
             if let first, first.isWaiting { first.queue.withdraw(client) }
             for entry in others where entry.isWaiting { entry.queue.withdraw(client) }
@@ -163,7 +163,7 @@ package struct StreamSchedule {
             others = []
             dispatchQueue = nil
         }
-        return Left(first: first?.queue, others: others.map(\.queue))
+        return RemovedQueues(first: first?.queue, others: others.map(\.queue))
     }
 
     // MARK: Waiting

@@ -26,7 +26,7 @@ enum SocketBIO {
         /// The errno of the last call that failed, or 0.
         var code: UInt16 = 0
         /// The peer has closed its side of the TCP connection.
-        var metEnd = false
+        var reachedEnd = false
 
         init(descriptor: Int32) { self.descriptor = descriptor }
 
@@ -34,12 +34,12 @@ enum SocketBIO {
             let bits = UInt(bitPattern: pointer)
             descriptor = Int32(truncatingIfNeeded: bits)
             code = UInt16(truncatingIfNeeded: bits >> 32)
-            metEnd = bits >> 48 & 1 != 0
+            reachedEnd = bits >> 48 & 1 != 0
         }
 
         var pointer: UnsafeMutableRawPointer? {
             let low = UInt(UInt32(bitPattern: descriptor)) | UInt(code) << 32
-            return UnsafeMutableRawPointer(bitPattern: low | (metEnd ? 1 << 48 : 0))
+            return UnsafeMutableRawPointer(bitPattern: low | (reachedEnd ? 1 << 48 : 0))
         }
     }
 
@@ -62,7 +62,7 @@ enum SocketBIO {
         return Int32(note.code)
     }
 
-    static func hasMetEnd(_ bio: OpaquePointer?) -> Bool { Note(BIO_get_data(bio)).metEnd }
+    static func hasReachedEnd(_ bio: OpaquePointer?) -> Bool { Note(BIO_get_data(bio)).reachedEnd }
 
     /// Stops the BIO from reading and writing: the descriptor's number may soon belong to another socket.
     static func detach(_ bio: OpaquePointer?) { BIO_set_data(bio, Note(descriptor: -1).pointer) }
@@ -98,7 +98,7 @@ enum SocketBIO {
                 var note = Note(BIO_get_data(bio))
                 switch SocketCalls.receive(note.descriptor, start, count) {
                 case .bytes(0):
-                    note.metEnd = true
+                    note.reachedEnd = true
                     BIO_set_data(bio, note.pointer)
                     return 0
                 case .bytes(let received):

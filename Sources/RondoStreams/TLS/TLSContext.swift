@@ -52,7 +52,7 @@ package final class TLSContext: Sendable {
     ///
     /// - Parameter now: The current time of the machine's clock.
     package static func shared(
-        for settings: TLSSettings, now: LoopInstant = LoopClock.machineNow
+        for settings: TLSSettings, now: LoopInstant = LoopClock.systemNow
     ) throws(TLSError) -> TLSContext {
         // The handlers do not affect what OpenSSL prepares, with one exception: a server sends its tickets
         // before the program has decided about the client, and a client that resumes with a ticket shows no
@@ -89,7 +89,7 @@ package final class TLSContext: Sendable {
         return true
     }
 
-    package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.machineNow) throws(TLSError) {
+    package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.systemNow) throws(TLSError) {
         guard Self.library else { throw TLSError(.settings("OpenSSL could not be set up")) }
         // Taken before the files are read, so that a change meanwhile is noticed later.
         files = TrustFiles(of: settings)

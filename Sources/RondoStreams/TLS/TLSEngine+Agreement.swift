@@ -10,8 +10,8 @@ extension TLSEngine {
 
     /// Takes the question whose answer the handshake waits for; each question is returned once. `told` is
     /// called from any thread when the answer is given; call `handshake()` again then.
-    package func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> TLSQuestion? {
-        state.takeQuestion(whenAnswered: told)
+    package func takeQuestion(whenDecided told: @escaping @Sendable () -> Void) -> TLSQuestion? {
+        state.takeQuestion(whenDecided: told)
     }
 
     /// "TLSv1.3", once the handshake is done.

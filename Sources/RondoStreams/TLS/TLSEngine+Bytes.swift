@@ -8,7 +8,7 @@ extension TLSEngine {
     /// proxy) may have decrypted only half a record of this one; a read then consumes that half and wants
     /// more, so the caller does not spin.
     package var hasPendingPlaintext: Bool {
-        SSL_pending(ssl) > 0 || hasMetMore || carrier?.hasPendingPlaintext ?? false
+        SSL_pending(ssl) > 0 || hasUnreadOutcome || carrier?.hasPendingPlaintext ?? false
     }
 
     /// Whether bytes of an earlier write still wait for the socket; call `flush()` when it is writable.
@@ -23,7 +23,7 @@ extension TLSEngine {
         if let failure { throw failure }
         guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
         OpenSSLErrors.clear()
-        (hasMetMore, readNeedsWrite) = (false, false)
+        (hasUnreadOutcome, readNeedsWrite) = (false, false)
         var filled = 0
         while filled < buffer.count {
             var count = 0
@@ -41,7 +41,7 @@ extension TLSEngine {
                 if filled == 0 { throw error }
             }
             if filled > 0 {
-                hasMetMore = outcome != .wantsRead && outcome != .wantsWrite
+                hasUnreadOutcome = outcome != .wantsRead && outcome != .wantsWrite
                 break
             }
             switch outcome {

@@ -7,7 +7,7 @@ extension TLSEngine {
     /// require.
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
-        if state.asking?.waits ?? false { return .waits }
+        if state.questions?.waits ?? false { return .waits }
         if !hasBegun { begin() }
         OpenSSLErrors.clear()
         var result = SSL_do_handshake(ssl)
@@ -31,7 +31,7 @@ extension TLSEngine {
     private func begin() {
         hasBegun = true
         // A program with a handler is asked about each connection, so no session is resumed.
-        guard state.asking == nil, let key = state.sessionKey, let session = state.sessions.take(for: key)
+        guard state.questions == nil, let key = state.sessionKey, let session = state.sessions.take(for: key)
         else { return }
         // OpenSSL takes a reference of its own. If it refuses the session, a full handshake follows.
         if SSL_set_session(ssl, session.pointer) == 1 { state.offered = session }
@@ -40,13 +40,13 @@ extension TLSEngine {
     private func finishHandshake() throws(TLSError) -> HandshakeResult {
         if readsMemory { readSocket() }
         // A server asks only now that the handshake is done, see `TLSTrust`.
-        if state.asking?.waits ?? false { return .waits }
+        if state.questions?.waits ?? false { return .waits }
         if let decision = state.decision, decision != .accept, let refusal = state.refusal {
             throw fail(.certificate(refusal))
         }
         // If the program decided otherwise than the settings, its decision holds for this connection alone.
         if !state.isDecidedBySettings { state.sessionKey = nil }
-        state.asking = nil
+        state.questions = nil
         // A resumed handshake checks nothing: the problems are those found when the session was made.
         if isResumed, let offered = state.offered { state.problems = offered.problems }
         return .done
@@ -87,7 +87,8 @@ extension TLSEngine {
         if let carrier { return carrier.peerMaySpeak }
         if case .system = (failure ?? writeFailure)?.reason { return false }
         guard failure != nil || SSL_is_init_finished(ssl) == 1 else { return false }
-        return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0 && !SocketBIO.hasMetEnd(SSL_get_wbio(ssl))
+        return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0
+            && !SocketBIO.hasReachedEnd(SSL_get_wbio(ssl))
     }
 
     /// True if the peer has sent close_notify.
@@ -114,7 +115,7 @@ extension TLSEngine {
             let bio = socketBIO
             let code = SocketBIO.takeCode(of: bio)
             if code != 0 { return .failed(.system(code)) }
-            let isAtEnd = SocketBIO.hasMetEnd(bio) || carrier?.hasReceivedEnd ?? false
+            let isAtEnd = SocketBIO.hasReachedEnd(bio) || carrier?.hasReceivedEnd ?? false
             return isAtEnd ? .closed : .failed(.protocolViolation("unknown error"))
         default:
             guard let first = OpenSSLErrors.drain().first else {

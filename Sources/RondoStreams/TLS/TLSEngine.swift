@@ -77,7 +77,7 @@ package final class TLSEngine {
     var hasRestOfRecord = false
     /// True if the last read has met the end or a failure behind its bytes; the socket will not become
     /// readable for that.
-    var hasMetMore = false
+    var hasUnreadOutcome = false
     /// True if the last read waits until the socket can be written to.
     var readNeedsWrite = false
     /// True if the last write waits until the socket can be read.

@@ -19,7 +19,7 @@ package enum TLSQuestion: Sendable {
 /// Threads: one at a time, like the engine that owns it.
 final class TLSHandshakeState {
     /// The questions of a handshake that may ask the program. Removed when the handshake is done.
-    struct Asking {
+    struct Questions {
         var asksForTrust = false
         var asksForIdentity = false
         /// The settings' handlers, for the owner that passes questions on.
@@ -27,8 +27,8 @@ final class TLSHandshakeState {
         var identityHandler: TLSIdentityHandler?
         /// A question that was made and not taken yet.
         var question: TLSQuestion?
-        var trust: TLSAnswer<TLSTrust.Decision>?
-        var identity: TLSAnswer<TLSIdentityRequest.Decision>?
+        var trust: TLSPromise<TLSTrust.Decision>?
+        var identity: TLSPromise<TLSIdentityRequest.Decision>?
 
         var waits: Bool {
             (trust != nil && trust?.value == nil) || (identity != nil && identity?.value == nil)
@@ -51,7 +51,7 @@ final class TLSHandshakeState {
     /// The session of an earlier connection that this client has offered.
     var offered: TLSSessionCache.Session?
     /// Nil: the program is not asked.
-    var asking: Asking?
+    var questions: Questions?
     /// The problems of the peer's certificates, accepted or not, in the order of OpenSSL's checks.
     var problems: [CertificateProblem] = []
     /// True if more problems were found than `problems` may hold.
@@ -89,15 +89,15 @@ final class TLSHandshakeState {
 
     func ask(forTrust: Bool, forIdentity: Bool) {
         guard forTrust || forIdentity else { return }
-        asking = Asking(asksForTrust: forTrust, asksForIdentity: forIdentity)
+        questions = Questions(asksForTrust: forTrust, asksForIdentity: forIdentity)
     }
 
-    func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> TLSQuestion? {
-        guard let question = asking?.question else { return nil }
-        asking?.question = nil
+    func takeQuestion(whenDecided told: @escaping @Sendable () -> Void) -> TLSQuestion? {
+        guard let question = questions?.question else { return nil }
+        questions?.question = nil
         switch question {
-        case .trust(let trust): trust.answer.whenGiven(told)
-        case .identity(let request): request.answer.whenGiven(told)
+        case .trust(let trust): trust.promise.onFulfilled(told)
+        case .identity(let request): request.promise.onFulfilled(told)
         }
         return question
     }
@@ -105,15 +105,15 @@ final class TLSHandshakeState {
     // MARK: - Trust
 
     /// The program's decision; nil if it was not asked or has not decided.
-    var decision: TLSTrust.Decision? { asking?.trust?.value }
+    var decision: TLSTrust.Decision? { questions?.trust?.value }
 
     /// True if the program was not asked, or has left every decision to the settings.
     var isDecidedBySettings: Bool {
-        guard let asking else { return true }
-        if let trust = asking.trust {
+        guard let questions else { return true }
+        if let trust = questions.trust {
             guard case .byDefault = trust.value else { return false }
         }
-        if let identity = asking.identity {
+        if let identity = questions.identity {
             guard case .byDefault = identity.value else { return false }
         }
         return true
@@ -123,14 +123,14 @@ final class TLSHandshakeState {
     ///
     /// - Returns: False if the program is not to be asked.
     func askForTrust(_ store: OpaquePointer) -> Bool {
-        guard asking?.asksForTrust ?? false else { return false }
+        guard questions?.asksForTrust ?? false else { return false }
         let shown = TLSCertificate.chain(X509_STORE_CTX_get0_untrusted(store))
         let trust = TLSTrust(
             host: peerName, certificates: shown,
             chain: TLSCertificate.chain(X509_STORE_CTX_get0_chain(store)),
             problems: problems, refusal: refusal)
-        asking?.question = .trust(trust)
-        asking?.trust = trust.answer
+        questions?.question = .trust(trust)
+        questions?.trust = trust.promise
         // A server's handshake cannot be suspended here; the engine waits for the answer when it is done.
         if settings.role == .client { _ = rondo_SSL_set_retry_verify(ssl) }
         return true
@@ -150,8 +150,8 @@ final class TLSHandshakeState {
     }
 
     private func chooseIdentity() -> Int32 {
-        guard let asking, asking.asksForIdentity else { return 1 }
-        switch asking.identity?.value {
+        guard let questions, questions.asksForIdentity else { return 1 }
+        switch questions.identity?.value {
         case .byDefault: return 1
         case .useNone:
             SSL_certs_clear(ssl)
@@ -165,7 +165,7 @@ final class TLSHandshakeState {
             }
             return 1
         case nil:
-            if asking.identity == nil { askForIdentity() }
+            if questions.identity == nil { askForIdentity() }
             return -1
         }
     }
@@ -176,7 +176,7 @@ final class TLSHandshakeState {
         let request = TLSIdentityRequest(
             host: peerName, issuers: names.map { TLSCertificate.text(of: $0) },
             encodedIssuers: names.map { name in TLSCertificate.encoded { i2d_X509_NAME(name, $0) } })
-        asking?.question = .identity(request)
-        asking?.identity = request.answer
+        questions?.question = .identity(request)
+        questions?.identity = request.promise
     }
 }

@@ -21,7 +21,7 @@ public final class TLSIdentityRequest: Sendable {
 
     static let issuerLimit = 1_000
 
-    let answer = TLSAnswer<Decision>()
+    let promise = TLSPromise<Decision>()
 
     init(host: String, issuers: [String], encodedIssuers: [Data]) {
         self.host = host
@@ -29,7 +29,7 @@ public final class TLSIdentityRequest: Sendable {
         self.encodedIssuers = encodedIssuers
     }
 
-    deinit { answer.give(.byDefault) }
+    deinit { promise.fulfill(.byDefault) }
 
     /// Whether the server accepts the issuer of one of the identity's certificates, or names no issuers.
     public func accepts(_ identity: TLSIdentity) -> Bool {
@@ -37,13 +37,13 @@ public final class TLSIdentityRequest: Sendable {
     }
 
     /// Shows this identity.
-    public func use(_ identity: TLSIdentity) { answer.give(.use(identity)) }
+    public func use(_ identity: TLSIdentity) { promise.fulfill(.use(identity)) }
 
     /// Shows no certificate; many servers then close the connection.
-    public func useNone() { answer.give(.useNone) }
+    public func useNone() { promise.fulfill(.useNone) }
 
     /// Shows `TLSSettings.identity`, if there is one.
-    public func useDefault() { answer.give(.byDefault) }
+    public func useDefault() { promise.fulfill(.byDefault) }
 }
 
 /// Chooses the identity that a client shows, in place of `TLSSettings.identity`.

@@ -30,7 +30,7 @@ public final class TLSTrust: Sendable {
     /// A sentence for a person that says why the settings refuse the peer; nil if they accept it.
     public let explanation: String?
 
-    let answer = TLSAnswer<Decision>()
+    let promise = TLSPromise<Decision>()
 
     init(
         host: String, certificates: [TLSCertificate], chain: [TLSCertificate],
@@ -44,17 +44,17 @@ public final class TLSTrust: Sendable {
         explanation = refusal?.description(host: host)
     }
 
-    deinit { answer.give(.byDefault) }
+    deinit { promise.fulfill(.byDefault) }
 
     /// Accepts this peer, whatever is wrong with its certificates.
-    public func accept() { answer.give(.accept) }
+    public func accept() { promise.fulfill(.accept) }
 
     /// Closes the connection, even if its certificates are valid.
-    public func reject() { answer.give(.reject) }
+    public func reject() { promise.fulfill(.reject) }
 
     /// Leaves the decision to the settings: continues if `isTrusted`, and fails with the first problem
     /// otherwise.
-    public func useDefault() { answer.give(.byDefault) }
+    public func useDefault() { promise.fulfill(.byDefault) }
 }
 
 /// A handler that decides which peers to trust, in place of `TLSSettings` alone.

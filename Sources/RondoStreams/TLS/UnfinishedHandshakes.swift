@@ -21,23 +21,23 @@ final class UnfinishedHandshakes: Sendable {
     /// The most seconds that each handshake may take; nil: no limit.
     let seconds: Double?
 
-    /// One unfinished handshake. Its channel checks `hasGivenWay` in its passes.
+    /// One unfinished handshake. Its channel checks `isEvicted` in its passes.
     final class Entry: Sendable {
         fileprivate let number: Int
-        private let whenGivenUp: @Sendable () -> Void
-        private let gaveWay = Atomic(false)
+        private let onEviction: @Sendable () -> Void
+        private let wasEvicted = Atomic(false)
 
-        fileprivate init(number: Int, whenGivenUp: @escaping @Sendable () -> Void) {
+        fileprivate init(number: Int, onEviction: @escaping @Sendable () -> Void) {
             self.number = number
-            self.whenGivenUp = whenGivenUp
+            self.onEviction = onEviction
         }
 
         /// Whether the handshake must end because newer ones have taken its place.
-        var hasGivenWay: Bool { gaveWay.load(ordering: .relaxed) }
+        var isEvicted: Bool { wasEvicted.load(ordering: .relaxed) }
 
-        fileprivate func giveWay() {
-            gaveWay.store(true, ordering: .relaxed)
-            whenGivenUp()
+        fileprivate func evict() {
+            wasEvicted.store(true, ordering: .relaxed)
+            onEviction()
         }
     }
 
@@ -57,12 +57,12 @@ final class UnfinishedHandshakes: Sendable {
 
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// Registers a handshake; beyond the limit the oldest one gives way.
+    /// Registers a handshake; beyond the limit the oldest one is evicted.
     ///
-    /// - Parameter whenGivenUp: Called when this handshake gives way, on any thread and with no lock held.
-    func enter(whenGivenUp: @escaping @Sendable () -> Void) -> Entry {
+    /// - Parameter onEviction: Called when this handshake is evicted, on any thread and with no lock held.
+    func enter(onEviction: @escaping @Sendable () -> Void) -> Entry {
         let (entry, old) = state.withLock { [limit] state -> (Entry, Entry?) in
-            let entry = Entry(number: state.next, whenGivenUp: whenGivenUp)
+            let entry = Entry(number: state.next, onEviction: onEviction)
             state.entries[state.next] = entry
             state.next += 1
             guard state.entries.count > limit else { return (entry, nil) }
@@ -71,7 +71,7 @@ final class UnfinishedHandshakes: Sendable {
                 if let old = state.entries.removeValue(forKey: state.oldest) { return (entry, old) }
             }
         }
-        old?.giveWay()
+        old?.evict()
         return entry
     }
 

@@ -12,19 +12,19 @@ extension Child {
     /// leads one (rules CH-17 and CH-18). Further calls do nothing. Any thread; it does not wait.
     public func stop() {
         stopTimer.withLock { $0.take() }?.invalidate()
-        if news.withLock({ $0.beginStopping() }) { take(step: 0) }
+        if events.withLock({ $0.beginStopping() }) { take(step: 0) }
     }
 
     /// True if the child was asked to stop before it ended: by `stop()`, a time limit or the limit of an
     /// output.
-    public var wasStopped: Bool { news.withLock { $0.isStopping } }
+    public var wasStopped: Bool { events.withLock { $0.isStopping } }
 
     /// Stops the child `seconds` after its spawn unless it has ended by then, on the monotonic clock and
     /// whether or not a mode of the child runs (rule CH-16). A later call replaces an earlier one. Any
     /// thread.
     public func stop(after seconds: TimeInterval) {
-        guard news.withLock({ !$0.isStopping }) else { return }
-        later(max(0, seconds - LoopClock.machineNow.seconds(since: handle.spawned))) { $0.stop() }
+        guard events.withLock({ !$0.isStopping }) else { return }
+        later(max(0, seconds - LoopClock.systemNow.seconds(since: handle.spawned))) { $0.stop() }
     }
 
     /// Kills the child, and its process group if it leads one, by SIGKILL, which no process can catch. Any

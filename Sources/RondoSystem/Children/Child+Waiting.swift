@@ -10,7 +10,7 @@ extension Child {
     /// child are called as well.
     public var status: Status {
         get async {
-            news.withLock { $0.isAwaited = true }
+            events.withLock { $0.isAwaited = true }
             handle.reaper.watch(handle)
             return await withCheckedContinuation { continuation in
                 handle.whenEnded { continuation.resume(returning: $0) }

@@ -1,6 +1,6 @@
 // A child process on run loops, in three parts.
 //
-// `ChildHandle` is the child as the kernel knows it; any one thread collects it once. `ChildNews` decides
+// `ChildHandle` is the child as the kernel knows it; any one thread collects it once. `ChildEvents` decides
 // which callbacks are due. `Child` makes them, by two sources in the modes that the program has chosen: one
 // on the pidfd, by which a loop learns of the end from the kernel, and a signalled one for the findings of
 // other threads.
@@ -26,7 +26,7 @@ public final class Child: Sendable {
     public typealias Stop = ChildStop
 
     let handle: ChildHandle
-    let news = Mutex(ChildNews())
+    let events = Mutex(ChildEvents())
     private let callbacks = Mutex(Callbacks())
     let stopping: [StopStep]
     let outputGrace: TimeInterval
@@ -53,7 +53,7 @@ public final class Child: Sendable {
     /// Ready when the child has ended; valid until the child was collected.
     private let endSource: RunLoop.Source
     /// Signalled when a callback is due.
-    private let newsSource: RunLoop.Source
+    private let eventSource: RunLoop.Source
 
     init(_ handle: ChildHandle, _ configuration: Configuration, _ pipes: ChildPipes) {
         self.handle = handle
@@ -65,10 +65,10 @@ public final class Child: Sendable {
         collectors = [pipes.outputCollector, pipes.errorCollector].compactMap { $0 }
         let links = ChildLinks()
         endSource = handle.makeSource(links)
-        newsSource = RunLoop.Source(
-            cancel: { _, _ in links.child?.newsSourceHasLeft() }, perform: { links.child?.tell() })
-        newsSource.label = handle.name
-        news.withLock { $0.openOutputs = pipes.outputCount }
+        eventSource = RunLoop.Source(
+            cancel: { _, _ in links.child?.eventSourceHasLeft() }, perform: { links.child?.tell() })
+        eventSource.label = handle.name
+        events.withLock { $0.openOutputs = pipes.outputCount }
         links.child = self
         for collector in collectors { collector.overflow = { [weak self] in self?.stop() } }
         pipes.tracker.connect { [weak self] in self?.outputHasEnded() }
@@ -84,9 +84,9 @@ public final class Child: Sendable {
 
     /// A name for logs, traces and `whyNotDelivering`; at first the program.
     public var label: String? {
-        get { newsSource.label }
+        get { eventSource.label }
         set {
-            newsSource.label = newValue
+            eventSource.label = newValue
             endSource.label = newValue
         }
     }
@@ -156,7 +156,7 @@ public final class Child: Sendable {
                 defer { callbacks.stop = new.stop }
                 return Callbacks(stop: callbacks.stop)
             }
-            if newValue != nil, news.withLock({ $0.beginWatchingStops() }) { watchStops() }
+            if newValue != nil, events.withLock({ $0.beginWatchingStops() }) { watchStops() }
         }
     }
 
@@ -180,28 +180,28 @@ public final class Child: Sendable {
     /// time (rule CH-23). After the last one the other loops are woken, so that a run with nothing left ends.
     /// If the child has ended already, the callbacks come in the first pass (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard newsSource.isValid else { return }
+        guard eventSource.isValid else { return }
         // While the source is in a loop, it retains the child.
-        newsSource.attachment = self
-        loop.add(newsSource, forMode: mode)
+        eventSource.attachment = self
+        loop.add(eventSource, forMode: mode)
         loop.add(endSource, forMode: mode)
         for collector in collectors { collector.schedule(in: loop, forMode: mode) }
         // The source is in no loop if the loop's thread has ended.
-        newsSource.releaseUnlessScheduled()
-        if endSource.isScheduled, news.withLock({ !$0.isAwaited }) { handle.reaper.forget(handle) }
+        eventSource.releaseUnlessScheduled()
+        if endSource.isScheduled, events.withLock({ !$0.isAwaited }) { handle.reaper.forget(handle) }
     }
 
     /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         for collector in collectors { collector.unschedule(from: loop, forMode: mode) }
         loop.remove(endSource, forMode: mode)
-        loop.remove(newsSource, forMode: mode)
+        loop.remove(eventSource, forMode: mode)
     }
 
     /// Why no callback was made. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
-        guard newsSource.isValid else { return DeliveryObstacle.invalid }
-        let obstacle = newsSource.whyNotDelivering
+        guard eventSource.isValid else { return DeliveryObstacle.invalid }
+        let obstacle = eventSource.whyNotDelivering
         guard obstacle.reason == .nothingToDeliver, handle.status == nil else { return obstacle }
         return DeliveryObstacle(reason: .nothingToDeliver, description: "the child runs")
     }
@@ -211,7 +211,7 @@ public final class Child: Sendable {
         if !endSource.isScheduled, handle.status == nil { handle.reaper.watch(handle) }
     }
 
-    private func newsSourceHasLeft() { newsSource.releaseUnlessScheduled() }
+    private func eventSourceHasLeft() { eventSource.releaseUnlessScheduled() }
 
     // MARK: - Events
 
@@ -219,9 +219,9 @@ public final class Child: Sendable {
     private func hasEnded(_ status: Status) {
         endSource.invalidate()
         stopTimer.withLock { $0.take() }?.invalidate()
-        let mustWait = news.withLock { $0.ended(status) }
+        let mustWait = events.withLock { $0.ended(status) }
         if mustWait { completeAfterGrace() }
-        newsSource.signalAndWakeUp()
+        eventSource.signalAndWakeUp()
     }
 
     /// Called on the thread of a loop that has found the pidfd ready. The end is reported in this very
@@ -232,14 +232,14 @@ public final class Child: Sendable {
             endSource.interest = []
             return handle.reaper.watch(handle)
         }
-        newsSource.withdrawSignal()
+        eventSource.withdrawSignal()
         tell()
     }
 
     private func outputHasEnded() {
-        guard news.withLock({ $0.outputEnded() }) else { return }
+        guard events.withLock({ $0.outputEnded() }) else { return }
         endGrace()
-        newsSource.signalAndWakeUp()
+        eventSource.signalAndWakeUp()
     }
 
     private func endGrace() { graceTimer.withLock { $0.take() }?.invalidate() }
@@ -247,20 +247,20 @@ public final class Child: Sendable {
     private func completeAfterGrace() {
         let timer = Timer(timeInterval: outputGrace, repeats: false) { [self] _ in
             // Other processes may keep the outputs open for ever.
-            for collector in collectors { collector.finishWithWhatIsThere() }
-            if news.withLock({ $0.graceIsOver() }) { newsSource.signalAndWakeUp() }
+            for collector in collectors { collector.finishWithAvailableBytes() }
+            if events.withLock({ $0.graceIsOver() }) { eventSource.signalAndWakeUp() }
         }
         graceTimer.withLock { $0 = timer }
         RunLoop.loader.add(timer, forMode: .default)
         // The outputs may have ended meanwhile.
-        if news.withLock({ $0.isComplete }) { endGrace() }
+        if events.withLock({ $0.isComplete }) { endGrace() }
     }
 
     /// Makes the callbacks that are due, on the thread of a loop. If another thread makes some at this
     /// moment, it makes these too.
     private func tell() {
-        guard news.withLock({ $0.beginTelling() }) else { return }
-        while let item = news.withLock({ $0.next() }) {
+        guard events.withLock({ $0.beginReporting() }) else { return }
+        while let item = events.withLock({ $0.next() }) {
             switch item {
             case .ended(let status): onEnd?(self, status)
             case .stopped(let stop): onStop?(self, stop)
@@ -268,7 +268,7 @@ public final class Child: Sendable {
             }
         }
         // Another loop may have nothing left to wait for.
-        if news.withLock({ $0.isOver }) { newsSource.invalidateAndWakeUp() }
+        if events.withLock({ $0.isOver }) { eventSource.invalidateAndWakeUp() }
     }
 
     private func watchStops() {
@@ -276,12 +276,14 @@ public final class Child: Sendable {
             try SystemThread.start(name: "rondo.stops") { [weak self, handle] in
                 while let stop = handle.waitForStop() {
                     guard let self else { return }
-                    news.withLock { $0.stopped(stop) }
-                    newsSource.signalAndWakeUp()
+                    events.withLock { $0.stopped(stop) }
+                    eventSource.signalAndWakeUp()
                 }
             }
         } catch {
-            Log.system.error("No thread waits for the stops of the child \(handle.name): \(error).")
+            Log.system.error(
+                "The stops of the child \(handle.name) are not reported, because no thread could be started: \(error)."
+            )
         }
     }
 }

@@ -34,7 +34,7 @@ final class ChildHandle: Sendable {
     /// True if the child leads a process group of its own.
     let leadsGroup: Bool
     let reaper: any ChildCollecting
-    let spawned = LoopClock.machineNow
+    let spawned = LoopClock.systemNow
     private let state: Mutex<State>
     private let live = LiveObject(.child)
 

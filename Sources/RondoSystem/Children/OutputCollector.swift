@@ -85,7 +85,7 @@ final class OutputCollector: Sendable {
     }
 
     /// Reads the bytes in the pipe and closes it, even if it has no end yet. Any thread.
-    func finishWithWhatIsThere() {
+    func finishWithAvailableBytes() {
         state.withLock { _ = $0.readPiece(upTo: limit) }
         finish()
     }

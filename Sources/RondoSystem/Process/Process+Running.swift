@@ -19,12 +19,12 @@ extension Process {
         }
         settings.closeEndsOfChild()
         let loop = RunLoop.currentLoop()
-        let change = state.withLock { state -> ProcessTelling.Change? in
+        let change = state.withLock { state -> ProcessSchedule.Change? in
             state.child = child
-            state.telling.begin(on: loop)
+            state.schedule.begin(on: loop)
             // A handler needs no loop, unless the program has scheduled the process.
-            guard state.handler == nil || state.telling.isScheduled else { return nil }
-            return state.telling.listen(for: self)
+            guard state.handler == nil || state.schedule.isScheduled else { return nil }
+            return state.schedule.listen(for: self)
         }
         change?.apply()
         // The child retains the process until its end (rule PR-9).
@@ -84,14 +84,14 @@ extension Process {
 
     /// Has the end reported: by the handler in the background, or by a loop.
     private func announce() {
-        let (change, unneeded) = state.withLock { state -> (ProcessTelling.Change?, RunLoop.Source?) in
-            if state.handler != nil, !state.telling.isScheduled { return (nil, state.telling.take()) }
-            return (state.telling.listen(for: self), nil)
+        let (change, unneeded) = state.withLock { state -> (ProcessSchedule.Change?, RunLoop.Source?) in
+            if state.handler != nil, !state.schedule.isScheduled { return (nil, state.schedule.take()) }
+            return (state.schedule.listen(for: self), nil)
         }
         if let change {
             change.apply()
             change.signal()
-            if !state.withLock({ $0.telling.isScheduled }) { OwedEnds.add(change.source) }
+            if !state.withLock({ $0.schedule.isScheduled }) { WaitingNotifications.add(change.source) }
         } else {
             unneeded?.invalidate()
             DispatchQueue.global().async { [self] in callHandler() }
@@ -105,7 +105,7 @@ extension Process {
 
     /// Reports the end, on a loop that the process is scheduled on.
     func tell() {
-        state.withLock { $0.telling.take() }?.invalidate()
+        state.withLock { $0.schedule.take() }?.invalidate()
         if !callHandler() {
             NotificationCenter.default.post(name: Process.didTerminateNotification, object: self)
         }
@@ -130,27 +130,27 @@ extension Process {
     /// modes or loops it is reported once. Any thread, before or after `run()`; once the end was reported, it
     /// does nothing.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
-            guard state.telling.schedule(in: loop, mode), state.child != nil else { return (nil, nil) }
+        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessSchedule.Change?) in
+            guard state.schedule.schedule(in: loop, mode), state.child != nil else { return (nil, nil) }
             // After the end there is a source only while the end has not been reported.
-            guard state.status == nil || state.telling.source != nil else { return (nil, nil) }
-            return (state.telling.take(), state.telling.listen(for: self))
+            guard state.status == nil || state.schedule.source != nil else { return (nil, nil) }
+            return (state.schedule.take(), state.schedule.listen(for: self))
         }
         move(from: old, to: change)
     }
 
     /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
-            guard state.telling.unschedule(from: loop, mode), state.telling.source != nil else {
+        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessSchedule.Change?) in
+            guard state.schedule.unschedule(from: loop, mode), state.schedule.source != nil else {
                 return (nil, nil)
             }
-            return (state.telling.take(), state.telling.listen(for: self))
+            return (state.schedule.take(), state.schedule.listen(for: self))
         }
         move(from: old, to: change)
     }
 
-    private func move(from old: RunLoop.Source?, to change: ProcessTelling.Change?) {
+    private func move(from old: RunLoop.Source?, to change: ProcessSchedule.Change?) {
         guard let change else { return }
         change.apply()
         let isOwed = old?.isSignalled ?? false
@@ -161,7 +161,7 @@ extension Process {
     /// Why the end was not reported. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         let (child, status, source, handler) = state.withLock {
-            ($0.child, $0.status, $0.telling.source, $0.handler != nil)
+            ($0.child, $0.status, $0.schedule.source, $0.handler != nil)
         }
         guard child != nil else {
             return DeliveryObstacle(reason: .notScheduled, description: "it was not started: call run()")
@@ -191,7 +191,7 @@ extension Process {
         if !hasEnded, !wait.run(loop, in: .default) { _ = child.wait() }
         // Handlers on this very loop are called before this function returns.
         let isTold = state.withLock {
-            $0.telling.source?.isSignalled ?? false && $0.telling.isServed(by: loop)
+            $0.schedule.source?.isSignalled ?? false && $0.schedule.isServed(by: loop)
         }
         if isTold { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
     }

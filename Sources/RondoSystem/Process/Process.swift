@@ -40,7 +40,7 @@ open class Process: NSObject, @unchecked Sendable {
         var status: ChildStatus?
         var suspensions = 0
         var waits: [LoopWait] = []
-        var telling = ProcessTelling()
+        var schedule = ProcessSchedule()
     }
 
     let state = Mutex(State())
@@ -51,9 +51,9 @@ open class Process: NSObject, @unchecked Sendable {
     // MARK: - Program and surroundings
 
     private subscript<Value>(setting: any WritableKeyPath<ProcessSettings, Value> & Sendable) -> Value {
-        get { state.withLock { Unguarded($0.settings[keyPath: setting]) }.value }
+        get { state.withLock { UncheckedSendable($0.settings[keyPath: setting]) }.value }
         set {
-            let value = Unguarded(newValue)
+            let value = UncheckedSendable(newValue)
             state.withLock { $0.settings[keyPath: setting] = value.value }
         }
     }
@@ -299,7 +299,7 @@ open class Process: NSObject, @unchecked Sendable {
 /// A value on its way out of, or into, the lock of a process.
 ///
 /// `@unchecked Sendable`: see `ProcessSettings`.
-private struct Unguarded<Value>: @unchecked Sendable {
+private struct UncheckedSendable<Value>: @unchecked Sendable {
     let value: Value
 
     init(_ value: Value) { self.value = value }

@@ -7,7 +7,7 @@ final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
     private static let defaults = DelegateDefaults.leavingTLSToSettings()
 
     private let source: ByteSource
-    /// The connection retains its delegate, this object, until the load ends or is cancelled; `letGo()`
+    /// The connection retains its delegate, this object, until the load ends or is cancelled; `release()`
     /// and `cancel()` break the cycle.
     private let connection = Mutex<URLConnection?>(nil)
 
@@ -43,16 +43,16 @@ final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
     func connection(_ connection: URLConnection, didReceive data: Data) { source.received(data) }
 
     func connectionDidFinishLoading(_ connection: URLConnection) {
-        letGo()
+        release()
         source.finished()
     }
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-        letGo()
+        release()
         source.failed(error)
     }
 
-    private func letGo() {
+    private func release() {
         let connection = connection.withLock { $0.take() }
         withExtendedLifetime(connection) {}
     }

@@ -4,7 +4,7 @@ internal import RondoCore
 
 /// The receiver of a task's calls, as the task's work sees it. It stands for delegates, completion handlers
 /// and the session that holds the task: types that the work does not know.
-protocol TaskAudience: AnyObject, Sendable {
+protocol TaskClient: AnyObject, Sendable {
     /// Begins the task: its session retains it until `workDidEnd()`.
     ///
     /// - Returns: False if the session has ended, and takes no task.
@@ -19,14 +19,14 @@ protocol TaskAudience: AnyObject, Sendable {
 
     /// The same as in `LoadClient`.
     var decidesOnResponses: Bool { get }
-    var hearsOfInformational: Bool { get }
+    var wantsInformational: Bool { get }
     var sharesVerdicts: Bool { get }
 
     /// Makes a call of `work` on the calling thread. A call that ends the task takes its details from `work`.
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply
 
     /// Ends a task that has not begun.
-    func endUnborn(_ error: URLError)
+    func endBeforeStart(_ error: URLError)
 
     /// Releases everything: no further call will be made.
     func workDidEnd()

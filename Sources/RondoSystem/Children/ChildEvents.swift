@@ -12,7 +12,7 @@ internal import Glibc
 internal import RondoCore
 
 /// The events of a child that were not reported yet.
-struct ChildNews: Sendable {
+struct ChildEvents: Sendable {
     enum Item: Equatable {
         case ended(ChildStatus)
         case stopped(ChildStop)
@@ -28,12 +28,12 @@ struct ChildNews: Sendable {
     private var watchesStops = false
     private(set) var isStopping = false
     private var status: ChildStatus?
-    private var owedStop: ChildStop?
-    private var isEndTold = false
-    private var isCompletionTold = false
+    private var unreportedStop: ChildStop?
+    private var isEndReported = false
+    private var isCompletionReported = false
     private var hasNoGrace = false
     /// The thread that makes callbacks, and their nesting: a callback may run its loop again.
-    private var teller: (thread: pthread_t, depth: Int)?
+    private var reporter: (thread: pthread_t, depth: Int)?
 
     /// - Returns: True if outputs are still open.
     mutating func ended(_ status: ChildStatus) -> Bool {
@@ -66,44 +66,44 @@ struct ChildNews: Sendable {
         return !watchesStops
     }
 
-    mutating func stopped(_ stop: ChildStop) { owedStop = stop }
+    mutating func stopped(_ stop: ChildStop) { unreportedStop = stop }
 
     /// True if the child has ended, and its outputs have ended or are not awaited any more.
     var isComplete: Bool { status != nil && (openOutputs == 0 || hasNoGrace) }
 
     /// True if the end and the completion were reported.
-    var isOver: Bool { isEndTold && isCompletionTold }
+    var isOver: Bool { isEndReported && isCompletionReported }
 
     /// Lets the calling thread make callbacks. It then calls `next()` until that returns nil.
     ///
     /// - Returns: False if another thread makes callbacks.
-    mutating func beginTelling() -> Bool {
+    mutating func beginReporting() -> Bool {
         let thread = pthread_self()
-        guard let teller else {
-            teller = (thread, 1)
+        guard let reporter else {
+            reporter = (thread, 1)
             return true
         }
-        guard pthread_equal(teller.thread, thread) != 0 else { return false }
-        self.teller = (thread, teller.depth + 1)
+        guard pthread_equal(reporter.thread, thread) != 0 else { return false }
+        self.reporter = (thread, reporter.depth + 1)
         return true
     }
 
     /// The next event for the thread that makes callbacks; it counts as reported. Nil ends the thread's turn.
     mutating func next() -> Item? {
-        if let item = nextOwed() { return item }
-        teller = teller.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
+        if let item = nextUnreported() { return item }
+        reporter = reporter.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
         return nil
     }
 
-    private mutating func nextOwed() -> Item? {
-        if let stop = owedStop.take(), status == nil { return .stopped(stop) }
+    private mutating func nextUnreported() -> Item? {
+        if let stop = unreportedStop.take(), status == nil { return .stopped(stop) }
         guard let status else { return nil }
-        if !isEndTold {
-            isEndTold = true
+        if !isEndReported {
+            isEndReported = true
             return .ended(status)
         }
-        guard isComplete, !isCompletionTold else { return nil }
-        isCompletionTold = true
+        guard isComplete, !isCompletionReported else { return nil }
+        isCompletionReported = true
         return .completed(status)
     }
 }

@@ -7,9 +7,9 @@ import Testing
 @testable import RondoConnections
 
 /// What servers have said and a file keeps: when it is written, by which thread, and what a killed process leaves.
-@Suite(.timeLimit(.minutes(5))) struct KeptValueTests {
+@Suite(.timeLimit(.minutes(5))) struct PersistedValueTests {
     /// Lines, with a note of the thread that takes each.
-    private struct Lines: Keepable {
+    private struct Lines: Persistable {
         var lines: [String] = []
         var takers: Box<[UInt]>?
 
@@ -37,7 +37,7 @@ import Testing
         try withFolder { folder in
             let file = folder.appendingPathComponent("lines")
             let takers = Box<[UInt]>([])
-            let value = KeptValue(Lines([]), label: "test", writeDelay: 0.05)
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 0.05)
             try value.keep(in: file, otherwise: nil, onFailure: nil)
             value.change { lines in
                 lines.takers = takers
@@ -61,7 +61,7 @@ import Testing
             let directory = try Stranger.Directory()
             let folder = URL(fileURLWithPath: directory.path).appendingPathComponent("folder")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            let value = KeptValue(Lines([]), label: "test", writeDelay: 0.01)
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 0.01)
             try value.keep(in: folder.appendingPathComponent("lines"), otherwise: nil) { _ in exit(0) }
             try FileManager.default.removeItem(at: folder)
             try Data().write(to: folder)
@@ -81,7 +81,7 @@ import Testing
     {
         try withFolder { folder in
             let file = folder.appendingPathComponent("lines")
-            let value = KeptValue(Lines([]), label: "test", writeDelay: 3_600)
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)
             try value.keep(in: file, otherwise: nil, onFailure: nil)
             for text in ["a", "b"] {
                 value.change { lines in
@@ -102,7 +102,7 @@ import Testing
     @Test func `another file gets nothing of what waits for the first, and the same one all of it`() throws {
         try withFolder { folder in
             let (first, second) = (folder.appendingPathComponent("1"), folder.appendingPathComponent("2"))
-            let value = KeptValue(Lines([]), label: "test", writeDelay: 3_600)
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)
             try value.keep(in: first, otherwise: nil, onFailure: nil)
             value.change { lines in
                 lines.lines = ["a"]
@@ -137,7 +137,7 @@ import Testing
             let space = URLProtectionSpace(
                 host: "localhost", port: 80, protocol: "http", realm: "r",
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
-            KeptCredentials.store(
+            PersistedCredentials.store(
                 URLCredential(user: "u", password: "p", persistence: .permanent), for: space)
             exit(0)
         }
@@ -149,7 +149,7 @@ import Testing
     {
         try withFolder { folder in
             let file = folder.appendingPathComponent("lines")
-            let value = KeptValue(Lines([]), label: "test", writeDelay: 3_600)
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)
             let remains = folder.appendingPathComponent("lines.\(UUID().uuidString)")
             let young = folder.appendingPathComponent("lines.\(UUID().uuidString)")
             let other = folder.appendingPathComponent("lines.bak")
@@ -169,7 +169,7 @@ import Testing
     {
         try withFolder { folder in
             let file = folder.appendingPathComponent("hosts")
-            let value = KeptValue(StrictTransportSecurity(), label: "test", writeDelay: 0.001)
+            let value = PersistedValue(StrictTransportSecurity(), label: "test", writeDelay: 0.001)
             try value.keep(in: file, otherwise: nil, onFailure: nil)
             let isDone = Atomic(0)
             for part in 0..<2 {

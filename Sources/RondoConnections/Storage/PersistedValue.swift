@@ -3,7 +3,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// A value that can be kept in a file, as JSON.
-protocol Keepable: Sendable {
+protocol Persistable: Sendable {
     /// The form of the value in the file.
     associatedtype Form: Codable, Sendable
 
@@ -27,10 +27,10 @@ protocol Keepable: Sendable {
 ///
 /// Each write makes a new file, which replaces the old one when it is complete: if a process is killed, the
 /// old or the new file remains.
-final class KeptValue<Value: Keepable>: Sendable {
+final class PersistedValue<Value: Persistable>: Sendable {
     private struct State {
         var value: Value
-        var file: KeptFile?
+        var file: PersistedFile?
         /// Whether the value has changed since it was last taken for the file.
         var hasChanges = false
         /// Made when a file is named for the first time.
@@ -84,13 +84,13 @@ final class KeptValue<Value: Keepable>: Sendable {
     func keep(in url: URL?, otherwise: Value?, onFailure: (@Sendable (any Error) -> Void)?) throws {
         // The file to be read may be the one for which changes wait.
         flush()
-        let failure = try accessing.withLock { _ -> KeptFile.Failure? in
+        let failure = try accessing.withLock { _ -> PersistedFile.Failure? in
             let stored = try url.flatMap(Self.read)
-            let (old, rest) = state.withLock { state -> (KeptFile?, Value.Form?) in
+            let (old, rest) = state.withLock { state -> (PersistedFile?, Value.Form?) in
                 // Changes that were made since belong to the old file.
                 let rest = state.hasChanges ? Self.form(of: state.value) : nil
                 let old = state.file
-                state.file = url.map { KeptFile($0, onFailure: onFailure) }
+                state.file = url.map { PersistedFile($0, onFailure: onFailure) }
                 state.hasChanges = false
                 if let value = stored ?? otherwise { state.value = value }
                 if url != nil, state.writer == nil { state.writer = makeWriter() }
@@ -100,14 +100,14 @@ final class KeptValue<Value: Keepable>: Sendable {
             return old.write(rest)
         }
         failure?.tell()
-        if let url { KeptFile.removeRemains(of: url) }
+        if let url { PersistedFile.removeRemains(of: url) }
     }
 
     /// Replaces the value, in the file too.
     ///
     /// - Returns: The old value, and the failure if the file could not be written; its handler has not been
     ///   called.
-    func replace(with value: Value) -> (old: Value, failure: KeptFile.Failure?) {
+    func replace(with value: Value) -> (old: Value, failure: PersistedFile.Failure?) {
         accessing.withLock { _ in
             let old = state.withLock { state in
                 let old = state.value
@@ -132,7 +132,7 @@ final class KeptValue<Value: Keepable>: Sendable {
     }
 
     /// Writes what has changed. The caller holds `accessing`, so that the file stays the same.
-    private func write() -> KeptFile.Failure? {
+    private func write() -> PersistedFile.Failure? {
         let changed = state.withLock { state in
             defer { state.hasChanges = false }
             return state.hasChanges ? state.file : nil

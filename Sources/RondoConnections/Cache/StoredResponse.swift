@@ -7,7 +7,7 @@ internal import RondoMutex
 ///
 /// Its entry, by which the rules judge it, is made when a load first finds the response: most pages that a
 /// crawl stores are never found.
-final class KeptResponse: Sendable {
+final class StoredResponse: Sendable {
     /// The URL of the response without its fragment, by which the response is found.
     let name: String
     /// A number that stands for the URL in tables.
@@ -20,10 +20,10 @@ final class KeptResponse: Sendable {
     let storedAt: LoopInstant
     /// The calendar date, for `removeCachedResponses(since:)`.
     let date: Date
-    let shown: Shown
+    let form: Form
 
     /// The response that programs see.
-    enum Shown: Sendable {
+    enum Form: Sendable {
         /// The response is made from the entry.
         case ofEntry(bodyLength: Int64?)
         /// The delegate, the program or a protocol of the program has made the response.
@@ -49,13 +49,13 @@ final class KeptResponse: Sendable {
         selecting =
             head.fields.has("Vary") ? CacheEntry.selecting(head.fields, received.requestFields) : [:]
         if received.isChanged, let approved = received.approved {
-            shown = .given(approved)
+            form = .given(approved)
             content = approved.data
         } else {
-            shown = .ofEntry(bodyLength: received.bodyLength)
+            form = .ofEntry(bodyLength: received.bodyLength)
             content = received.content
         }
-        storedAt = LoopClock.machineNow
+        storedAt = LoopClock.systemNow
         date = received.receivedAt
         cost = content.count + head.fields.size + name.utf8.count + Self.overhead
     }
@@ -65,9 +65,9 @@ final class KeptResponse: Sendable {
         (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
         selecting = entry?.selecting ?? [:]
-        shown = .given(cached)
+        form = .given(cached)
         content = cached.data
-        storedAt = LoopClock.machineNow
+        storedAt = LoopClock.systemNow
         date = Date()
         cost = content.count + (entry?.fields.size ?? 0) + name.utf8.count + Self.overhead
     }
@@ -77,9 +77,9 @@ final class KeptResponse: Sendable {
         (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
         selecting = entry.selecting
-        shown = .ofEntry(bodyLength: bodyLength)
+        form = .ofEntry(bodyLength: bodyLength)
         self.content = content
-        storedAt = LoopClock.machineNow
+        storedAt = LoopClock.systemNow
         self.date = date
         cost = content.count + entry.fields.size + name.utf8.count + Self.overhead
     }
@@ -99,7 +99,7 @@ final class KeptResponse: Sendable {
             return made.withLock { made in
                 if let made { return made }
                 let entry = CacheEntry(
-                    status: head.status, fields: CacheEntry.keptFields(of: head), requestedAt: requestedAt,
+                    status: head.status, fields: CacheEntry.storedFields(of: head), requestedAt: requestedAt,
                     receivedAt: receivedAt, selecting: selecting)
                 made = entry
                 return entry
@@ -136,7 +136,7 @@ final class KeptResponse: Sendable {
     /// The response for a load of `url`; nil if it is not HTTP.
     func found(_ url: URL) -> FoundResponse? {
         guard let entry else { return nil }
-        switch shown {
+        switch form {
         case .given(let cached): return FoundResponse(entry, cached)
         case .ofEntry(let bodyLength): return FoundResponse(entry, url, bodyLength: bodyLength, content)
         }
@@ -144,7 +144,7 @@ final class KeptResponse: Sendable {
 
     /// The response as a program sees it; nil if Foundation cannot represent it.
     func cached(_ url: URL) -> CachedURLResponse? {
-        switch shown {
+        switch form {
         case .given(let cached): return cached
         case .ofEntry(let bodyLength):
             guard let entry,
@@ -158,22 +158,22 @@ final class KeptResponse: Sendable {
 
     /// Whether the response may be written to the disk.
     var mayGoToDisk: Bool {
-        if case .given(let cached) = shown { cached.storagePolicy == .allowed } else { true }
+        if case .given(let cached) = form { cached.storagePolicy == .allowed } else { true }
     }
 
     /// Whether `other`, with the same key, replaces this response: `other` is the same variant, or a response
     /// that varies by other fields or by none, so that requests no longer select this one.
-    func isReplaced(by other: KeptResponse) -> Bool {
+    func isReplaced(by other: StoredResponse) -> Bool {
         name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
     }
 
-    /// Whether the response may be kept at all.
-    var mayBeKept: Bool {
-        if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
+    /// Whether the response may be stored.
+    var mayBeStored: Bool {
+        if case .given(let cached) = form { cached.storagePolicy != .notAllowed } else { true }
     }
 }
 
-extension KeptResponse.WrittenEntry {
+extension StoredResponse.WrittenEntry {
     var status: Int? {
         switch self {
         case .none: nil

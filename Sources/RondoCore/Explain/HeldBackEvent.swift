@@ -4,7 +4,7 @@ internal import CRondoEv
 /// all: the program waits for a callback that cannot come.
 ///
 /// A recorder looks for such events now and then; a pass does no work for them.
-package struct HeldBack: Sendable {
+package struct HeldBackEvent: Sendable {
     package let subject: ObjectIdentifier
     /// The call-out that would be made.
     package let kind: RunLoopEvent.CallOut
@@ -21,39 +21,39 @@ package struct HeldBack: Sendable {
     /// The events that `loop` would serve if it ran in other modes. Any thread.
     ///
     /// Events of the running mode are never included, even if their callbacks have to wait for another one.
-    package static func all(of loop: RunLoop) -> [HeldBack] {
+    package static func all(of loop: RunLoop) -> [HeldBackEvent] {
         let now = LoopClock.now
         let waiting = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
-            return state.waitingElsewhere(now: now, isMain: loop.isMain)
+            return state.membersOfOtherModes(now: now, isMain: loop.isMain)
         }
         var found = waiting.blocks.map {
-            HeldBack(subject: ObjectIdentifier(loop), kind: .block, label: nil, mode: $0, since: nil)
+            HeldBackEvent(subject: ObjectIdentifier(loop), kind: .block, label: nil, mode: $0, since: nil)
         }
         found += waiting.executors.filter(\.hasWaitingJobs).map {
-            HeldBack(
+            HeldBackEvent(
                 subject: ObjectIdentifier($0), kind: .block, label: $0.traceLabel, mode: $0.mode, since: nil)
         }
         found += waiting.notifications.map {
-            HeldBack(
+            HeldBackEvent(
                 subject: ObjectIdentifier(loop), kind: .notification("several"), label: nil, mode: $0,
                 since: nil)
         }
         // The locks of members are taken before the loop's, which has been released.
         found += waiting.timers.map { date, mode in
-            HeldBack(
+            HeldBackEvent(
                 subject: ObjectIdentifier(date.timer), kind: .timer, label: date.timer.label, mode: mode,
                 since: date.deadline.nanoseconds)
         }
         found += waiting.signalled.filter { $0.source.isSignalled }.map { source, mode in
-            HeldBack(
+            HeldBackEvent(
                 subject: ObjectIdentifier(source), kind: .signalledSource, label: source.label, mode: mode,
                 since: nil)
         }
         found += readyDescriptors(among: waiting.descriptors, of: loop)
         if waiting.mainQueueWaits, let descriptor = MainQueue.descriptor, hasInput(descriptor) {
             found.append(
-                HeldBack(
+                HeldBackEvent(
                     subject: ObjectIdentifier(loop), kind: .mainQueue, label: nil, mode: .default, since: nil)
             )
         }
@@ -62,7 +62,7 @@ package struct HeldBack: Sendable {
 
     private static func readyDescriptors(
         among sources: [(source: RunLoop.Source, mode: RunLoop.Mode)], of loop: RunLoop
-    ) -> [HeldBack] {
+    ) -> [HeldBackEvent] {
         let asked = sources.prefix(maximumDescriptors).compactMap { source, mode in
             source.kind.behaviour.descriptor.map {
                 (source: source, mode: mode, descriptor: $0, events: source.interest.pollEvents)
@@ -85,7 +85,7 @@ package struct HeldBack: Sendable {
             guard answer.1, answer.0.revents != 0 else { return nil }
             let found = answer.0.revents & entry.events
             let interest = RunLoop.Source.Interest(pollEvents: found)
-            return HeldBack(
+            return HeldBackEvent(
                 subject: ObjectIdentifier(entry.source),
                 kind: .descriptorSource(interest.isEmpty ? entry.source.interest : interest),
                 label: entry.source.label, mode: entry.mode, since: nil)
@@ -100,7 +100,7 @@ package struct HeldBack: Sendable {
 
 extension LoopState {
     /// Members of other modes that are not in the running mode.
-    fileprivate struct WaitingElsewhere {
+    fileprivate struct OtherModeMembers {
         var blocks: [RunLoop.Mode] = []
         /// The executors of actors; their jobs run inside a block.
         var executors: [RunLoop.ModeExecutor] = []
@@ -112,8 +112,8 @@ extension LoopState {
         var mainQueueWaits = false
     }
 
-    fileprivate func waitingElsewhere(now: LoopInstant, isMain: Bool) -> WaitingElsewhere {
-        var found = WaitingElsewhere()
+    fileprivate func membersOfOtherModes(now: LoopInstant, isMain: Bool) -> OtherModeMembers {
+        var found = OtherModeMembers()
         guard isAlive else { return found }
         let running = activations.last.map { modes[$0.mode] }
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }

@@ -2,7 +2,7 @@ import Rondo
 import RondoHTTP
 
 /// An answer: a head and a body.
-struct ServedAnswer {
+struct ServedResponse {
     var status: Int
     var fields: [(name: String, value: String)]
     var body: ServedBody
@@ -26,9 +26,9 @@ struct ServedAnswer {
     /// An answer with a sentence about an error, for programs and people.
     static func message(
         _ status: Int, _ sentence: String, fields: [(name: String, value: String)] = [], keepsConnection: Bool
-    ) -> ServedAnswer {
+    ) -> ServedResponse {
         let body = ServedBody("\(status) \(reason(status)): \(sentence)\n")
-        return ServedAnswer(
+        return ServedResponse(
             status: status, fields: [("Content-Type", "text/plain; charset=utf-8")] + fields, body: body,
             length: body.count, keepsConnection: keepsConnection)
     }

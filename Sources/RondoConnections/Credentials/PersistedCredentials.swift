@@ -1,10 +1,10 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// The credentials of permanent persistence that are kept beyond the process, if the program has named a
+/// The credentials of permanent persistence that outlive the process, if the program has named a
 /// file.
-enum KeptCredentials {
-    private static let kept = KeptValue(CredentialList(), label: "rondo.credentials")
+enum PersistedCredentials {
+    private static let persisted = PersistedValue(CredentialList(), label: "rondo.credentials")
 
     /// Keeps credentials in `file` from now on. With nil they are kept only until the program ends.
     ///
@@ -13,25 +13,25 @@ enum KeptCredentials {
     static func keep(
         in file: URL?, onFailure: (@Sendable (any Error) -> Void)?
     ) throws -> [CredentialList.Entry] {
-        try kept.keep(in: file, otherwise: CredentialList(), onFailure: onFailure)
-        return kept.read { $0.entries }
+        try persisted.keep(in: file, otherwise: CredentialList(), onFailure: onFailure)
+        return persisted.read { $0.entries }
     }
 
     /// Forgets all credentials, in the file too.
     ///
     /// - Returns: The credentials that were kept, and the failure if the file could not be written.
-    static func forgetAll() -> (forgotten: [CredentialList.Entry], failure: KeptFile.Failure?) {
-        let (forgotten, failure) = kept.replace(with: CredentialList())
+    static func forgetAll() -> (forgotten: [CredentialList.Entry], failure: PersistedFile.Failure?) {
+        let (forgotten, failure) = persisted.replace(with: CredentialList())
         return (forgotten.entries, failure)
     }
 
     /// Writes everything that waits to be written, and returns when that is done.
-    static func flush() { kept.flush() }
+    static func flush() { persisted.flush() }
 
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard credential.persistence == .permanent, kept.hasFile,
+        guard credential.persistence == .permanent, persisted.hasFile,
             let entry = CredentialList.Entry(credential, for: space)
         else { return }
-        kept.change { $0.add(entry) }
+        persisted.change { $0.add(entry) }
     }
 }

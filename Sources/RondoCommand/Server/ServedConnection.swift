@@ -4,7 +4,7 @@ import Rondo
 ///
 /// `@unchecked Sendable`: only the thread of its loop uses it; the blocks of timers, which run there, retain
 /// it.
-final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
+final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The settings that all connections of a server share.
     struct Settings {
         let responder: Responder
@@ -16,8 +16,8 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private enum Phase {
         /// Waits for a request, or for the rest of one.
         case reading
-        case sending(OutgoingAnswer)
-        /// Everything was sent. The client can read the last answer to its end, because closing with unread
+        case sending(OutgoingResponse)
+        /// Everything was sent. The client can read the last response to its end, because closing with unread
         /// bytes would reset the connection.
         case lingering(discarded: Int)
         case ended
@@ -28,7 +28,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private let peer: String
     private let settings: Settings
     private let refusal: ServedRequest.Refusal?
-    private let onEnd: (ServerConnection) -> Void
+    private let onEnd: (ServedConnection) -> Void
     private var reader = RequestReader()
     private var phase = Phase.reading
     private var hasOpened = false
@@ -40,11 +40,11 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
     /// - Parameters:
-    ///   - refusal: The answer to the first request, whatever it is; nil to answer it normally.
+    ///   - refusal: The response to the first request, whatever it is; nil to answer it normally.
     ///   - onEnd: Called once, when the connection has ended.
     init(
         _ connection: StreamListener.Connection, _ settings: Settings, refusal: ServedRequest.Refusal? = nil,
-        onEnd: @escaping (ServerConnection) -> Void
+        onEnd: @escaping (ServedConnection) -> Void
     ) {
         input = connection.input
         output = connection.output
@@ -68,7 +68,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     }
 
     private func timer(
-        in loop: RunLoop, label: String, _ body: @escaping @Sendable (ServerConnection) -> Void
+        in loop: RunLoop, label: String, _ body: @escaping @Sendable (ServedConnection) -> Void
     ) -> Timer {
         let timer = Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
             if let self { body(self) }
@@ -107,7 +107,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         while true {
             switch phase {
             case .reading: guard read() else { return }
-            case .sending(let answer): guard send(answer) else { return }
+            case .sending(let response): guard send(response) else { return }
             case .lingering(let discarded): guard discard(discarded) else { return }
             case .ended: return
             }
@@ -120,7 +120,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
 
     private func passDeadline() {
         if case .reading = phase, !reader.isEmpty {
-            answer(ServedAnswer(.requestTimeout))
+            respond(ServedResponse(.requestTimeout))
             turn()
         } else {
             end()
@@ -138,16 +138,16 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// Returns false if it waits for more bytes, or the connection has ended.
     private func read() -> Bool {
         if let refusal {
-            answer(ServedAnswer(refusal))
+            respond(ServedResponse(refusal))
             return true
         }
         do throws(ServedRequest.Refusal) {
             if let request = try reader.next() {
-                answer(settings.responder.answer(request))
+                respond(settings.responder.respond(to: request))
                 return true
             }
         } catch {
-            answer(ServedAnswer(error))
+            respond(ServedResponse(error))
             return true
         }
         if inputHasEnded {
@@ -177,19 +177,19 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
 
     // MARK: - Answering
 
-    private func answer(_ answer: ServedAnswer) {
+    private func respond(_ response: ServedResponse) {
         idleSince = nil
-        phase = .sending(OutgoingAnswer(answer, request: reader.requestLine, rate: settings.rate))
+        phase = .sending(OutgoingResponse(response, request: reader.requestLine, rate: settings.rate))
         setDeadline(ServerLimits.stallTime)
     }
 
     /// Sends one piece, so that other connections are served before the next. Returns false if it waits, or
     /// the connection has ended.
-    private func send(_ answer: OutgoingAnswer) -> Bool {
-        switch answer.next() {
+    private func send(_ response: OutgoingResponse) -> Bool {
+        switch response.next() {
         case .done:
-            log(answer, isCut: false)
-            if answer.keepsConnection { beginReading() } else { linger() }
+            log(response, isCut: false)
+            if response.keepsConnection { beginReading() } else { linger() }
             return true
         case .broken:
             end()
@@ -200,7 +200,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
         case .send: break
         }
         guard output.hasSpaceAvailable else { return false }
-        let isTaken = answer.send { piece in
+        let isTaken = response.send { piece in
             piece.baseAddress.map { output.write($0, maxLength: piece.count) } ?? 0
         }
         guard isTaken else {
@@ -208,14 +208,14 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
             return false
         }
         setDeadline(ServerLimits.stallTime)
-        return !answer.isUnfinished
+        return !response.isUnfinished
     }
 
-    private func log(_ answer: OutgoingAnswer, isCut: Bool) {
+    private func log(_ response: OutgoingResponse, isCut: Bool) {
         settings.log?.write(
             RequestLog.Entry(
-                peer: peer, request: answer.request, status: answer.status, sent: answer.sentOfBody,
-                isCut: isCut, seconds: answer.seconds))
+                peer: peer, request: response.request, status: response.status, sent: response.sentOfBody,
+                isCut: isCut, seconds: response.seconds))
     }
 
     private func log(request: String) {
@@ -247,7 +247,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// Closes the connection in any phase.
     func end() {
         if case .ended = phase { return }
-        if case .sending(let answer) = phase { log(answer, isCut: true) }
+        if case .sending(let response) = phase { log(response, isCut: true) }
         phase = .ended
         idleSince = nil
         deadline?.invalidate()

@@ -1,7 +1,7 @@
 internal import RondoCore
 
 /// Makes the calls to a session's delegate.
-protocol SessionAudience: AnyObject, Sendable {
+protocol SessionClient: AnyObject, Sendable {
     /// The delegate; nil once the session has become invalid.
     var delegate: (any URLSessionDelegate)? { get }
 

@@ -2,19 +2,19 @@ internal import RondoCore
 
 /// The loop and modes on which the end of a process is reported: those of the starting thread, or those that
 /// the program has scheduled it in.
-struct ProcessTelling: Sendable {
-    fileprivate struct Place: Sendable, Equatable {
+struct ProcessSchedule: Sendable {
+    fileprivate struct ScheduledMode: Sendable, Equatable {
         let loop: RunLoop
         let mode: RunLoop.Mode
 
-        static func == (one: Place, other: Place) -> Bool {
+        static func == (one: ScheduledMode, other: ScheduledMode) -> Bool {
             one.loop === other.loop && one.mode == other.mode
         }
     }
 
     /// The default mode of the starting thread.
-    private var launching: Place?
-    private var scheduled: [Place] = []
+    private var launching: ScheduledMode?
+    private var scheduled: [ScheduledMode] = []
     /// In the modes from the start to the end, so that a run of the loop does not return at once.
     private(set) var source: RunLoop.Source?
 
@@ -23,23 +23,23 @@ struct ProcessTelling: Sendable {
     /// True if a run of the default mode of `loop` would serve `source`.
     func isServed(by loop: RunLoop) -> Bool { source.map { loop.contains($0, forMode: .default) } ?? false }
 
-    private var places: [Place] { scheduled.isEmpty ? launching.map { [$0] } ?? [] : scheduled }
+    private var modes: [ScheduledMode] { scheduled.isEmpty ? launching.map { [$0] } ?? [] : scheduled }
 
     /// Notes that the process was started on the thread of `loop`.
-    mutating func begin(on loop: RunLoop) { launching = Place(loop: loop, mode: .default) }
+    mutating func begin(on loop: RunLoop) { launching = ScheduledMode(loop: loop, mode: .default) }
 
     /// - Returns: False if the process is scheduled there already.
     mutating func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let place = Place(loop: loop, mode: mode)
-        guard !scheduled.contains(place) else { return false }
-        scheduled.append(place)
+        let new = ScheduledMode(loop: loop, mode: mode)
+        guard !scheduled.contains(new) else { return false }
+        scheduled.append(new)
         return true
     }
 
     /// - Returns: False if the process is not scheduled there.
     mutating func unschedule(from loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let place = Place(loop: loop, mode: mode)
-        guard let index = scheduled.firstIndex(of: place) else { return false }
+        let old = ScheduledMode(loop: loop, mode: mode)
+        guard let index = scheduled.firstIndex(of: old) else { return false }
         scheduled.remove(at: index)
         return true
     }
@@ -47,10 +47,10 @@ struct ProcessTelling: Sendable {
     /// The source, which calls `tell`, and the changes to make with it after the lock.
     struct Change: Sendable {
         let source: RunLoop.Source
-        fileprivate let added: [Place]
+        fileprivate let added: [ScheduledMode]
 
         func apply() {
-            for place in added { place.loop.addUnwatched(source, forMode: place.mode) }
+            for entry in added { entry.loop.addUnwatched(source, forMode: entry.mode) }
             // The threads of all these loops have ended, so that the end cannot be reported.
             source.releaseUnlessScheduled()
         }
@@ -58,10 +58,10 @@ struct ProcessTelling: Sendable {
         func signal() { source.signalAndWakeUp() }
     }
 
-    /// Makes the source, if there is none, for all places. As long as the source is in a mode, it retains the
+    /// Makes the source, if there is none, for all modes. As long as the source is in a mode, it retains the
     /// process (rule PR-9).
     mutating func listen(for process: Process) -> Change {
-        if let source { return Change(source: source, added: places) }
+        if let source { return Change(source: source, added: modes) }
         let link = SourceLink()
         let made = RunLoop.Source(
             cancel: { _, _ in link.source?.releaseUnlessScheduled() },
@@ -70,7 +70,7 @@ struct ProcessTelling: Sendable {
         made.attachment = process
         link.source = made
         source = made
-        return Change(source: made, added: places)
+        return Change(source: made, added: modes)
     }
 
     /// Removes the source, which is not needed any more.

@@ -1,8 +1,8 @@
 import Rondo
 
-/// An answer while it is being sent: the bytes that were read and not accepted by the stream, and the body
+/// A response while it is being sent: the bytes that were read and not accepted by the stream, and the body
 /// that was not read.
-final class OutgoingAnswer {
+final class OutgoingResponse {
     let status: Int
     let keepsConnection: Bool
     /// The request's first line, for the log.
@@ -17,15 +17,15 @@ final class OutgoingAnswer {
     private var start = 0
 
     /// - Parameter rate: Bytes of the body a second; nil means no limit.
-    init(_ answer: ServedAnswer, request: String, rate: Int?) {
-        status = answer.status
-        keepsConnection = answer.keepsConnection
+    init(_ response: ServedResponse, request: String, rate: Int?) {
+        status = response.status
+        keepsConnection = response.keepsConnection
         self.request = request
-        body = answer.body
+        body = response.body
         pace = rate.map { Pace(rate: $0) }
-        bytes = answer.head(now: Date())
+        bytes = response.head(now: Date())
         headSize = bytes.count
-        // Reads the body now, so that a small answer fits into one packet.
+        // Reads the body now, so that a small response fits into one packet.
         if pace == nil { readMore() }
     }
 
@@ -33,7 +33,7 @@ final class OutgoingAnswer {
         case send
         case pause(Double)
         case done
-        /// The file has become shorter than the answer's head announced.
+        /// The file has become shorter than the response's head announced.
         case broken
     }
 

@@ -3,21 +3,21 @@ internal import RondoMutex
 
 /// The notifications that wait for the loop of a starting thread to run. A thread that starts processes and
 /// never runs its loop would keep each of them as long as it lives; so beyond a limit the oldest are dropped.
-enum OwedEnds {
+enum WaitingNotifications {
     /// The most notifications that may wait, in the whole program.
     static let limit = 1_000
 
     /// A source that its loop retains.
-    private struct Owed {
+    private struct Entry {
         weak var source: RunLoop.Source?
 
         /// True if the notification was not posted, and still can be.
-        var isOwed: Bool { source?.isScheduled ?? false }
+        var canBePosted: Bool { source?.isScheduled ?? false }
     }
 
     private struct State {
         /// In the order of the ends. Notifications that were posted remain until the limit is reached.
-        var ends: [Owed] = []
+        var entries: [Entry] = []
         var hasWarned = false
     }
 
@@ -26,17 +26,17 @@ enum OwedEnds {
     /// - Parameter source: A signalled source in the default mode of a loop.
     static func add(_ source: RunLoop.Source) {
         let (dropped, warns) = state.withLock { state -> ([RunLoop.Source], Bool) in
-            state.ends.append(Owed(source: source))
-            guard state.ends.count > limit else { return ([], false) }
+            state.entries.append(Entry(source: source))
+            guard state.entries.count > limit else { return ([], false) }
             // The source of a posted notification is invalid, and that of an ended thread is in no mode.
-            state.ends.removeAll { !$0.isOwed }
-            guard state.ends.count > limit else { return ([], false) }
-            let excess = state.ends.count - limit
+            state.entries.removeAll { !$0.canBePosted }
+            guard state.entries.count > limit else { return ([], false) }
+            let excess = state.entries.count - limit
             defer {
-                state.ends.removeFirst(excess)
+                state.entries.removeFirst(excess)
                 state.hasWarned = true
             }
-            return (state.ends.prefix(excess).compactMap(\.source), !state.hasWarned)
+            return (state.entries.prefix(excess).compactMap(\.source), !state.hasWarned)
         }
         for source in dropped { source.invalidate() }
         if warns {
