@@ -139,8 +139,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
-        if let trust { channel.onTrust = trust }
-        if let identity { channel.onIdentityRequest = identity }
+        if let trust { channel.handlers.onTrust = trust }
+        if let identity { channel.handlers.onIdentityRequest = identity }
     }
 
     // MARK: - Running
@@ -152,7 +152,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
         }
         if !isNew { times?.reuse(channel) }
-        channel.label = owner.label
+        channel.registration.label = owner.label
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
         // `abandon()` breaks this cycle.
         channel.handler = { [self] in handle($0) }
@@ -172,8 +172,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         discardRest()
         let upgrade = upgrade.take()
         if isNew {
-            channel.onTrust = nil
-            channel.onIdentityRequest = nil
+            channel.handlers.onTrust = nil
+            channel.handlers.onIdentityRequest = nil
         }
         guard upgrade == nil, startNextCycle() else {
             let wasOpen = channel.isOpen
@@ -181,7 +181,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             if upgrade != nil { connection.endUpgradedLease() } else { connection.endLease() }
             return !wasOpen
         }
-        let staysRegistered = queue.map { channel.mayStayScheduled(in: $0.loop) } ?? false
+        let staysRegistered = queue.map { channel.registration.mayStay(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
     }

@@ -107,27 +107,27 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// A callback that has begun on a loop's thread may be late: the request that it was for may be over, and the
     /// channel may serve another load, perhaps in other loops. Then nothing is done, and no event is lost: a ready
     /// descriptor is also reported to the loops that watch it now.
-    package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
+    package func enter(for source: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
         gate.enter(
             {
                 // The load may have gone on to another connection.
-                guard let channel, channel.has(interest) else { return }
+                guard let channel, channel.registration === source else { return }
                 body(channel)
                 // The idle time begins after the event (rule UC-58).
                 times.endEvents()
             },
             catchUp: { catchUp() },
             // Until the call inside has caught up.
-            turnedAway: { interest.suspend(if: self) })
+            turnedAway: { source.suspend(if: self) })
     }
 
     /// Sets the channel whose events are admitted from here on; nil for none.
     func setChannel(_ channel: SocketChannel?) {
         // A call that was refused at the gate may have turned the old channel's events off; its next owner needs them.
-        self.channel?.removeGate()
+        self.channel?.registration.removeGate()
         self.channel = channel
-        channel?.gate = self
+        channel?.registration.gate = self
     }
 
     /// Called inside the gate after another call was refused: carries out the commands of other threads, and has
@@ -326,13 +326,13 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
-        channel?.interest.suspend()
+        channel?.registration.suspend()
     }
 
     /// Undoes `applySuspension()`.
     private func endSuspension() {
         if times.resume() { inbox.putTimeCheck() }
-        channel?.resumeInterest()
+        channel?.registration.resume()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

@@ -1,0 +1,96 @@
+import RondoCore
+import RondoTestSupport
+import Synchronization
+import Testing
+
+@testable import RondoStreams
+
+/// What the descriptors of a channel are watched for, while the channel is suspended and afterwards.
+@Suite(.leavesNothing) struct ChannelRegistrationTests {
+    @Test func `interest that is set while it is suspended takes effect when it is resumed`() {
+        let registration = ChannelRegistration()
+        let wanted: [RunLoop.Source.Interest] = [.read, [.read, .write]]
+        let sources = wanted.map { registration.makeSource(0, interest: $0) }
+        #expect(sources.map(\.interest) == [.read, [.read, .write]])
+        registration.suspend()
+        #expect(sources.map(\.interest) == [[], []])
+        registration.setInterest(.write, of: sources[0])
+        #expect(sources.map(\.interest) == [[], []])
+        registration.remove(sources[1])
+        registration.resume()
+        #expect(sources.map(\.interest) == [.write, []])
+        // It is not suspended any more, so nothing is resumed.
+        sources[0].interest = []
+        registration.resume()
+        #expect(sources[0].interest == [])
+        registration.remove(sources[0])
+    }
+
+    @Test func `a source that watches no socket of the channel is not suspended`() {
+        let registration = ChannelRegistration()
+        let source = RunLoop.Source(fileDescriptor: 0, interest: .read) { _, _ in }
+        registration.add(source)
+        registration.suspend()
+        #expect(source.interest == .read)
+        registration.remove(source)
+    }
+
+    @Test func `a resume beside a suspend of another thread leaves the sources as it says`() throws {
+        let registration = ChannelRegistration()
+        // So many that two threads which do it side by side come to overlap.
+        let sources = (0..<50).map { _ in registration.makeSource(0, interest: .read) }
+        let (meeting, rounds) = (Meeting(), 2_000)
+        let other = LoopThread { _ in
+            for round in 1...rounds {
+                meeting.wait(2 * round - 1)
+                registration.resume()
+                meeting.wait(2 * round)
+            }
+        }
+        var deaf = 0
+        for round in 1...rounds {
+            meeting.wait(2 * round - 1)
+            registration.suspend()
+            meeting.wait(2 * round)
+            // If it is not suspended, its sources are watched.
+            registration.resume()
+            for source in sources where source.interest != .read {
+                deaf += 1
+                source.interest = .read
+            }
+        }
+        try other.value()
+        #expect(deaf == 0)
+        for source in sources { registration.remove(source) }
+    }
+
+    /// The channel has another owner by then, which knows nothing of it.
+    @Test func `an event that a gate refuses after its removal silences nothing`() {
+        let registration = ChannelRegistration()
+        let source = registration.makeSource(0, interest: .read)
+        let gate = TestGate { _ in }
+        registration.gate = gate
+        registration.suspend(if: gate)
+        #expect(source.interest == [])
+        registration.removeGate()
+        #expect(source.interest == .read)
+        registration.suspend(if: gate)
+        #expect(source.interest == .read)
+        registration.remove(source)
+    }
+
+    /// A place where two threads meet, again and again.
+    private final class Meeting: Sendable {
+        private let arrivals = Atomic(0)
+
+        /// Returns when both have come so many times.
+        func wait(_ times: Int) {
+            arrivals.add(1, ordering: .sequentiallyConsistent)
+            var looks = 0
+            while arrivals.load(ordering: .sequentiallyConsistent) < 2 * times {
+                looks += 1
+                if looks > 1_000 { sched_yield() }
+            }
+        }
+    }
+}
