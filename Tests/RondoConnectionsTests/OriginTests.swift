@@ -287,7 +287,7 @@ import Testing
 
         var priority: Float { 0.5 }
 
-        func isAdmitted(with waiterID: Int) { latch.open() }
+        func noteAdmission(_ waiterID: Int) { latch.open() }
     }
 }
 

@@ -191,7 +191,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
 
     /// Notes that the request waiting as `waiterID` may lease a connection. Any thread may call it.
-    func isAdmitted(with waiterID: Int) {
+    func noteAdmission(_ waiterID: Int) {
         admittedWaiterID.withLock { $0 = waiterID }
         wakeUp()
     }

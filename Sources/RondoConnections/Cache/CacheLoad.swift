@@ -80,8 +80,8 @@ struct CacheLoad {
         return store?.hasJustStored(head, size: size, for: request) ?? false
     }
 
-    /// Notes whether a response with this head could be used for other requests.
-    mutating func isOfUse(_ head: ResponseHead) -> Bool {
+    /// Finds out, and notes, whether a response with this head could be used for other requests.
+    mutating func checkUse(of head: ResponseHead) -> Bool {
         isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
     }

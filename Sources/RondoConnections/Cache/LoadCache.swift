@@ -227,7 +227,7 @@ struct LoadCache: ~Copyable {
         }
         let isStored =
             !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
-            && (current.isOfUse(head) || mayAsk)
+            && (current.checkUse(of: head) || mayAsk)
             && current.begin(storing: response, head, bodyLength: bodyLength)
         if !isStored { current.end() }
     }

@@ -29,10 +29,10 @@ enum IdleConnection: @unchecked Sendable {
         if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
     }
 
-    /// Whether it shows no sign of being dead.
-    var isAlive: Bool {
+    /// Looks at the connection: true if it shows no sign of being dead.
+    func checkIdle() -> Bool {
         switch self {
-        case .ready(let connection): connection.channel.isAliveWhenIdle
+        case .ready(let connection): connection.channel.checkIdle()
         case .parked(let socket): socket.isQuiet
         }
     }

@@ -4,7 +4,7 @@ internal import RondoStreams
 /// A waiter for a connection, which is told when it is admitted.
 protocol ConnectionWaiter: AnyObject, Sendable {
     /// Called on any thread, with no lock held. The waiter has a lease from now on.
-    func isAdmitted(with waiterID: Int)
+    func noteAdmission(_ waiterID: Int)
 
     /// Waiters of higher priority go first. Any thread reads it, under a lock.
     var priority: Float { get }

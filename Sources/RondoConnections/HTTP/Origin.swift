@@ -14,7 +14,7 @@ final class Origin: BudgetCandidate {
     /// What a load that asks for a connection is told.
     enum LeaseOutcome: ~Copyable {
         case granted(Lease)
-        /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
+        /// `ConnectionWaiter.noteAdmission(_:)` says when there is room.
         case wait(waiterID: Int)
     }
 
@@ -137,7 +137,7 @@ final class Origin: BudgetCandidate {
         }
         for idle in dropped { idle.close() }
         if parked != nil { HeapTrimmer.shared.noteParked() }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
+        if let admitted { admitted.waiter.noteAdmission(admitted.waiterID) }
         if let lacking { budget.enqueue(self, waiterID: lacking) } else if budget.hasQueue { budget.admit() }
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
@@ -160,7 +160,7 @@ final class Origin: BudgetCandidate {
         let (admitted, next) = state.withLock { state in
             (state.admit(within: budget, isQueued: true, rank: rank), state.admissibleWaiterID)
         }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
+        if let admitted { admitted.waiter.noteAdmission(admitted.waiterID) }
         return next
     }
 
@@ -219,7 +219,7 @@ final class Origin: BudgetCandidate {
         switch idle {
         case .ready(let connection):
             connection.unregister(unlessAt: queue)
-            if connection.channel.isAliveWhenIdle { return connection }
+            if connection.channel.checkIdle() { return connection }
             connection.channel.close()
         case .parked(let socket):
             if socket.isQuiet { return ServerConnection(resuming: socket, for: key, of: self) }
@@ -272,7 +272,7 @@ final class Origin: BudgetCandidate {
     func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
-                idle.descriptor.map(readable.contains) ?? true && !idle.isAlive
+                idle.descriptor.map(readable.contains) ?? true && !idle.checkIdle()
             }
         }
     }

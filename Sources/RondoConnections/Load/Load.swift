@@ -277,9 +277,10 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
-    /// Notes that bytes of the body were taken. Returns whether no more are to be taken for now, because they
-    /// have come faster than the settings allow.
-    func mustPause(after count: Int) -> Bool {
+    /// Notes that bytes of the body were taken, and begins a pause if they have come faster than the settings allow.
+    ///
+    /// - Returns: Whether no more are to be taken for now.
+    func limitRate(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
             inbox.putGoOn()
             wakeUp()

@@ -120,7 +120,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             }
         }
         state.noteSending()
-        if mustWaitForCookies(request) { return state.waitForCookies(request) }
+        if !prepareCookies(of: request) { return state.waitForCookies(request) }
         beginAnswer(to: request)
     }
 
@@ -139,13 +139,15 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Whether the request has to wait until its cookies can be read, which is nearly never: either they have to be
-    /// read from the disk first, or a thread is bringing others to Foundation's storage.
-    private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
+    /// Asks for the cookies of a request. It hardly ever has to wait for them: either they have to be read from the disk
+    /// first, or a thread is bringing others to Foundation's storage.
+    ///
+    /// - Returns: Whether they can be read at once; a later pass is told otherwise.
+    private func prepareCookies(of request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
-            return false
+            return true
         }
-        return !store.isReady(orTell: {
+        return store.prepareReading(orTell: {
             { [load] in
                 load.inbox.putCookies()
                 load.wakeUp()
@@ -185,7 +187,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.noteTransferred(data.count)
             content.receive(data)
             readContent()
-            if !state.isEnded, load.mustPause(after: data.count) { pause() }
+            if !state.isEnded, load.limitRate(after: data.count) { pause() }
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }

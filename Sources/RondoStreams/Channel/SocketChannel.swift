@@ -342,7 +342,7 @@ extension SocketChannel: ChannelOpeningOwner {
         handler?(event)
     }
 
-    func isOpened(_ transport: ChannelTransport) {
+    func didOpen(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
         // The owner may have set `wantsRead` earlier, and the socket does not become readable for bytes that

@@ -118,7 +118,7 @@ struct SocketReader {
         return bytes
     }
 
-    mutating func hasBytes(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
+    mutating func lookForBytes(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         endLoan()
         if ahead == nil { lookAhead(channel, &writer) }
         return ahead != nil
@@ -127,7 +127,7 @@ struct SocketReader {
     /// Handles the readiness of the channel.
     ///
     /// - Returns: False if no bytes are wanted.
-    mutating func isReadable(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
+    mutating func readAhead(from channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         guard wantsBytes else { return false }
         lookAhead(channel, &writer)
         return true
