@@ -86,7 +86,7 @@ protocol AnswerOwner: AnyObject, Sendable {
     /// Makes `Answer.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// Something has come that says nothing yet.
+    /// Notes a sign of life of the peer: bytes have come that make up no event yet.
     func noteProgress()
 
     /// Notes that the program was called, or may have been: a run that ends after a source then ends (rule

@@ -42,7 +42,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// It lets go of this when the load is over.
+    /// The load's driver, which releases this answer when the load is over.
     private let owner: any ServerAnswerOwner
     /// The request that may have a connection now; set by any thread.
     private let admittedWaiterID = Mutex<Int?>(nil)
@@ -150,7 +150,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
                 phase = .hashingBody(attempt)
                 return wakeUp()
             }
-            connect(attempt, by: route)
+            leaseConnection(for: attempt, by: route)
         } catch {
             fail(error)
         }
@@ -170,7 +170,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
-    private func connect(_ attempt: Attempt, by route: Route) {
+    private func leaseConnection(for attempt: Attempt, by route: Route) {
         noteRank()
         let outcome = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner.onlyQueue, for: self, mayReuse: attempt.mayReuse)
@@ -196,8 +196,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         wakeUp()
     }
 
-    /// Continues the request that was admitted.
-    private func connectAdmitted(_ attempt: Attempt, by route: Route) {
+    /// Takes the lease of the request that was admitted.
+    private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
         owner.noteProgress()
         owner.noteObstacle(nil)
         let lease = route.origin.admittedLease(
@@ -293,7 +293,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wanted, let route):
             let isAdmitted = admittedWaiterID.withLock { $0 == wanted }
-            if isAdmitted { connectAdmitted(attempt, by: route) } else { noteRank() }
+            if isAdmitted { leaseAdmitted(attempt, by: route) } else { noteRank() }
         case .exchanging(let exchange):
             if goAheadWait?.takeEnd() ?? false { exchange.goAhead() }
             exchange.serveUpgrade()

@@ -15,7 +15,7 @@ struct CacheLoad {
     /// Whether a protocol of the program loads the request, and decides which responses are stored.
     private(set) var isOfProtocol = false
     /// The stored response about which the server is asked, or which may stand in for a server that fails.
-    @Boxed var found: FoundResponse?
+    @Boxed var candidate: FoundResponse?
     /// The stored response that a protocol of the program may use.
     var stored: CachedURLResponse?
     var isRevalidating = false
@@ -25,7 +25,7 @@ struct CacheLoad {
     /// Whether the response could be used for other requests.
     private(set) var isOfUse = true
     /// The response to be stored, as far as it has come; nil if there is none.
-    private(set) var collected: CollectedResponse?
+    private(set) var incoming: CollectedResponse?
 
     /// Whether the cache has something to do with the request under way.
     var isInProgress: Bool { request != nil }
@@ -65,8 +65,8 @@ struct CacheLoad {
     /// Forgets the request: the cache has nothing more to do with it.
     mutating func end() {
         guard request != nil else { return }
-        (store, request, stored, fields, collected) = (nil, nil, nil, nil, nil)
-        found = nil
+        (store, request, stored, fields, incoming) = (nil, nil, nil, nil, nil)
+        candidate = nil
         isOfProtocol = false
         isRevalidating = false
         isOfUse = true
@@ -97,18 +97,18 @@ struct CacheLoad {
         guard let maximumSize = store?.maximumSize,
             response.expectedContentLength <= Int64(maximumSize)
         else { return false }
-        collected = CollectedResponse(
+        incoming = CollectedResponse(
             response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
-        found = nil
+        candidate = nil
         stored = nil
         return true
     }
 
     /// The decision for a delegate that accepts every proposal unchanged, and therefore need not be asked.
     func storeAsReceived() -> CacheDecision {
-        guard let store, let request, let collected else { return .nothing }
-        guard let received = collected.received(fields, sentAt: sentAt) else {
-            return store.store(ofProtocol: collected.cached(), for: request)
+        guard let store, let request, let incoming else { return .nothing }
+        guard let received = incoming.received(fields, sentAt: sentAt) else {
+            return store.store(ofProtocol: incoming.cached(), for: request)
         }
         return store.store(received, for: request)
     }
@@ -116,23 +116,23 @@ struct CacheLoad {
     /// The decision for the response that the delegate wants stored in place of the proposal (rule UC-54).
     func store(_ approved: CachedURLResponse) -> CacheDecision {
         guard let store, let request else { return .nothing }
-        guard let collected, var received = collected.received(fields, sentAt: sentAt) else {
+        guard let incoming, var received = incoming.received(fields, sentAt: sentAt) else {
             return store.store(ofProtocol: approved, for: request)
         }
         if approved.storagePolicy == .notAllowed { return .nothing }
         received.approved = approved
-        received.isChanged = approved !== collected.proposal
+        received.isChanged = approved !== incoming.proposal
         return store.store(received, for: request)
     }
 }
 
 extension CacheLoad {
     /// The decision for a stored response that the server has confirmed.
-    func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
+    func store(_ candidate: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {
         guard let store, let request else { return .nothing }
-        return store.store(found, confirmed: renewed, confirmed, for: request)
+        return store.store(candidate, confirmed: renewed, confirmed, for: request)
     }
 }
 

@@ -46,7 +46,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         guard waiting.isEmpty, inUse < limit else {
             return .wait(waiterID: add(waiter, within: budget), lacksBudget: false)
         }
-        let position = mayReuse ? idle.next(for: key, of: loop, where: isUsable) : nil
+        let position = mayReuse ? idle.choose(for: key, of: loop, where: isUsable) : nil
         guard budget.take(fromIdle: position != nil) else {
             return .wait(waiterID: add(waiter, within: budget), lacksBudget: true)
         }
@@ -60,7 +60,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
         where isUsable: (Connection) -> Bool = { _ in true }
     ) -> Connection? {
-        guard let position = idle.next(for: key, of: loop, where: isUsable) else { return nil }
+        guard let position = idle.choose(for: key, of: loop, where: isUsable) else { return nil }
         budget.removeIdle(1)
         return idle.remove(at: position)
     }

@@ -169,7 +169,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if inbox.isSuspended { return }
         makeWaitingCalls()
         let messages = inbox.take()
-        if messages.mustGoOn { times.endPause() }
+        if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
         if times.isOver, let failure = times.takeFailure(isLocal: driver.waitsLocally),
@@ -261,7 +261,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         // timer is not (rule UC-72).
         switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
-        case .pass(let mayWait): registration.wakeUp(self, deferred: mayWait)
+        case .wakeUp(let deferred): registration.wakeUp(self, deferred: deferred)
         }
     }
 
@@ -282,7 +282,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// - Returns: Whether no more are to be taken for now.
     func limitRate(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
-            inbox.putGoOn()
+            inbox.putRatePauseEnd()
             wakeUp()
         } ?? false
     }

@@ -65,7 +65,7 @@ final class LoadAnswers {
     private func answerFromCache(_ response: URLResponse, _ data: Data) {
         current.take()?.cancel()
         noteCached(response)
-        start(StoredAnswer(response, data, for: owner))
+        start(LocalAnswer(response, data, for: owner))
     }
 
     private func noteCached(_ response: URLResponse) {
@@ -95,13 +95,13 @@ final class LoadAnswers {
 
     private func answerFromURL(_ url: URL) {
         do throws(LoadFailure) {
-            start(StoredAnswer(try LocalContent(url), for: owner))
+            start(LocalAnswer(try LocalContent(url), for: owner))
         } catch {
             owner.received(.failed(error))
         }
     }
 
-    private func start(_ stored: StoredAnswer) {
+    private func start(_ stored: LocalAnswer) {
         current.take()?.cancel()
         current = stored
         stored.start()

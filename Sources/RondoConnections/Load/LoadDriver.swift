@@ -74,7 +74,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
-            perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
+            perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
         }
         if messages.hasCookies, let request = state.takeRequestWithCookies() { beginAnswer(to: request) }
         if messages.mustTryAgain { tryAgain() }
@@ -181,7 +181,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .response(let response, let policy):
             if let policy { answers?.cache.beginStoring(response, policy) }
             perform(state.received(response))
-        case .redirect(let request, let response): perform(state.redirected(to: request, by: response))
+        case .redirect(let request, let response):
+            perform(state.protocolRedirected(to: request, by: response))
         case .content(let data):
             guard state.deliversBody else { return }
             load.noteTransferred(data.count)
@@ -211,7 +212,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .answeredAnew, nil: return
         }
         perform(
-            state.received(
+            state.receivedHead(
                 head, bodyLength: bodyLength, isHoldingBackBody: origin.isHoldingBackBody,
                 isFromProxy: origin.isFromProxy))
         if origin.isHeadAlone, state.deliversBody { perform(state.bodyEnded()) }
@@ -455,7 +456,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discard()
         load.stopTimes()
         if collectsMetrics {
-            let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
+            let (redirects, transfers) = (state.redirectsFollowed, answers?.transfers ?? [])
             load.deliver(
                 .metrics(LoadMetrics(since: load.startedAt, redirectCount: redirects, transfers: transfers)))
         }
@@ -463,7 +464,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// The delegate wants to know, as far as is known.
-    private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
+    private var collectsMetrics: Bool { defaults != nil && !defaults.usesDefault(of: .didCollectMetrics) }
 
     // MARK: - The client's replies
 

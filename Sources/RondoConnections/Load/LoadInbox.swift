@@ -16,7 +16,7 @@ struct LoadInbox: ~Copyable, Sendable {
         /// The cookies of the request that waits for them can be read.
         var hasCookies = false
         /// More bytes may be taken; see `RateLimiter`.
-        var mustGoOn = false
+        var ratePauseIsOver = false
         /// The network may be there again; see `ConnectivityWait`.
         var mustTryAgain = false
     }
@@ -58,7 +58,7 @@ struct LoadInbox: ~Copyable, Sendable {
         state.withLock { $0.messages.reply = reply }
     }
     func putTimeCheck() { state.withLock { $0.messages.mustCheckTimes = true } }
-    func putGoOn() { state.withLock { $0.messages.mustGoOn = true } }
+    func putRatePauseEnd() { state.withLock { $0.messages.ratePauseIsOver = true } }
     func putTryAgain() { state.withLock { $0.messages.mustTryAgain = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
 

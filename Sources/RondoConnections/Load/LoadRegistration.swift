@@ -2,7 +2,8 @@ package import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// A client's registration with the shared queues of the loops and modes that it is scheduled in.
+/// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
+/// runs, nothing of the client is served, and it does nothing.
 package struct LoadRegistration: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a registration in another file then.
     struct State: Sendable {

@@ -65,9 +65,10 @@ struct LoadState {
     }
 
     private var phase = Phase.created
-    private var redirects = 0
-    /// Redirects that were followed.
-    private(set) var redirectCount = 0
+    /// The redirects that the delegate was asked about.
+    private var redirectsProposed = 0
+    /// Those that were followed.
+    private(set) var redirectsFollowed = 0
     /// The delegate lets credentials of the storage be used (rule UC-43).
     private(set) var usesCredentialStorage = true
     /// The client was told that the load waits for a network, which it is at most once.
@@ -226,7 +227,7 @@ struct LoadState {
                 phase = .receiving
                 return .deliver(response)
             }
-            redirectCount += 1
+            redirectsFollowed += 1
             return follow(reply)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
             .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
@@ -272,12 +273,12 @@ struct LoadState {
         return .send(request)
     }
 
-    /// The head of a final response.
+    /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the delegate.
     ///
     /// - Parameters:
     ///   - isHoldingBackBody: The request's body was waiting for the server's go-ahead.
     ///   - isFromProxy: A proxy may have made it. A server that asks in a proxy's name is not answered.
-    mutating func received(
+    mutating func receivedHead(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
         guard case .answering = phase else { return .nothing }
@@ -292,13 +293,17 @@ struct LoadState {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }
-        guard policy.follows, Redirect.isRedirect(head.status), let url else {
-            phase = .receiving
-            return .deliver(.http(head, bodyLength: bodyLength))
+        if policy.follows, Redirect.isRedirect(head.status), let url {
+            return followRedirect(head, bodyLength: bodyLength, from: url)
         }
+        phase = .receiving
+        return .deliver(.http(head, bodyLength: bodyLength))
+    }
+
+    /// Decides where a redirect leads to, and proposes that to the delegate.
+    private mutating func followRedirect(_ head: ResponseHead, bodyLength: Int64?, from url: URL) -> Action {
         let decision = Redirect.follow(
-            status: head.status, location: location(in: head),
-            method: request.method, currentURL: url)
+            status: head.status, location: location(in: head), method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:
             phase = .receiving
@@ -310,7 +315,7 @@ struct LoadState {
         case .to(let target, let method, let keepsBody, let sameOrigin):
             let next = RedirectedRequest.from(
                 request.value, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
-            return redirect(to: next, by: .http(head, bodyLength: bodyLength))
+            return proposeRedirect(to: next, by: .http(head, bodyLength: bodyLength))
         }
     }
 
@@ -333,17 +338,20 @@ struct LoadState {
         return .send(request)
     }
 
-    private mutating func redirect(to next: URLRequest, by response: IncomingResponse) -> Action {
-        guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
-        redirects += 1
+    /// Proposes to the delegate to send `next`, unless there were too many redirects.
+    private mutating func proposeRedirect(to next: URLRequest, by response: IncomingResponse) -> Action {
+        guard redirectsProposed < policy.maximum else {
+            return fail(.tooManyRedirects(max(policy.maximum, 0)))
+        }
+        redirectsProposed += 1
         phase = .askingAboutRedirect(response)
         return .ask(next, redirect: response)
     }
 
     /// Follows a redirect that a protocol of the program reports.
-    mutating func redirected(to next: URLRequest, by response: URLResponse) -> Action {
+    mutating func protocolRedirected(to next: URLRequest, by response: URLResponse) -> Action {
         guard case .answering = phase else { return .nothing }
-        return redirect(to: next, by: .other(response))
+        return proposeRedirect(to: next, by: .other(response))
     }
 
     /// Takes a response that is not HTTP, or that a protocol of the program has made; there may be several.

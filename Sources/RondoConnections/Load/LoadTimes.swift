@@ -73,7 +73,7 @@ struct LoadTimes {
     enum Look {
         case nothing
         /// A pass has to ask for `takeFailure`; after what has come by then, if it `mayWait`.
-        case pass(mayWait: Bool)
+        case wakeUp(deferred: Bool)
     }
 
     /// Checks the times, and sets timers for the next check.
@@ -83,8 +83,8 @@ struct LoadTimes {
         let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
         // Events that have come by then are processed first: the load may be complete (rule US-69).
         let isOver = total?.look(makeTimer: makeTimer) ?? false
-        if isIdle { return .pass(mayWait: false) }
-        return isOver ? .pass(mayWait: true) : .nothing
+        if isIdle { return .wakeUp(deferred: false) }
+        return isOver ? .wakeUp(deferred: true) : .nothing
     }
 
     /// The last look has found a time over.

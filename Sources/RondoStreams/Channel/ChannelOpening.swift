@@ -105,7 +105,7 @@ final class ChannelOpening {
     // MARK: - Inputs
 
     /// Continues in a pass that was requested, or that a timer has brought.
-    func goOn() {
+    func servePass() {
         guard checkLimit() else { return }
         switch stage {
         case .starting(let origin): start(origin)
@@ -284,7 +284,7 @@ final class ChannelOpening {
     private func negotiate(_ ready: RunLoop.Source.Interest, _ before: ProxyDialogue) {
         var dialogue = before
         do throws(ChannelError) {
-            take(try dialogue.goOn(ready), dialogue)
+            take(try dialogue.advance(ready), dialogue)
         } catch {
             return owner.fail(error)
         }

@@ -20,7 +20,7 @@ final class ChannelRegistration: ChannelSources {
 
     var modes: [ScheduledMode] { wakeUp.modes }
 
-    /// Requests a pass of the channel: a call of its `goOn()` in one of its modes.
+    /// Requests a pass of the channel: a call of its `servePass()` in one of its modes.
     var signal: @Sendable () -> Void { { [wakeUp] in wakeUp.signal() } }
 
     /// Requests a pass of the channel before the other channels and loads that wait for one.

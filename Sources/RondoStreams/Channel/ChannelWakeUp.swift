@@ -69,7 +69,7 @@ final class ChannelWakeUp: SharedQueueClient {
             defer { schedule.isWanted = false }
             return schedule.isWanted
         }
-        if isWanted { interest.enter { $0.goOn() } }
+        if isWanted { interest.enter { $0.servePass() } }
         return isWanted
     }
 
@@ -90,7 +90,7 @@ final class ChannelWakeUp: SharedQueueClient {
             // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this
             // one.
             timer.invalidate()
-            interest.enter { $0.goOn() }
+            interest.enter { $0.servePass() }
         }
     }
 }

@@ -191,10 +191,10 @@ package final class SocketChannel {
     }
 
     /// Continues in a pass that was requested, or that a timer has brought.
-    func goOn() {
+    func servePass() {
         if endRefused() { return }
         switch phase {
-        case .opening(let opening): opening.goOn()
+        case .opening(let opening): opening.servePass()
         case .open(let transport): if wantsRead, transport.hasPendingPlaintext { readable() }
         case .created, .closed: break
         }
