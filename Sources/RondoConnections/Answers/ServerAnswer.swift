@@ -15,10 +15,6 @@ internal import struct Synchronization.Atomic
 /// `@unchecked Sendable`: used inside the gate of its load, except for `admittedWaiterID`, which has a lock,
 /// and `rank`, which is atomic.
 final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
-    /// How often a request is sent again because its connection broke before the server had answered
-    /// anything.
-    static let maximumRetries = 1
-
     /// A request on its way to a connection.
     private struct Attempt {
         let request: LoadRequest
@@ -51,8 +47,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
-    /// How often the current request was sent again.
-    private var retries = 0
+    private var retryRule = RetryRule()
     /// Whether the request is addressed to a proxy that answers it, not sent through a tunnel.
     private var isAskingProxy = false
     private var isWaitingForBody = false
@@ -85,16 +80,16 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// Sends `request`, over a kept connection if `mayReuse`.
     func start(_ request: LoadRequest, mayReuse: Bool = true) {
-        if mayReuse { retries = 0 }
+        retryRule.reset()
         self.request = request
         transfers?.begin()
         authenticator?.beginRequest(for: request.url)
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
 
-    /// Sends the same request over a new connection, because the kept one was dead.
+    /// Sends the same request over a new connection, as `RetryRule` allows.
     private func sendAgain(_ request: LoadRequest) {
-        retries += 1
+        retryRule.noteRetry()
         transfers?.begin()
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
     }
@@ -374,14 +369,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
-            failed(failure.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil), exchange)
+            failed(failure, exchange)
         }
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
-        if exchange.hasServerTimedOut, retries < Self.maximumRetries, let request {
+        if let request, retryRule.allowsRetry(of: request, afterStatus: head.status, exchange.progress) {
             releaseExchange(mayStay: false)
             return sendAgain(request)
         }
@@ -403,13 +398,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         finished?.idleConnection?.leave()
     }
 
-    private func failed(_ failure: LoadFailure, _ exchange: any Exchange) {
-        let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
+    private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
+        let progress = exchange.progress
         releaseExchange(mayStay: false)
+        let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
         if let head = TunnelNegotiation.challenge(in: failure) {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
-        } else if mayBeSentAgain, let request {
+        } else if let request, retryRule.allowsRetry(of: request, after: cause, progress) {
             sendAgain(request)
         } else {
             fail(failure)

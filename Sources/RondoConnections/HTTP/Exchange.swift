@@ -48,12 +48,8 @@ protocol Exchange: AnyObject, Sendable {
     var isHeldByClient: Bool { get }
     /// Whether the body is held back until the server's go-ahead.
     var isWaitingForGoAhead: Bool { get }
-    /// Whether the request may be repeated: the server cannot have acted on it, or acting on it twice does no
-    /// harm.
-    var mayBeSentAgain: Bool { get }
-    /// Whether the server has closed an idle connection, and said so by a response that does not answer this
-    /// request.
-    var hasServerTimedOut: Bool { get }
+    /// What decides whether the request is sent again.
+    var progress: RetryRule.Progress { get }
     /// The server's certificate was checked in full, and is good.
     var isPeerVerified: Bool { get }
     /// The measurements of the exchange, for the metrics.

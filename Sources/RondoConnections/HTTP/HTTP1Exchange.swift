@@ -22,8 +22,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
-    /// Whether the request may be sent twice without repeating its effect. Set at the start.
-    private var isIdempotent = false
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
     private let reportsSteps: Bool
@@ -81,21 +79,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     deinit { giveBackBuffer() }
 
-    /// The idle connection was dead when it was used, or at least gave no sign of life, and the request does no harm if it
-    /// arrives twice.
-    var mayBeSentAgain: Bool {
-        if connection.codec.hasReceivedAnyByteOfResponse { return false }
-        // A server that waits for the body cannot have acted on the request (rule UC-42).
-        if isWaitingForGoAhead { return true }
-        return isSafeToRepeat
-    }
-
-    /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
-    /// the server closed.
-    var hasServerTimedOut: Bool { status == 408 && !hasInformational && isSafeToRepeat }
-
-    private var isSafeToRepeat: Bool {
-        connection.isReused && (isIdempotent || sender?.nothingWasSent ?? true)
+    var progress: RetryRule.Progress {
+        RetryRule.Progress(
+            isReusedConnection: connection.isReused, isUnsent: sender?.nothingWasSent ?? true,
+            isWaitingForGoAhead: isWaitingForGoAhead,
+            hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
     }
 
     private var isSent: Bool { sender?.isSent ?? false }
@@ -144,7 +132,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // MARK: - Running
 
     func start(_ request: consuming OutgoingRequest) {
-        isIdempotent = request.isIdempotent
         let channel = connection.channel
         if reportsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))

@@ -13,8 +13,6 @@ struct OutgoingRequest: ~Copyable {
     let head: RequestHead
     let framing: RequestBodyFraming
     let body: OutgoingBody
-    /// Whether the request may be sent a second time without repeating its effect (RFC 9110 §9.2.2).
-    let isIdempotent: Bool
     /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
@@ -105,18 +103,16 @@ struct OutgoingRequest: ~Copyable {
         let isEmpty = framing == .none || framing == .length(0)
         return OutgoingRequest(
             head: RequestHead(method: request.method, target: draft.sentTarget, fields: fields),
-            framing: framing, body: body, isIdempotent: request.isIdempotent,
+            framing: framing, body: body,
             expectsContinue: !isEmpty && fields.contains("Expect", token: "100-continue"))
     }
 
     private init(
-        head: RequestHead, framing: RequestBodyFraming, body: OutgoingBody, isIdempotent: Bool,
-        expectsContinue: Bool
+        head: RequestHead, framing: RequestBodyFraming, body: OutgoingBody, expectsContinue: Bool
     ) {
         self.head = head
         self.framing = framing
         self.body = body
-        self.isIdempotent = isIdempotent
         self.expectsContinue = expectsContinue
     }
 
