@@ -339,9 +339,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Whether a request is under way on a connection.
     var isExchanging: Bool { current != nil }
 
-    /// The failure, if the sender of `head` says that it knows the password, and does not.
-    func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
-
     /// The connection of the last exchange, if it is idle and still registered with the loop.
     func takeIdleConnection() -> ServerConnection? { finished.take()?.idleConnection }
 
@@ -379,6 +376,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         if let request, retryRule.allowsRetry(of: request, afterStatus: head.status, exchange.progress) {
             releaseExchange(mayStay: false)
             return sendAgain(request)
+        }
+        if let failure = authenticator?.received(head) {
+            releaseExchange(mayStay: false)
+            return fail(failure)
         }
         let origin = ResponseOrigin(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,

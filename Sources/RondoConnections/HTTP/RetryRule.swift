@@ -44,7 +44,9 @@ struct RetryRule {
 
     /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has crossed with the
     /// request (RFC 9110 §15.5.9): it is treated like a connection that the server closed.
-    func allowsRetry(of request: LoadRequest, afterStatus status: Int, _ progress: @autoclosure () -> Progress)
+    func allowsRetry(
+        of request: LoadRequest, afterStatus status: Int, _ progress: @autoclosure () -> Progress
+    )
         -> Bool
     {
         guard status == 408, count < Self.maximum else { return false }

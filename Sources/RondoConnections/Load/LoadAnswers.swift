@@ -124,7 +124,8 @@ final class LoadAnswers {
     /// The next step after a head.
     enum HeadDecision {
         case deliver
-        case fail(LoadFailure)
+        /// The request has to be sent to the server again: the stored response does not fit this head.
+        case sendAgain
         /// Another answer has taken the place of this one.
         case answeredAnew
     }
@@ -133,16 +134,13 @@ final class LoadAnswers {
     func received(
         _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
     ) -> HeadDecision {
-        if let failure = server?.verifySender(of: head) { return .fail(failure) }
-        noteFields(of: head, from: origin, to: request)
         switch cache.received(head, to: request, isVerified: origin.isTrustworthy(for: request)) {
         case .deliver: return .deliver
-        case .use(let response, let data): answerFromCache(response, data)
-        case .sendAgain:
-            current?.cancel()
-            answerByServer(request)
+        case .sendAgain: return .sendAgain
+        case .use(let response, let data):
+            answerFromCache(response, data)
+            return .answeredAnew
         }
-        return .answeredAnew
     }
 
     /// Lets the cache answer for a server that was not reached; false if it may not.
@@ -152,11 +150,11 @@ final class LoadAnswers {
         return true
     }
 
-    /// Takes the fields of every head, including those of redirects.
+    /// Takes the fields of every head, including those of redirects and of the rest of a download (rule UC-57).
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
     /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
-    private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
+    func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
                 // Before the closure that is returned can be called.

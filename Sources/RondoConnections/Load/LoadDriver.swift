@@ -76,7 +76,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let request = state.takeRequestWithCookies() { beginAnswer(to: request) }
+        if messages.hasCookies, let (request, sending) = state.takeRequestWithCookies() {
+            beginAnswer(to: request, sending)
+        }
         if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
@@ -93,7 +95,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .ask(let request, let redirect):
             pause()
             load.deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
-        case .send(let request): send(request)
+        case .send(let request): send(request, .anew)
         case .authenticate(let head):
             pause()
             answers?.challenged(by: head)
@@ -107,24 +109,31 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Sends a request, in this one place, or sends it again with other fields. (If a kept connection breaks,
-    /// `ServerAnswer` replaces it by itself.)
-    private func send(_ request: LoadRequest) {
+    // MARK: - Sending
+
+    /// Sends a request: the only place of a load where that happens, for whatever reason. (If a kept connection breaks before
+    /// the server has answered, `ServerAnswer` sends the same request again, unnoticed here: see `RetryRule`.)
+    private func send(_ request: LoadRequest, _ sending: LoadState.Sending) {
+        if case .anew = sending { prepareNew(request) }
+        answers?.cancel()
+        state.noteSending(request)
+        if prepareCookies(of: request) {
+            beginAnswer(to: request, sending)
+        } else {
+            state.waitForCookies(request, sending)
+        }
+    }
+
+    /// Shows the client the request that is to be sent, and drops what belongs to the last one.
+    private func prepareNew(_ request: LoadRequest) {
         // The client has the request already: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
-        if let answers {
-            answers.cancel()
-            if let before = state.lastSent.url, let url = state.url, !Redirect.areSameOrigin(before, url) {
-                answers.leaveOrigin()
-            }
-        }
-        state.noteSending()
-        if !prepareCookies(of: request) { return state.waitForCookies(request) }
-        beginAnswer(to: request)
+        guard let answers, let before = state.lastSent.url, let url = state.url else { return }
+        if !Redirect.areSameOrigin(before, url) { answers.leaveOrigin() }
     }
 
-    private func beginAnswer(to request: LoadRequest) {
+    private func beginAnswer(to request: LoadRequest, _ sending: LoadState.Sending) {
         let answers =
             answers
             ?? LoadAnswers(
@@ -132,10 +141,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 isDownload: content.download != nil, timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage)
         self.answers = answers
-        if upgrade?.isRequired ?? false {
-            answers.answerByServer(request)
-        } else {
-            answers.answer(request)
+        switch sending {
+        case .anew where !(upgrade?.isRequired ?? false): answers.answer(request)
+        case .anew, .toServer: answers.answerByServer(request)
+        case .forRest: answers.answerByServer(request, mayReuse: false)
         }
     }
 
@@ -195,6 +204,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
+        answers?.noteFields(of: head, from: origin, to: state.lastSent)
         switch content.download?.receive(head, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))
@@ -208,7 +218,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         switch answers?.received(head, from: origin, to: state.lastSent) {
         case .deliver: break
-        case .fail(let failure): return perform(state.failed(failure))
+        case .sendAgain: return send(state.lastSent, .toServer)
         case .answeredAnew, nil: return
         }
         perform(
@@ -236,8 +246,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.deliversBody, !content.isChanged,
             let rest = target.requestForRest(after: failure, of: state.request)
         {
-            answers?.answerByServer(rest, mayReuse: false)
-            return
+            return send(rest, .forRest)
         }
         perform(state.failed(failure))
     }
@@ -261,7 +270,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         guard state.endConnectivityWait() else { return }
         load.noteObstacle(nil)
         noteProgress()
-        answers?.answerByServer(state.lastSent)
+        send(state.lastSent, .toServer)
     }
 
     /// Reports a step below the delegate's methods to the listener, if there is one, until the end.

@@ -24,7 +24,7 @@ struct LoadState {
         /// The delegate was shown the canonical request; nothing has been sent.
         case askingAboutCanonical(URLRequest)
         /// The request goes out once its cookies can be read.
-        case waitingForCookies(LoadRequest)
+        case waitingForCookies(LoadRequest, Sending)
         /// The request is answered, and no response has come.
         case answering
         /// There is no network: the request goes out again when there may be one (rule US-70).
@@ -45,6 +45,16 @@ struct LoadState {
         /// The client has ended the load, and has still to be told; with the partial file of a download.
         case aborted(PartialDownload?)
         case ended
+    }
+
+    /// Why a request is sent, which decides what may answer it.
+    enum Sending {
+        /// It is a new request, or one with other fields or a credential: the cache, a protocol, or a server answers it.
+        case anew
+        /// The server has to be asked, since the cache cannot answer, or no network was there.
+        case toServer
+        /// It asks for the rest of a body, the beginning of which is delivered or in a file already.
+        case forRest
     }
 
     enum Action: Equatable {
@@ -98,10 +108,10 @@ struct LoadState {
 
     var url: URL? { request.url }
 
-    /// Notes that the request is being sent.
-    mutating func noteSending() {
-        lastSent = request
-        if origin == nil { origin = request }
+    /// Notes that `sent` is being sent: the load's request, or one for the rest of its body.
+    mutating func noteSending(_ sent: LoadRequest) {
+        lastSent = sent
+        if origin == nil { origin = sent }
     }
 
     /// Whether `address` is of the load's first origin, the one for which its settings were made (RFC 6454,
@@ -177,19 +187,21 @@ struct LoadState {
         return .ask(canonical, redirect: nil)
     }
 
-    /// Makes the request of a `.send` action wait for its cookies.
-    mutating func waitForCookies(_ request: LoadRequest) {
-        guard case .answering = phase else { return }
-        phase = .waitingForCookies(request)
+    /// Makes a request that is being sent wait for its cookies.
+    mutating func waitForCookies(_ request: LoadRequest, _ sending: Sending) {
+        phase = .waitingForCookies(request, sending)
     }
 
     /// Call it when the cookies can be read.
     ///
     /// - Returns: The request that waited for them; nil if there is none.
-    mutating func takeRequestWithCookies() -> LoadRequest? {
-        guard case .waitingForCookies(let request) = phase else { return nil }
-        phase = .answering
-        return request
+    mutating func takeRequestWithCookies() -> (LoadRequest, Sending)? {
+        guard case .waitingForCookies(let request, let sending) = phase else { return nil }
+        switch sending {
+        case .anew, .toServer: phase = .answering
+        case .forRest: phase = .receiving
+        }
+        return (request, sending)
     }
 
     /// The request is under way, and no response has come.
