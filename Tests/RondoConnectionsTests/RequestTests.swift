@@ -125,11 +125,11 @@ import Testing
             request.setValue("1", forHTTPHeaderField: "Content-Length")
             request.setValue("chunked", forHTTPHeaderField: "Transfer-Encoding")
         }
-        #expect(request.framing == .length(5))
+        #expect(request.length == .known(5))
         #expect(!request.head.fields.contains("Content-Length"))
         #expect(!request.head.fields.contains("Transfer-Encoding"))
-        #expect(try Self.outgoing("http://host/") { $0.httpMethod = "POST" }.framing == .length(0))
-        #expect(try Self.outgoing("http://host/").framing == .none)
+        #expect(try Self.outgoing("http://host/") { $0.httpMethod = "POST" }.length == .known(0))
+        #expect(try Self.outgoing("http://host/").length == .noBody)
     }
 
     @Test(arguments: [

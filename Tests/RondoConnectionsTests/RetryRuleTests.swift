@@ -21,7 +21,7 @@ import Testing
             hasResponse: hasResponse, hasInformational: hasInformational)
     }
 
-    private static let closed = ExchangeFailure.http(.peer(.closedBeforeResponse))
+    private static let closed = ExchangeFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
 
     @Test func `RFC 9110 9.2.2 what does no harm twice is sent again over a new connection`() throws {
         let rule = RetryRule()
@@ -60,7 +60,7 @@ import Testing
 
     @Test(arguments: [
         ExchangeFailure.bodyTooShort(announced: 10, given: 5), .bodyTooLong(announced: 5),
-        .bodyStreamFailed(NSError(domain: "test", code: 1)), .http(.local(.missingHost)),
+        .bodyStreamFailed(NSError(domain: "test", code: 1)), .http(HTTPFailure(.local(.missingHost))),
     ])
     func `UC-35 a request that is at fault itself is not sent again`(failure: ExchangeFailure) throws {
         let put = try Self.request("PUT")

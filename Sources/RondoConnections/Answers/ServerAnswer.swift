@@ -61,7 +61,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
     private let rank = Atomic(LoadRank.normal.bits)
-    /// The last exchange, which has ended; see `takeIdleConnection()`.
+    /// The last exchange, which has ended; see `takeIdleStay()`.
     private var finished: (any Exchange)?
 
     init(
@@ -216,13 +216,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.noteCall()
             body.open(in: schedule)
         }
-        let exchange = ExchangeChoice.exchange(
-            by: lease, opening: route.channel, for: self,
+        let exchange = route.exchange(
+            by: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has settings of its own.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
-        owner.setChannel(exchange.channel)
         exchange.start(outgoing)
     }
 
@@ -339,8 +338,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Whether a request is under way on a connection.
     var isExchanging: Bool { current != nil }
 
-    /// The connection of the last exchange, if it is idle and still registered with the loop.
-    func takeIdleConnection() -> ServerConnection? { finished.take()?.idleConnection }
+    /// Ends the stay of the last exchange's connection in the loop; nil if it is in none.
+    func takeIdleStay() -> (any DeferredWork)? { finished.take()?.idleStay }
 
     // MARK: - Events of the exchange
 
@@ -396,14 +395,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.received(.end)
         }
         // The load is not over yet: its connection is not needed in the loop for what follows.
-        finished?.idleConnection?.leave()
+        _ = finished?.idleStay?.performDeferredWork()
     }
 
     private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
         let progress = exchange.progress
         releaseExchange(mayStay: false)
         let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
-        if let head = TunnelNegotiation.challenge(in: failure) {
+        if case .tunnelChallenge(let head, _) = cause {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
         } else if let request, retryRule.allowsRetry(of: request, after: cause, progress) {
@@ -428,7 +427,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .idle, .waitingForBodyStream, .hashingBody: break
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange):
-            owner.setChannel(nil)
             transfers?.ended(exchange, of: request)
             if !exchange.end(registeredAt: mayStay ? owner.onlyQueue : nil) {
                 owner.received(.step(.closed(reason: "the connection cannot serve another request")))
@@ -489,6 +487,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - ExchangeOwner
 
     var label: String? { owner.nameInRunLoops }
+    func setChannel(_ channel: SocketChannel?) { owner.setChannel(channel) }
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner.forEachQueue(body) }
     func noteReceived() { owner.noteProgress() }
     func wakeUp() { owner.wakeUp() }

@@ -31,8 +31,8 @@ protocol Exchange: AnyObject, Sendable {
     /// Ends the exchange in any state; no event comes afterwards. The connection is kept if it can serve
     /// another request.
     ///
-    /// - Parameter queue: The queue with which the connection may stay registered until `idleConnection`
-    ///   leaves; nil for none.
+    /// - Parameter queue: The queue with which the connection may stay registered until `idleStay` is performed; nil for
+    ///   none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
     /// Bars other loads from the connection, because this one has accepted its server, or shown an identity.
@@ -55,12 +55,8 @@ protocol Exchange: AnyObject, Sendable {
     /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
 
-    // MARK: Loops
-
-    /// The channel that serves this exchange only: what loops bring to it goes through the load's gate.
-    var channel: SocketChannel { get }
-    /// The connection, if it is idle and registered with a loop still.
-    var idleConnection: ServerConnection? { get }
+    /// Ends the stay of the idle connection in a loop, where it waits for the next load; nil if it is in none.
+    var idleStay: (any DeferredWork)? { get }
 }
 
 /// The owner of an exchange, on behalf of a load.
@@ -69,6 +65,9 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
+    /// The channel that serves the exchange alone, while it does: what loops bring to it goes through the load's gate. Nil:
+    /// none any more.
+    func setChannel(_ channel: SocketChannel?)
     func received(_ event: ExchangeEvent)
     /// Notes that bytes have come which make up no event.
     func noteReceived()

@@ -119,9 +119,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     // MARK: - Loops
 
-    var channel: SocketChannel { connection.channel }
-
-    var idleConnection: ServerConnection? { connection.isRegisteredIdle ? connection : nil }
+    var idleStay: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
@@ -133,6 +131,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func start(_ request: consuming OutgoingRequest) {
         let channel = connection.channel
+        owner.setChannel(channel)
         if reportsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
@@ -144,7 +143,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         do throws(HTTP1Error) {
             sender = try RequestSender(request, codec: &connection.codec)
         } catch {
-            return fail(.http(error))
+            return fail(.http(HTTPFailure(error)))
         }
         switch phase {
         case .opening: channel.open()
@@ -154,6 +153,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
+        owner.setChannel(nil)
         discardRest()
         let upgrade = upgrade.take()
         let channel = connection.channel
@@ -229,7 +229,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .open: didOpen()
         case .readable: receive()
         case .writable: send()
-        case .failed(let error): fail(.channel(error))
+        case .failed(let error):
+            let challenge = TunnelNegotiation.challenge(in: error)
+            fail(challenge.map { .tunnelChallenge($0, error) } ?? .channel(error))
         }
     }
 
@@ -377,7 +379,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
                     return fail(.channel(sendFailure))
                 }
-                return fail(.http(error))
+                return fail(.http(HTTPFailure(error)))
             }
         }
     }
@@ -422,13 +424,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // If only the end of the connection ends the body (RFC 9112 §9.8), a forged end could have cut it
             // short.
             if endIsForgeable, !sawEnd {
-                fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
+                fail(.http(.truncatedBody(expected: nil, received: bodyReceived)))
             } else {
                 end(by: .end)
             }
             return false
         case .paused, .closed, .switchedProtocol:
-            end(by: .failed(.http(.peer(.closedBeforeResponse))))
+            end(by: .failed(.http(HTTPFailure(.peer(.closedBeforeResponse)))))
             return false
         }
         return true

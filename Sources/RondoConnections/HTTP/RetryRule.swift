@@ -1,6 +1,3 @@
-internal import RondoHTTP
-internal import RondoStreams
-
 /// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its connection was
 /// lost before the server answered. All that this depends on is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
@@ -65,8 +62,9 @@ extension ExchangeFailure {
     /// Whether another connection may do better. What the request itself, or its body, lacks is lacking there too.
     fileprivate var isOfConnection: Bool {
         switch self {
-        case .channel, .http(.peer): true
-        case .http(.local), .bodyStreamFailed, .bodyTooShort, .bodyTooLong: false
+        case .channel: true
+        case .http(let failure): failure.kind != .invalidRequest
+        case .tunnelChallenge, .bodyStreamFailed, .bodyTooShort, .bodyTooLong: false
         }
     }
 }

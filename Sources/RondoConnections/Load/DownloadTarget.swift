@@ -175,7 +175,7 @@ final class DownloadTarget {
     var restFailure: LoadFailure? {
         guard resumptions > 0 || continuesEarlier, file != nil, expectedLength > 0, length != expectedLength
         else { return nil }
-        return .http(.peer(.truncatedBody(expected: expectedLength, received: length)))
+        return .http(.truncatedBody(expected: expectedLength, received: length))
     }
 }
 
@@ -183,7 +183,8 @@ extension LoadFailure {
     /// The connection broke; any other failure would come again.
     fileprivate var isLossOfConnection: Bool {
         switch self {
-        case .channel(.broken), .http(.peer(.truncatedBody)): true
+        case .channel(.broken): true
+        case .http(let failure): failure.kind == .truncatedBody
         default: false
         }
     }

@@ -91,7 +91,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
-        registration.leave(self, idle: driver.take()?.close())
+        registration.leave(self, idleStay: driver.take()?.close())
         if let client = delivery.end() { client.loadDidEnd() }
     }
 

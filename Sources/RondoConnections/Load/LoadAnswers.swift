@@ -181,13 +181,13 @@ final class LoadAnswers {
 
     /// Call it when the load is over.
     ///
-    /// - Returns: The connection of the last exchange, if it is idle and still registered with the loop.
-    func close() -> ServerConnection? {
+    /// - Returns: What ends the stay of the last exchange's connection in the loop; nil if it is in none.
+    func close() -> (any DeferredWork)? {
         cancel()
         cache.forget()
         guard let server = server.take() else { return nil }
         server.close()
-        return server.takeIdleConnection()
+        return server.takeIdleStay()
     }
 
     // MARK: - The server's answer

@@ -46,8 +46,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Releases everything.
     ///
-    /// - Returns: A connection that is still registered with the loop.
-    func close() -> ServerConnection? {
+    /// - Returns: What ends the stay of an idle connection in the loop; nil if there is none.
+    func close() -> (any DeferredWork)? {
         content.discardAll()
         return answers.take()?.close()
     }

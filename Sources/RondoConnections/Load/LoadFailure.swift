@@ -9,7 +9,7 @@ package import RondoStreams
 /// Indirect, since each load has room for one, and hardly any fails.
 package indirect enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
-    case http(HTTP1Error)
+    case http(HTTPFailure)
     case timedOut(seconds: Double)
     /// The load took longer than its maximum time.
     case exceededTotalTime(seconds: Double)

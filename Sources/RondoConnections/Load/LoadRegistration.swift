@@ -80,19 +80,20 @@ package struct LoadRegistration: ~Copyable, Sendable {
         return true
     }
 
-    package func leave(_ client: any RegisteredClient) { leave(client, idle: nil) }
+    package func leave(_ client: any RegisteredClient) { leave(client, idleStay: nil) }
 
-    /// - Parameter idle: A connection that is registered with the loop still: a load that waits in the queue may use it.
-    func leave(_ client: any RegisteredClient, idle: ServerConnection?) {
+    /// - Parameter idleStay: Ends the stay of an idle connection in the loop: until then a load that waits in the queue may use
+    ///   the connection where it is.
+    func leave(_ client: any RegisteredClient, idleStay: (any DeferredWork)?) {
         let (left, first, others) = state.withLock { state in
             defer { state.others = [] }
             return (state.schedule.takeAll(of: client), state.first.take(), state.others)
         }
         withExtendedLifetime(left) {}
         if let first {
-            if let idle {
-                let leavesLater = first.queue.hasWaitingClients && first.queue.loop.deferWork(idle)
-                if !leavesLater { idle.leave() }
+            if let idleStay {
+                let isDeferred = first.queue.hasWaitingClients && first.queue.loop.deferWork(idleStay)
+                if !isDeferred { _ = idleStay.performDeferredWork() }
             }
             first.leave()
         }
