@@ -1,10 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import RondoMutex
 internal import RondoStreams
-
-internal import struct Synchronization.Atomic
 
 /// A server's answers to the requests of one load, one after the other.
 ///
@@ -12,9 +9,8 @@ internal import struct Synchronization.Atomic
 /// and the exchange. If a connection breaks before the server can have acted on the request, it is replaced
 /// once, unnoticed by the delegate.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, except for `admittedWaiterID`, which has a lock,
-/// and `rank`, which is atomic.
-final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
+/// `@unchecked Sendable`: used inside the gate of its load.
+final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// A request on its way to a connection.
     private struct Attempt {
         let request: LoadRequest
@@ -31,8 +27,17 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         /// The whole body is being read and hashed, because its hash goes into the head.
         indirect case hashingBody(Attempt)
         /// The maximum of connections is in use; `waiterID` identifies this request in the queue.
-        indirect case waitingForConnection(Attempt, waiterID: Int, Route)
-        case exchanging(any Exchange)
+        indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
+        case exchanging(any Exchange, Wait)
+    }
+
+    /// The event, besides those of the connection, that an exchange waits for.
+    private enum Wait {
+        case none
+        /// The body's stream has no bytes yet.
+        case body
+        /// The body waits for the server's go-ahead, for a limited time.
+        case goAhead(GoAheadWait)
     }
 
     private let schedule: [LoopMode]
@@ -40,27 +45,20 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let defaults: DelegateDefaults?
     /// The load's driver, which releases this answer when the load is over.
     private let owner: any ServerAnswerOwner
-    /// The request that may have a connection now; set by any thread.
-    private let admittedWaiterID = Mutex<Int?>(nil)
-
-    // Inside the gate of the load:
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
     private var retryRule = RetryRule()
     /// Whether the request is addressed to a proxy that answers it, not sent through a tunnel.
     private var isAskingProxy = false
-    private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
-    private var goAheadWait: GoAheadWait?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
     /// The delegate's answer about the credential storage (rule UC-43).
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
-    private let rank = Atomic(LoadRank.normal.bits)
     /// The last exchange, which has ended; see `takeIdleStay()`.
     private var finished: (any Exchange)?
 
@@ -159,36 +157,23 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .more:
             owner.noteProgress()
             wakeUp()
-        case .notReady: waitForBody()
+        case .notReady: body.waitForBytes()
         case .failed(let failure): fail(failure)
         }
     }
 
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func leaseConnection(for attempt: Attempt, by route: Route) {
-        noteRank()
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: owner.onlyQueue, for: self, mayReuse: attempt.mayReuse)
+            route.key, of: schedule[0].loop, at: owner.onlyQueue,
+            for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
+            mayReuse: attempt.mayReuse)
         switch consume outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
-        case .wait(let waiterID):
-            phase = .waitingForConnection(attempt, waiterID: waiterID, route)
+        case .wait(let wait, let waiterID):
+            phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
             owner.noteObstacle(.connectionLimit)
         }
-    }
-
-    /// Notes the load's priority, which may have changed.
-    private func noteRank() {
-        rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed)
-    }
-
-    /// Any thread may read it.
-    var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
-
-    /// Notes that the request waiting as `waiterID` may lease a connection. Any thread may call it.
-    func noteAdmission(_ waiterID: Int) {
-        admittedWaiterID.withLock { $0 = waiterID }
-        wakeUp()
     }
 
     /// Takes the lease of the request that was admitted.
@@ -221,7 +206,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has settings of its own.
         if !route.isForProxy { askAboutTLS(of: exchange) }
-        phase = .exchanging(exchange)
+        phase = .exchanging(exchange, .none)
         exchange.start(outgoing)
     }
 
@@ -285,15 +270,17 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
-        case .waitingForConnection(let attempt, let wanted, let route):
-            let isAdmitted = admittedWaiterID.withLock { $0 == wanted }
-            if isAdmitted { leaseAdmitted(attempt, by: route) } else { noteRank() }
-        case .exchanging(let exchange):
-            if goAheadWait?.takeEnd() ?? false { exchange.goAhead() }
+        case .waitingForConnection(let attempt, let wait, _, let route):
+            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
+        case .exchanging(let exchange, let wait):
+            if case .goAhead(let wait) = wait, wait.takeEnd() {
+                endWait(of: exchange)
+                exchange.goAhead()
+            }
             exchange.serveUpgrade()
-            // Serving the upgrade may have ended the load.
-            guard current != nil, isWaitingForBody else { break }
-            isWaitingForBody = false
+            // The load may have ended by now.
+            guard case .exchanging(let exchange, .body) = phase else { break }
+            endWait(of: exchange)
             owner.noteCall()
             exchange.bodyIsReady()
         }
@@ -310,7 +297,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection: return true
-        case .exchanging(let exchange): return exchange.isHeldByClient
+        case .exchanging(let exchange, _): return exchange.isHeldByClient
         }
     }
 
@@ -332,7 +319,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// The exchange under way; nil if there is none.
     private var current: (any Exchange)? {
-        if case .exchanging(let exchange) = phase { exchange } else { nil }
+        if case .exchanging(let exchange, _) = phase { exchange } else { nil }
     }
 
     /// Whether a request is under way on a connection.
@@ -346,7 +333,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     func received(_ event: ExchangeEvent) {
         switch event {
         // Waiting on this side is no sign of life of the server.
-        case .waitsForBody: return waitForBody()
+        case .waitsForBody:
+            if let exchange = current { phase = .exchanging(exchange, .body) }
+            body?.waitForBytes()
+            return
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner.noteProgress()
         }
@@ -419,14 +409,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     ///
     /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.
     private func releaseExchange(mayStay: Bool) {
-        isWaitingForBody = false
         endGoAheadWait()
         let phase = phase
         self.phase = .idle
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: break
-        case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
-        case .exchanging(let exchange):
+        case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
+        case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)
             if !exchange.end(registeredAt: mayStay ? owner.onlyQueue : nil) {
                 owner.received(.step(.closed(reason: "the connection cannot serve another request")))
@@ -467,19 +456,22 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // MARK: - Waiting
 
-    private func waitForBody() {
-        isWaitingForBody = true
-        body?.waitForBytes()
-    }
-
     private func waitForGoAhead() {
-        guard goAheadWait == nil else { return }
-        goAheadWait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
+        guard case .exchanging(let exchange, .none) = phase else { return }
+        let wait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
+        phase = .exchanging(exchange, .goAhead(wait))
     }
 
-    private func endGoAheadWait() { goAheadWait.take()?.stop() }
+    private func endGoAheadWait() {
+        guard case .exchanging(let exchange, .goAhead(let wait)) = phase else { return }
+        wait.stop()
+        endWait(of: exchange)
+    }
+
+    /// - Parameter exchange: The one under way.
+    private func endWait(of exchange: any Exchange) { phase = .exchanging(exchange, .none) }
 
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }

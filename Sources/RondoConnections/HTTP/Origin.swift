@@ -9,13 +9,13 @@ internal import RondoStreams
 /// all of these together; each idle connection has its own key. An origin has one lock, under which at most a
 /// channel is removed from its loops: it is taken before the locks of channels, queues, sources and loops.
 final class Origin: BudgetCandidate {
-    private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
+    private typealias State = OriginState<IdleConnection, LeaseWait>
 
     /// What a load that asks for a connection is told.
     enum LeaseOutcome: ~Copyable {
         case granted(Lease)
-        /// `ConnectionWaiter.noteAdmission(_:)` says when there is room.
-        case wait(waiterID: Int)
+        /// The wait ends when there is room; `withdraw(_:)` ends it before.
+        case wait(LeaseWait, waiterID: Int)
     }
 
     let server: ConnectionKey.Server
@@ -41,9 +41,11 @@ final class Origin: BudgetCandidate {
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
     ///     several. A connection that is registered with it stays registered (see
     ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
+    ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
-        _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
+        _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?,
+        for wait: @autoclosure () -> LeaseWait,
         mayReuse: Bool
     ) -> LeaseOutcome {
         let isUsable = Self.isUsable
@@ -51,7 +53,7 @@ final class Origin: BudgetCandidate {
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
             let decision = state.lease(
-                key, of: ObjectIdentifier(loop), for: waiter, within: budget, mayReuse: mayReuse,
+                key, of: ObjectIdentifier(loop), for: wait(), within: budget, mayReuse: mayReuse,
                 where: isUsable)
             return (decision, dropped)
         }
@@ -62,9 +64,9 @@ final class Origin: BudgetCandidate {
             return .granted(Lease(origin: self, key: key, loop: loop, connection: connection))
         case .open:
             return .granted(Lease(origin: self, key: key, loop: loop, connection: nil))
-        case .wait(let waiterID, let lacksBudget):
+        case .wait(let wait, let waiterID, let lacksBudget):
             if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
-            return .wait(waiterID: waiterID)
+            return .wait(wait, waiterID: waiterID)
         }
     }
 
@@ -123,6 +125,7 @@ final class Origin: BudgetCandidate {
         noteIdle()
     }
 
+    /// Changes the state, in which a place may become free, and admits the next waiter to that.
     private func end(
         _ change:
             @Sendable (inout State) -> (
@@ -135,15 +138,20 @@ final class Origin: BudgetCandidate {
             let admitted = state.hasWaiters ? state.admit(within: budget, rank: rank) : nil
             return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleWaiterID : nil)
         }
-        for idle in dropped { idle.close() }
-        if parked != nil { HeapTrimmer.shared.noteParked() }
-        if let admitted { admitted.waiter.noteAdmission(admitted.waiterID) }
+        release(dropped, parked)
+        if let admitted { admitted.waiter.admit() }
         if let lacking { budget.enqueue(self, waiterID: lacking) } else if budget.hasQueue { budget.admit() }
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
 
+    /// Releases connections that were removed under the lock: some closed, one parked.
+    private func release(_ dropped: [IdleConnection], _ parked: IdleConnection?) {
+        for idle in dropped { idle.close() }
+        if parked != nil { HeapTrimmer.shared.noteParked() }
+    }
+
     /// Nil while all loads of the pool have the same priority.
-    private var rank: (@Sendable (any ConnectionWaiter) -> Float)? {
+    private var rank: (@Sendable (LeaseWait) -> Float)? {
         guard pool.ranksWaiters else { return nil }
         return { waiter in waiter.priority }
     }
@@ -160,7 +168,7 @@ final class Origin: BudgetCandidate {
         let (admitted, next) = state.withLock { state in
             (state.admit(within: budget, isQueued: true, rank: rank), state.admissibleWaiterID)
         }
-        if let admitted { admitted.waiter.noteAdmission(admitted.waiterID) }
+        if let admitted { admitted.waiter.admit() }
         return next
     }
 
@@ -176,8 +184,7 @@ final class Origin: BudgetCandidate {
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state))
         }
-        for idle in dropped { idle.close() }
-        if parked != nil { HeapTrimmer.shared.noteParked() }
+        release(dropped, parked)
         noteIdle()
     }
 
