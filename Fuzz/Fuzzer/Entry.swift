@@ -3,7 +3,7 @@ import Foundation
 
 /// What can be fuzzed, by the name that RONDO_FUZZ has.
 ///
-/// An input must not trap, hang or grow; and whoever reads bytes says the same however they are cut.
+/// An input must not trap, hang or grow; and a reader gives the same result however its bytes are divided.
 enum Subject: String, CaseIterable {
     case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls,
         stored, websocket, port

@@ -53,7 +53,7 @@ func readResponse(_ bytes: [UInt8], in lengths: [Int], toHead: Bool) -> Report {
             case .response(let head, let length):
                 report.events.append("\(head.status) \(head.fields) \(length ?? -1)")
             case .trailers(let fields): report.events.append("\(fields)")
-            case .bodyRange: fatalError("a range of nobody's bytes")
+            case .bodyRange: fatalError("a range outside of the bytes")
             case .end, .paused, .closed, .switchedProtocol:
                 report.events.append("end")
                 return report

@@ -179,7 +179,7 @@ private final class TLSEnd {
     }
 }
 
-/// Bytes that nobody has secured.
+/// Bytes that were not encrypted.
 private func hearStranger(_ bytes: [UInt8], settings: TLSSettings, pieces: UInt8) {
     let end = TLSEnd(settings)
     var rest = bytes[...]
@@ -198,7 +198,7 @@ private func hearStranger(_ bytes: [UInt8], settings: TLSSettings, pieces: UInt8
     end.check()
 }
 
-/// A client and a server, and somebody between them who changes what they say: four bytes for a change, which are how
+/// A client and a server, and an attacker between them, which changes what they send: four bytes for a change, which are how
 /// many bytes pass before it, what is done, and with what.
 private func talkThroughMeddler(_ changes: [UInt8], _ version: TLSSettings.Version) {
     let client = TLSEnd(TLSPeers.client(version)), server = TLSEnd(TLSPeers.server(version))

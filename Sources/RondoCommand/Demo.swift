@@ -6,7 +6,7 @@ import RondoLab
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Show what run loop modes are for: two loads, one loop, somebody scrolling.",
+        abstract: "Show what run loop modes are for: two loads, one loop, and a user who scrolls.",
         discussion: """
             Starts a slow server on this machine and loads the same file twice on one run loop: A scheduled \
             in the default mode, B in the common modes, while the loop runs in default and in tracking by \

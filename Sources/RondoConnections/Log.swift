@@ -6,6 +6,6 @@ enum Log {
 
     /// Warns, once, that domains below which anyone can register a name cannot be told from others.
     static let missingSuffixList: Void = connections.warning(
-        "libpsl or its list is not there: a cookie is kept also for a domain below which anybody can have a name, as co.uk"
+        "libpsl or its list of public suffixes is missing: cookies are also stored for domains such as co.uk, below which anyone can register a name. Install both (libpsl5, publicsuffix)."
     )
 }

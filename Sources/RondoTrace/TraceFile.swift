@@ -24,7 +24,7 @@ package enum TraceFileError: Error, Equatable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .notARecording: "this is no recording of Rondo's: it does not begin with RONDOTR1"
+        case .notARecording: "this is not a recording of Rondo's: it does not begin with RONDOTR1"
         case .damaged(let offset): "the recording is damaged at byte \(offset)"
         }
     }

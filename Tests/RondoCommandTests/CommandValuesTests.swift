@@ -14,13 +14,13 @@ struct QuantityTests {
     }
 
     @Test(arguments: ["", "k", "-1", "+1", "1kk", "1 k", "nan", "inf", "0x1p5q", "1e300", "9e18G"])
-    func `what is no quantity is refused`(text: String) {
+    func `a text that is not a quantity is refused`(text: String) {
         #expect(Quantity(argument: text) == nil)
     }
 }
 
 struct TerminalTextTests {
-    @Test func `what a server has said does not drive the terminal`() {
+    @Test func `control characters from a server do not reach the terminal`() {
         #expect(
             TerminalText.harmless("A: b\tc\r\n\u{1B}[2J\u{7F}\u{9B}é") == "A: b\tc\r\n\\x1B[2J\\x7F\\x9Bé")
         #expect(DiagnosticLines.text(for: .responseHead("A: \u{1}\r\n")) == "< A: \\x01\n")
@@ -116,7 +116,7 @@ struct ScrollingReportTests {
         return report
     }
 
-    @Test func `what is as documented is said to be so`() {
+    @Test func `an experiment that went as documented reports that`() {
         #expect(report().isAsDocumented)
         #expect(report().sentence.contains("A got nothing in 2 spans of tracking"))
     }

@@ -33,12 +33,12 @@ struct FetchCommandLineTests {
         ["-I", "-d", "x", "u"], ["-F", "a", "u"], ["-F", "a=b", "-d", "c", "u"], ["--http2", "u"],
         ["--fail", "--fail-with-body", "u"], ["-i", "-J", "-O", "u"],
     ])
-    func `what makes no sense is refused`(words: [String]) {
+    func `contradictory options are refused`(words: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }
         #expect(failure?.status == ExitStatus.badUsage)
     }
 
-    @Test func `what there is not says what to use`() {
+    @Test func `a missing option names its replacement`() {
         for option in FetchOption.missing {
             guard case .missing(let takesValue, let advice) = option.kind else { continue }
             let words = ["--" + option.name] + (takesValue ? ["x"] : []) + ["u"]
@@ -117,7 +117,7 @@ struct FetchRequestTests {
     @Test(arguments: [
         "", "http://", "http://:80/", "http://h:99999/", "http://h:x/", "http://h/a b", "http://a|b/",
     ])
-    func `what is no URL is refused`(text: String) {
+    func `a text that is not a URL is refused`(text: String) {
         let failure = #expect(throws: FetchFailure.self) { try FetchURL(text) }
         #expect(failure?.status == .malformedURL)
     }

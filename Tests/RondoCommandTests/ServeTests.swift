@@ -144,7 +144,7 @@ struct ServeTests {
         #expect(output == "501\n1\n1")
     }
 
-    @Test func `what is no request is refused, and the answer arrives`() throws {
+    @Test func `an invalid request is refused, and the response arrives`() throws {
         let server = try Server()
         let output = try python(
             """

@@ -78,7 +78,7 @@ struct ServerValuesTests {
         #expect(RangeChoice(field: field, size: 10) == .parts(ranges))
     }
 
-    @Test func `what is no range, and too many, is answered with the whole`() {
+    @Test func `an invalid range, and too many ranges, get the whole file`() {
         let many = "bytes=" + (0...ServerLimits.ranges).map { "\($0)-\($0)" }.joined(separator: ",")
         for field in [
             nil, "", "bytes=", "bytes=,", "lines=0-1", "bytes=a-b", "bytes=3-2", "bytes=-", "bytes=0-1-2",

@@ -7,7 +7,7 @@ import Testing
 @Suite struct AuthenticationStateTests {
     private static let credential = URLCredential(user: "user", password: "pass", persistence: .none)
 
-    /// A server names a realm in a challenge. Whether something is tried without asking anybody.
+    /// A server names a realm in a challenge. Whether something is tried without asking the delegate.
     private static func isAnsweredSilently(_ authentication: inout Authentication, realm: Int) -> Bool {
         let step = authentication.challenged(
             by: ["Basic realm=\"\(realm)\""],

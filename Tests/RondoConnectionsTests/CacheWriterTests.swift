@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct CacheWriterTests {
     private final class Token: Sendable {}
 
-    /// `@unchecked Sendable`: set before anybody else has it, and a weak reference is read from any thread.
+    /// `@unchecked Sendable`: set before other threads have it, and a weak reference is read from any thread.
     private final class Gone: @unchecked Sendable {
         private(set) weak var token: Token?
 

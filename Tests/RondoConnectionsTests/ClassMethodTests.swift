@@ -49,7 +49,7 @@ import Testing
         withExtendedLifetime(port) {}
     }
 
-    @Test func `UC-60 it blocks the calling thread only`() throws {
+    @Test func `UC-60 a synchronous request blocks the calling thread only`() throws {
         let (asked, answer) = (Latch(), Latch())
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -98,7 +98,7 @@ import Testing
 
     // After the last call of a load its connection is free, but what brought that call is still on the stack.
     @Test(arguments: [Recorder.Call.response, .data, .finish])
-    func `UC-61 it works inside a callback`(place: Recorder.Call) throws {
+    func `UC-61 a synchronous request works inside a callback`(place: Recorder.Call) throws {
         let server = try Self.server()
         let inner = Box<Data?>(nil)
         let recorder = Recorder { call, _ in
@@ -138,7 +138,7 @@ import Testing
         #expect(try thread.value() == .stopped)
     }
 
-    @Test func `UC-62 it follows redirects, and an error status is a response`() throws {
+    @Test func `UC-62 a synchronous request follows redirects, and an error status is a response`() throws {
         let server = try Self.server()
         let moved = try Self.send(server.url("/old"))
         #expect(moved.data == Data("/new".utf8))
@@ -151,7 +151,7 @@ import Testing
         #expect(protected.data == Data("no".utf8))
     }
 
-    @Test func `UC-62 it is kept and answered by the cache's default rules`() throws {
+    @Test func `UC-62 a synchronous response is stored and reused by the cache's default rules`() throws {
         let server = try TestServer { peer in
             while true {
                 let target = try peer.readRequest().target

@@ -324,7 +324,7 @@ import Testing
         #expect(next.sent == "a=1")
     }
 
-    @Test func `what the program has set since, or deleted before its first load, counts`() throws {
+    @Test func `a cookie that the program has set since, or deleted before its first load, counts`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1))
         try scene.settle()

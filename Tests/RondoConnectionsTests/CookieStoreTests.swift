@@ -305,7 +305,9 @@ import Testing
         #expect(window.seen == Set(wanted))
     }
 
-    @Test func `what waits to be seen is bounded, and what is not waited for is seen later`() throws {
+    @Test func `the end of a load waits for a limited number of cookies, and the others are shown later`()
+        throws
+    {
         let window = Window()
         let store = try opened(window, nil)
         window.hold(true)

@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `what stands in the place of the file is an error that names it`() throws {
+    @Test func `another file type in the place of the database is an error that names it`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)

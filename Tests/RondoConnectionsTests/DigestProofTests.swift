@@ -158,7 +158,7 @@ import Testing
         }
         // No server is behind the tunnel.
         let text = tunnelled.recorder.error?.localizedDescription ?? ""
-        #expect(text.contains("does not know the password") == (proof == "wrong"), "\(text)")
+        #expect(text.contains("failed to prove that it knows the password") == (proof == "wrong"), "\(text)")
         server.terminate()
     }
 

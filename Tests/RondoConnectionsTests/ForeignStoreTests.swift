@@ -61,7 +61,7 @@ import Testing
         #expect(answers == [.write, .isWritten, .isWritten, .isWritten, .write, .isWritten])
     }
 
-    @Test func `what is another one is written, whichever was the last`() throws {
+    @Test func `a different response is written, whichever was the last`() throws {
         let (tagged, other) = (head(("ETag", "1")), head(("ETag", "2")))
         let answers = try answers { asked in
             try [asked("1", tagged), asked("22", tagged), asked("1", other), asked("1", tagged)]
@@ -77,7 +77,7 @@ import Testing
         #expect(answers == [.write, .isWritten, .write])
     }
 
-    @Test func `what was written a moment ago need not be collected, if it is as long`() throws {
+    @Test func `a response written a moment ago is not collected again, if it is as long`() throws {
         let (tagged, equal) = (head(("ETag", "1")), head(("ETag", "1")))
         var found: [Bool] = []
         let answers = try answers { asked in
@@ -107,7 +107,7 @@ import Testing
         #expect(answers == [.write, .isWritten, .write, .isWritten, .isWritten])
     }
 
-    @Test func `what a delegate has changed is written, and so is what comes after it`() throws {
+    @Test func `a response changed by a delegate is written, and so is the next one`() throws {
         let tagged = head(("ETag", "1"))
         let answers = try answers { asked in
             try [false, false, true, false].map { try asked("1", tagged, isChanged: $0) }
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// Who finds it noted counts on what is there.
-    @Test func `what is not written yet is not noted`() throws {
+    @Test func `a response that is not written yet is not noted as written`() throws {
         let tagged = head(("ETag", "1"))
         let answers = try answers { asked in
             try [asked("1", tagged, isHeldUp: true), asked("1", tagged), asked("1", tagged)]
@@ -136,7 +136,7 @@ import Testing
         #expect(answers == [.write, .write, .isWritten])
     }
 
-    @Test func `what was removed is written again`() throws {
+    @Test func `a removed response is written again`() throws {
         let tagged = head(("ETag", "1"))
         let url = try #require(URL(string: "http://host.example/a"))
         let answers = try answers { asked in
@@ -148,7 +148,7 @@ import Testing
     }
 
     /// As if the program had taken it out of its cache: nothing is written here.
-    @Test func `what a load has not found is written again, and its variants are`() throws {
+    @Test func `a response that a load has not found is written again, and so are its variants`() throws {
         for fields in [[], [("Vary", "A")]] {
             let tagged = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1")] + fields))
             let answers = try answers { asked in

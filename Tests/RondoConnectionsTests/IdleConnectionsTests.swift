@@ -114,7 +114,7 @@ import Testing
                 && Set(keys + others).count == 4)
     }
 
-    @Test func `what was idle for too long is dropped, and when that is, is known before`() {
+    @Test func `a connection idle for too long is removed, and its expiry is known before`() {
         let idle = Idle()
         #expect(idle.secondsToExpiry(0) == nil)
         idle.add(1, at: 10)
@@ -127,7 +127,7 @@ import Testing
         #expect(idle.secondsToExpiry(66) == nil)
     }
 
-    @Test func `those that are too many go, the oldest first, whosever they are`() {
+    @Test func `connections beyond the limit are removed, the oldest first, of all loops`() {
         let idle = Idle()
         for number in 0..<4 { idle.add(number, Self.key(), loop(number % 2), at: Double(number)) }
         idle.add(10, Self.key(tls: TLSSettings()), at: 5)
@@ -138,7 +138,7 @@ import Testing
         #expect(idle.state.oldestSince == nil)
     }
 
-    @Test func `those of no use are taken out, the others stay in their order`() {
+    @Test func `useless connections are removed, the others stay in order`() {
         let idle = Idle()
         for number in 0..<4 { idle.add(number, at: Double(number)) }
         for number in 10..<12 { idle.add(number, Self.key("b"), at: 4) }

@@ -78,7 +78,7 @@ import Testing
     }
 
     /// The same things are asked of a table and of a list that is searched from one end to the other.
-    @Test(arguments: 0..<20) func `it does what a plain list does`(seed: Int) {
+    @Test(arguments: 0..<20) func `a memory table behaves as a plain list`(seed: Int) {
         var random = SplitMix(state: UInt64(seed))
         var table = MemoryTable(capacity: Self.cost * 8)
         var list: [StoredResponse] = []

@@ -226,7 +226,7 @@ import Testing
         #expect(a.lease("5") == nil)
     }
 
-    @Test func `one server keeps at most as many as its limit says, the oldest goes`() {
+    @Test func `a server keeps no more idle connections than its limit, and the oldest is removed`() {
         let origins = Origins(idle: 2)
         let a = origins.origin()
         for number in 0..<3 { #expect(a.lease("\(number)") == "open") }

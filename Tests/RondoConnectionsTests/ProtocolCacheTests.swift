@@ -132,7 +132,7 @@ private final class CachedProtocol: URLProtocol {
         }
     }
 
-    @Test func `UC-53 what is sent to a protocol is no matter of the cache`() throws {
+    @Test func `UC-53 the cache is not used for a request that a protocol loads`() throws {
         try Self.registered { (store: Store) throws in
             let address = "rondo-cached://allowed/a"
             #expect(try Self.get(address, store).text == "load 1")

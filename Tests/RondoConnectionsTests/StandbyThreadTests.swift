@@ -58,7 +58,7 @@ import Testing
         try worked.wait()
     }
 
-    @Test func `it works without a call when the time that it has asked for is over`() throws {
+    @Test func `a standby thread works without a call when the requested time is over`() throws {
         let count = Box(0)
         let thread = StandbyThread("test") {
             count.mutate { $0 += 1 }
@@ -68,7 +68,10 @@ import Testing
         try waitFor("the third time") { count.value == 3 ? () : nil }
     }
 
-    @Test func `it ends without a call, lets go of its owner, and is made anew for the next one`() throws {
+    @Test
+    func `a standby thread ends without a call, releases its owner, and is started again for the next call`()
+        throws
+    {
         let count = Box(0)
         let thread = StandbyThread("test") {
             count.mutate { $0 += 1 }

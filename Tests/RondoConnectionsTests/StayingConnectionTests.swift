@@ -94,7 +94,9 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `it does not stay where the run returns after each source, or an observer watches the loop`()
+    @Test
+    func
+        `a connection does not stay registered if the run returns after each source, or an observer watches the loop`()
         throws
     {
         for isObserved in [false, true] {
@@ -115,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `it leaves in a run of the loop inside of itself`() throws {
+    @Test func `a registered connection is unregistered in a nested run of the loop`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let second = Recorder()
@@ -138,7 +140,11 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `it leaves where the load that was begun is cancelled, and the mode is empty then`() throws {
+    @Test
+    func
+        `a registered connection is unregistered if the load that was begun is cancelled, and the mode is empty then`()
+        throws
+    {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
@@ -155,7 +161,7 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `it leaves before the run returns`() throws {
+    @Test func `a registered connection is unregistered before the run returns`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         try onLoopThread { loop in
@@ -198,7 +204,7 @@ import Testing
     }
 
     /// In a process of its own: other tests keep connections in the same pool.
-    @Test func `it can be closed`() async {
+    @Test func `a registered connection can be closed`() async {
         await #expect(processExitsWith: .success) {
             let (server, log) = (try Self.server(), EventLog())
             let kept = try Kept(server)

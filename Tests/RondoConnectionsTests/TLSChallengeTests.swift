@@ -66,7 +66,9 @@ import Testing
         server.terminate()
     }
 
-    @Test func `UC-47 what a server says that was let through is not kept for others`() throws {
+    @Test func `UC-47 a response of a server that the delegate has accepted is not stored for other loads`()
+        throws
+    {
         let (server, port) = try Stranger.pythonTLS(
             .good,
             """
@@ -112,8 +114,7 @@ import Testing
             """)
     }
 
-    @Test func `UC-47 what a server that was let through says of an entry holds for this load alone`() throws
-    {
+    @Test func `UC-47 a 304 of a server that the delegate has accepted counts for this load alone`() throws {
         let (server, port) = try Self.validating()
         defer { server.terminate() }
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
@@ -139,7 +140,9 @@ import Testing
         }
     }
 
-    @Test func `UC-47 what settings let through is not kept for others`() throws {
+    @Test func `UC-47 a response of a server that the settings have accepted is not stored for other loads`()
+        throws
+    {
         let (server, port) = try Self.validating()
         defer { server.terminate() }
         let request = URLRequest(url: url("https://localhost:\(port)/kept"))
@@ -170,7 +173,9 @@ import Testing
         }
     }
 
-    @Test func `UC-47 what a server says whose name was not looked at is not kept for others`() throws {
+    @Test func `UC-47 a response of a server whose name was not checked is not stored for other loads`()
+        throws
+    {
         let (server, port) = try Self.validating(.wrongHost)
         defer { server.terminate() }
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)

@@ -393,7 +393,7 @@ import Testing
     }
 
     /// Timers and sockets are due together after something else on the loop that took longer than the timeout.
-    @Test func `UC-58 what has come is looked at before the clock`() throws {
+    @Test func `UC-58 received bytes are handled before the timeout is checked`() throws {
         let clock = ManualClock(advancesAutomatically: false)
         let goOn = Latch()
         let sent = Box(0)

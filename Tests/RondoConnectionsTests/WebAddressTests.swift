@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: ["file:///a", "data:,x", "http:///x", "ftp://a/b", "mailto:a@b", "x"])
-    func `what is no address of the web has none`(text: String) throws {
+    func `a URL that is neither http nor https has no web address`(text: String) throws {
         #expect(WebAddress(try #require(URL(string: text))) == nil)
     }
 

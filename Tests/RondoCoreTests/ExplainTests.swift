@@ -140,7 +140,7 @@ import Testing
         }
         #expect(
             obstacle.description
-                == "signalled, but nobody has woken its loop, which sleeps: call its wakeUp()")
+                == "signalled, but its loop sleeps and was not woken: call wakeUp() of the loop")
         loop.wakeUp()
         try served.wait()
         source.invalidate()
@@ -159,7 +159,9 @@ import Testing
         try waitFor("a loop that sleeps beside a source without interest") {
             source.whyNotDelivering.reason == .waitsForNothing ? () : nil
         }
-        #expect(source.whyNotDelivering.description == "it waits for nothing: its interest is empty")
+        #expect(
+            source.whyNotDelivering.description
+                == "its interest is empty: it is served neither for reading nor for writing")
         source.invalidate()
     }
 

@@ -186,7 +186,7 @@ import Testing
             }
             let entries = Warnings.log.entries
             precondition(entries.count == 2, "\(entries)")
-            precondition(entries[0].contains("it waits in vain"), entries[0])
+            precondition(entries[0].contains("waits until its limit date"), entries[0])
             precondition(entries[1].contains("neither Data nor a Port"), entries[1])
         }
     }

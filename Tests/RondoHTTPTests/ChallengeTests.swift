@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: ["", ",", "=", "=x", "realm=x", "\"Basic\"", "Basic\"x\"", "(", "@ Basic"])
-    func `what is no challenge is skipped`(_ value: String) {
+    func `a text that is not a challenge is skipped`(_ value: String) {
         #expect(read(value).isEmpty)
         #expect(read(value, "Basic realm=x") == [challenge("Basic", ("realm", "x"))])
         #expect(read(value + ", Basic realm=x").last == challenge("Basic", ("realm", "x")))

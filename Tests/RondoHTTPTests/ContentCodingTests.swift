@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: encoded)
-    func `what follows the content is dropped`(_ codings: [ContentCoding], _ bytes: Data) throws {
+    func `bytes after the end of the content are dropped`(_ codings: [ContentCoding], _ bytes: Data) throws {
         for garbage in [Data([0]), Data("\r\n".utf8), Data(repeating: 0x1F, count: 100_000)] {
             #expect(try decodeText([bytes + garbage], codings) == Self.text)
             #expect(try decodeText((bytes + garbage.prefix(9)).map { Data([$0]) }, codings) == Self.text)

@@ -106,7 +106,7 @@ import Testing
         ("a=b; domain=..x.example", "http://x.example/", "http://x.example/", false),
         ("a=b; domain=x.example.", "http://x.example/", "http://x.example/", false),
         ("a=b; domain=y.example; domain=x.example", "http://x.example/", "http://x.example/", true),
-        // Not for a suffix that is everybody's, but for a host that is one.
+        // Not for a public suffix, but for a host that is one itself.
         ("a=b; domain=example", "http://x.example/", "http://x.example/", false),
         ("a=b; domain=localhost", "http://localhost/", "http://localhost/", true),
         ("a=b; domain=localhost", "http://localhost/", "http://a.localhost/", false),

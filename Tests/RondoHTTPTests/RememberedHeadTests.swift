@@ -27,7 +27,7 @@ import Testing
         Array(text.utf8).withUnsafeBytes { remembered.find(in: $0) }
     }
 
-    @Test func `it is found at the beginning, whatever comes behind`() throws {
+    @Test func `a remembered head is found at the beginning, whatever bytes follow`() throws {
         let remembered = try remembering()
         for rest in ["", "ok", "\r\n", Self.text] {
             let (head, size) = try #require(find(Self.text + rest, in: remembered))
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `one that has not come whole is not found`() throws {
+    @Test func `an incomplete head is not found`() throws {
         let remembered = try remembering()
         let bytes = Array(Self.text.utf8)
         for count in bytes.indices {

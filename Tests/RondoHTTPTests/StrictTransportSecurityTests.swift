@@ -53,7 +53,7 @@ import Testing
         #expect(store(("a.example", "max-age=10")).upgraded(url, now: now)?.absoluteString == expected)
     }
 
-    @Test func `it is written and read, and its size has a limit`() throws {
+    @Test func `the list of hosts is written and read, and its size has a limit`() throws {
         var store = store(("a.example", "max-age=10"))
         let data = try JSONEncoder().encode(listing(store))
         let read = StrictTransportSecurity(
@@ -131,7 +131,7 @@ import Testing
         #expect(duration < .seconds(20))
     }
 
-    @Test func `what is said again is worth writing once it has moved by a good part`() {
+    @Test func `a repeated policy is written again once its expiry has moved considerably`() {
         var store = StrictTransportSecurity()
         func say(_ value: String, _ seconds: Double) -> Bool {
             store.received(value, from: "a.example", now: now.addingTimeInterval(seconds))

@@ -130,7 +130,7 @@ import Testing
                 recording.change(where: { $1.kind == .exit && $1.loop == loop }) { $0.began = wrong + 1000 }
             },
             .ended(.stopped, as: .finished), .lost("load"),
-            Alteration("nobody stopped another loop") { recording in
+            Alteration("no other loop was stopped") { recording in
                 recording.remove { $1.kind == .stop && $1.loop != $0.place(ofLoop: "worker") }
             },
         ],

@@ -35,7 +35,7 @@ private func mainLoopDoesNotRunByItself() {
         // Time in which the main loop could run, if anything ran it.
         usleep(200_000)
     }
-    expect(log.entries == [], "nobody has run the main loop: \(log.entries)")
+    expect(log.entries == [], "the main loop was not run: \(log.entries)")
     expect(RunLoop.main.currentMode == nil, "it is in no mode")
     _ = RunLoop.main.run(in: .default, for: 0, returnAfterSourceHandled: false)
     expect(log.entries == ["block"], "now it was run: \(log.entries)")

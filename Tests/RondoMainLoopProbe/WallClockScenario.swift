@@ -43,7 +43,7 @@ func wallClockIsSet() {
         let told = unasked.fireDate.timeIntervalSince(Date())
         expect(
             abs(told - Double(wallClockIsAhead.load(ordering: .relaxed))) < 60,
-            "the date is told by the clock as it was when somebody asked: \(told)")
+            "the date is that of the clock at the time of the first call: \(told)")
         let set = Timer(timeInterval: 0, repeats: false) { _ in }.fireDate.timeIntervalSince(Date())
         expect(
             abs(set - Double(wallClockIsAhead.load(ordering: .relaxed))) < 60, "Rondo's clock was set: \(set)"

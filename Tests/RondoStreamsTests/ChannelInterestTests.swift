@@ -6,7 +6,7 @@ import Testing
 
 /// What the descriptors of a channel are watched for, while its interest is suspended and afterwards.
 @Suite(.leavesNothing) struct ChannelInterestTests {
-    @Test func `what is wanted while it is suspended counts when it is resumed`() {
+    @Test func `interest that is set while it is suspended takes effect when it is resumed`() {
         let interest = ChannelInterest()
         let sources = (0..<2).map { _ in RunLoop.Source(fileDescriptor: 0, interest: []) { _, _ in } }
         interest.set(.read, of: sources[0])

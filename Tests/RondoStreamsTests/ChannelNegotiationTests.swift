@@ -53,7 +53,7 @@ private struct LineNegotiation: ChannelNegotiation {
         }
     }
 
-    @Test func `what the host says behind the proxy's answer is the owner's`() throws {
+    @Test func `bytes of the host after the proxy's reply go to the owner`() throws {
         let findings = try talk { peer in
             try peer.send("OK\n220 hello\n")
         }
@@ -145,7 +145,7 @@ private struct LineNegotiation: ChannelNegotiation {
 
     /// The socket is silent once the record was read: what is left of it stays in OpenSSL.
     @Test(arguments: ["WHO\nLAST\n220 hello\n", "OK\n220 hello\n"], [false, true])
-    func `what a proxy says by TLS in one record is all heard`(record: String, isAwaited: Bool) throws {
+    func `all bytes of a proxy in one TLS record are read`(record: String, isAwaited: Bool) throws {
         let (server, port) = try PythonServer.start(.told, record)
         defer { server.terminate() }
         server.tell("go")

@@ -14,7 +14,7 @@ import Testing
         return settings
     }
 
-    @Test func `what is set to nil takes no memory of a connection that has nothing set`() {
+    @Test func `setting nil allocates no memory for a connection without settings`() {
         var configuration = ChannelConfiguration(host: "localhost", port: 1, tls: nil, route: nil)
         (configuration.tls, configuration.route, configuration.connect) = (nil, nil, nil)
         (configuration.openingLimit, configuration.handshakes) = (nil, nil)

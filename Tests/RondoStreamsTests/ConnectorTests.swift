@@ -36,7 +36,7 @@ import Testing
         #expect(connector.start([], now: 5) == [.failed([])])
     }
 
-    @Test func `one address is tried and nothing is waited for`() {
+    @Test func `a single address is tried without a timer`() {
         var connector = Connector()
         #expect(connector.start([Self.four(1)], now: 5) == [.start(0, Self.four(1))])
         #expect(connector.attemptSucceeded(0) == [.connected(0)])
@@ -83,7 +83,7 @@ import Testing
                 == [.failed([Self.refused(x), Self.refused(a), Self.refused(b)])])
     }
 
-    @Test func `it fails only when the last attempt under way has failed`() {
+    @Test func `connecting fails only when the last running attempt has failed`() {
         var connector = Connector()
         let (x, a) = (Self.six(1), Self.four(1))
         _ = connector.start([x, a], now: 0)
@@ -95,7 +95,7 @@ import Testing
             ])
     }
 
-    @Test func `what is reported after the end means nothing`() {
+    @Test func `reports after the end are ignored`() {
         var connector = Connector()
         let (x, a) = (Self.six(1), Self.four(1))
         _ = connector.start([x, a], now: 0)

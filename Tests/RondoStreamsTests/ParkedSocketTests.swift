@@ -65,7 +65,7 @@ import Testing
         #expect(findings == ["true", "false", ""])
     }
 
-    @Test func `what is more than a descriptor is not parked`() throws {
+    @Test func `a connection that needs more than its descriptor is not parked`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { loop in
             let (talk, peer) = try Self.connected(listener, in: loop)

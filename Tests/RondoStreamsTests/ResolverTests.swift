@@ -24,7 +24,7 @@ import Testing
     @Test(arguments: [
         "localhost", "", "1.2.3.4.5", "1e100.net", "0x7f.example", "127.0.0.1\0", "x1", "999.1.1.1",
     ])
-    func `what is no number`(host: String) {
+    func `texts that are not numeric addresses`(host: String) {
         #expect(Resolver.numeric(host: host, port: 80) == nil)
     }
 

@@ -27,7 +27,7 @@ import Testing
         for _ in 1...3 { #expect(table.take(for: "a", where: \.isUsable)?.number == 1) }
     }
 
-    @Test func `what cannot be used is let go`() {
+    @Test func `a session that cannot be used is released`() {
         var table = SessionTable<String, Session>(hostLimit: 2, sessionLimit: 4)
         _ = table.add(Session(number: 1), for: "a")
         _ = table.add(Session(number: 2, isUsable: false), for: "a")

@@ -23,7 +23,7 @@ import Testing
         "", "localhost", "127.1", "0x7f000001", "1.2.3.4.5", "256.1.1.1", "[::1]", "::1%", "::1%nosuch0",
         "127.0.0.1\0.example.com", "127.0.0.1 ", "::1\0", "1.2.3.4%1", "::g", "%1", "1:2:3:4:5:6:7:8:9",
     ])
-    func `what is no literal`(text: String) {
+    func `texts that are not address literals`(text: String) {
         #expect(SocketAddress(literal: text, port: 80) == nil)
     }
 

@@ -69,7 +69,7 @@ import Testing
             Row(.expired, .expired, "any name") { $0.verification = .withoutHostName },
             Row(.untrusted, .unknownIssuer, "any name") { $0.verification = .withoutHostName },
             // What is trusted: nothing, this machine's authorities, texts, several sources, the certificate itself.
-            Row(.good, .unknownIssuer, "by nobody") { $0.certificateAuthorities = [] },
+            Row(.good, .unknownIssuer, "by no authority") { $0.certificateAuthorities = [] },
             Row(.good, .unknownIssuer, "by the machine") { $0.certificateAuthorities = [.system] },
             Row(.good, .unknownIssuer, "by a stranger") {
                 $0.certificateAuthorities = [.pem(text(stranger))]

@@ -96,7 +96,7 @@ import Testing
         let signalled = try Child.spawn("/bin/sh", ["-c", "ulimit -c 0; kill -SEGV $$"])
         #expect(signalled.wait() == .signalled(SIGSEGV, coreDumped: false))
         let lost = try Child.spawn("cat", standardInput: .stream)
-        // Scheduled where nothing runs, so that nobody else collects it.
+        // Scheduled where nothing runs, so that no loop collects it.
         lost.schedule(in: .main, forMode: Self.other)
         lost.input?.open()
         lost.input?.close()

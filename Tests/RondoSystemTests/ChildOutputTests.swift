@@ -237,7 +237,7 @@ import Testing
             #expect(!reader.data.isEmpty)
             output.close()
         }
-        // A write that nobody reads ends it.
+        // A write without a reader ends it.
         try waitUntilGone(child.processIdentifier)
     }
 

@@ -9,7 +9,7 @@ import Testing
     private func stubborn(_ change: (inout Child.Configuration) -> Void = { _ in }) throws -> Child {
         var configuration = Child.Configuration(
             "/bin/sh", ["-c", "trap '' TERM; echo ready; while true; do read line || true; done"])
-        // Nobody writes into it, and it does not end: the shell waits in `read`.
+        // No bytes come and it does not end: the shell waits in `read`.
         configuration.standardInput = .stream
         configuration.standardOutput = .stream
         change(&configuration)

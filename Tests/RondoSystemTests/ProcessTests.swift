@@ -134,7 +134,7 @@ import Testing
             sigemptyset(&blocked)
             sigaddset(&blocked, SIGTERM)
             pthread_sigmask(SIG_BLOCK, &blocked, nil)
-            // Inherited by whoever does not close it.
+            // Inherited by every child that does not close it.
             let open = dup(1)
             defer { close(open) }
             let process = shell("exec cut -d' ' -f 5 /proc/self/stat")

@@ -7,7 +7,7 @@ enum ListingPage {
     static func html(_ listing: FolderListing, path: [UInt8]) -> String {
         var rows = ""
         if !listing.isRoot {
-            rows += row(link: "../", name: "..", kind: "up", size: "", date: "", systemDate: "")
+            rows += row(link: "../", name: "..", kind: "up", size: "", date: "", machineDate: "")
         }
         for entry in listing.entries {
             let name = String(decoding: entry.name, as: UTF8.self)
@@ -17,7 +17,7 @@ enum ListingPage {
                 link: link, name: name + (entry.isFolder ? "/" : ""),
                 kind: entry.isFolder ? "folder" : "file",
                 size: entry.isFolder ? "" : TextFormats.bytes(entry.size),
-                date: date(entry.modified, "%Y-%m-%d %H:%M"), systemDate: date(entry.modified, "%FT%T%z"))
+                date: date(entry.modified, "%Y-%m-%d %H:%M"), machineDate: date(entry.modified, "%FT%T%z"))
         }
         let count = listing.entries.count
         var summary =
@@ -36,16 +36,16 @@ enum ListingPage {
             body: """
                 <p>No folder is served here.</p>
                 <ul>
-                \(row(link: "/bytes", name: "bytes", kind: "file", size: TextFormats.bytes(size), date: "", systemDate: ""))\
+                \(row(link: "/bytes", name: "bytes", kind: "file", size: TextFormats.bytes(size), date: "", machineDate: ""))\
                 </ul>
 
                 """)
     }
 
     private static func row(
-        link: String, name: String, kind: String, size: String, date: String, systemDate: String
+        link: String, name: String, kind: String, size: String, date: String, machineDate: String
     ) -> String {
-        let time = date.isEmpty ? "" : "<time datetime=\"\(systemDate)\">\(date)</time>"
+        let time = date.isEmpty ? "" : "<time datetime=\"\(machineDate)\">\(date)</time>"
         return """
             <li class="\(kind)"><a href="\(HTML.escaped(link))">\(HTML.escaped(name))</a>\
             <span>\(size)</span>\(time)</li>

@@ -70,7 +70,7 @@ package enum URLErrors {
         case .exceededTotalTime(let seconds):
             return (
                 .timedOut,
-                "The load from \(host) was not over within the \(seconds.formatted()) s that it had in all "
+                "The load from \(host) did not end within its limit of \(seconds.formatted()) s "
                     + "(totalTimeout, or timeoutIntervalForResource of a session).", nil
             )
         case .tooManyRedirects(let count):
@@ -93,12 +93,13 @@ package enum URLErrors {
             return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
         case .unusableResponse(let status):
             return (
-                .badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil
+                .badServerResponse,
+                "\(host) answered with a status that Foundation's response cannot represent: \(status).", nil
             )
         case .unsupportedURL:
             return (
                 .unsupportedURL,
-                "Only http and https URLs with a host, files and data URLs can be loaded, and what a registered "
+                "Only http and https URLs with a host, file and data URLs can be loaded, and URLs that a registered "
                     + "URLProtocol accepts.", nil
             )
         case .impossiblePort:
@@ -128,7 +129,7 @@ package enum URLErrors {
             return (
                 .badServerResponse,
                 "\(isProxy ? "The proxy on the way to \(host)" : host) gives a proof that it knows the password "
-                    + "(rspauth), and the proof is wrong: somebody else may have answered.", nil
+                    + "(rspauth), and the proof is wrong: the response may come from another server.", nil
             )
         case .bodyStreamMissing:
             return (
@@ -181,7 +182,7 @@ package enum URLErrors {
         case .noRunLoop:
             return (
                 .cannotLoadFromNetwork,
-                "The calling thread's run loop could not run; the log says why (file descriptors, as a rule).",
+                "The calling thread's run loop could not run; the log says why (usually a lack of file descriptors).",
                 nil
             )
         case .errorStatus(let status):

@@ -3,16 +3,16 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// A source of the answer to a load's request: a server, the cache, a `URLProtocol` of the program, or the
-/// URL itself.
+/// What answers a request of a load: a server, the cache, a `URLProtocol` of the program, or local content (a file or
+/// data URL).
 ///
 /// Used inside the gate of its load. It reports events to its owner, never after `cancel()`.
 protocol Answer: AnyObject {
-    /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited
-    /// and can go on.
+    /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited for
+    /// that.
     func serve()
 
-    /// Delivers no more content for now: the sender is held back.
+    /// Stops delivering content, and holds the sender back.
     func pause()
 
     /// Delivers content again after `pause()`.
@@ -24,9 +24,9 @@ protocol Answer: AnyObject {
     /// Ends the answer, without a further event.
     func cancel()
 
-    /// Whether the answer waits for this machine and not for a peer: the delegate has not replied, all
-    /// connections are in use, or received bytes have not been read yet. That time is not held against the
-    /// sender (rule UC-58).
+    /// Whether the answer waits for something on this machine and not for a peer: the delegate has not replied, all
+    /// connections are in use, or received bytes have not been read yet. That time does not count as idle time
+    /// (rule UC-58).
     var isWaitingLocally: Bool { get }
 }
 
@@ -47,12 +47,11 @@ enum AnswerEvent {
     /// There is a credential for the challenge in the head of the last response: the request is to be sent
     /// again.
     case hasCredential
-    /// There is no credential for it: that response is the result (rule UC-48).
+    /// There is no credential for that challenge: the response is the result (rule UC-48).
     case hasNoCredential
     /// The head of an HTTP response.
     case head(ResponseHead, bodyLength: Int64?, from: ResponseOrigin)
-    /// A response that a `URLProtocol`, the cache or the URL itself has; without a policy it is not to be
-    /// stored.
+    /// A response of a `URLProtocol`, of the cache or of local content. Without a policy it is not stored.
     case response(URLResponse, URLCache.StoragePolicy?)
     case redirect(URLRequest, URLResponse)
     case content(Data)
@@ -62,23 +61,21 @@ enum AnswerEvent {
 
 /// The sender of a response, as far as it is known.
 struct ResponseOrigin {
-    /// A proxy may have made the response; if that asks for credentials in the name of the server, it gets
-    /// none.
+    /// Whether a proxy may have made the response, because the request went to it as it is or was a CONNECT.
     var isFromProxy = false
     /// The request's body was waiting for the server's go-ahead.
     var isHoldingBackBody = false
-    /// There is no body: this is the response to a CONNECT, whose connection is closed.
+    /// Whether this is the response to a CONNECT: it has no body, and its connection is closed.
     var isHeadAlone = false
-    /// Whether TLS has verified the server. If it has not, nothing that the server says is remembered for
+    /// Whether TLS has verified the server. If not, its responses and its Strict-Transport-Security are not kept for
     /// other loads (RFC 6797 §8.1 for HSTS; browsers do not keep such responses either).
     var isVerified = false
 
-    /// Whether what the server says may be remembered for other loads: it was not accepted in spite of its
-    /// certificate.
+    /// Whether the response may be kept for other loads: the server was not accepted in spite of its certificate.
     func isTrustworthy(for request: LoadRequest) -> Bool { !request.isSecure || isVerified }
 }
 
-/// The load that is being answered.
+/// The load whose request is answered.
 protocol AnswerOwner: AnyObject, Sendable {
     /// Takes an event; called inside the gate.
     func received(_ event: AnswerEvent)
@@ -97,6 +94,6 @@ protocol AnswerOwner: AnyObject, Sendable {
     /// US-58).
     var sharesVerdicts: Bool { get }
 
-    /// Whether more events may come: the delegate is not being asked anything, and takes more.
+    /// Whether more events may come: no question to the delegate is open, and it takes more content.
     var takesMore: Bool { get }
 }

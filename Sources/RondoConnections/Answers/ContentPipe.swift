@@ -2,12 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The stage between a body as it is transferred and as the delegate gets it: it decodes content codings, and
-/// separates the parts of a `multipart/x-mixed-replace`. Content that was not transferred at all passes
-/// through it too.
+/// Turns a transferred body into the content that the delegate gets: it decodes content codings, and separates the
+/// parts of a `multipart/x-mixed-replace`. Content that was not transferred may pass through it too.
 ///
-/// It gives a piece at a time, so that a delegate that takes no more also stops the decoding. Used inside the
-/// load's gate only.
+/// It returns one piece at a time, so that a delegate that takes no more content also stops the decoding. Used inside
+/// the gate of the load only.
 final class ContentPipe {
     enum Output {
         case part(HeaderFields)
@@ -21,7 +20,7 @@ final class ContentPipe {
     private let limits: ContentLimits
     private var decoder: ContentDecoder?
     private var parts: MultipartReader?
-    /// Bytes that the decoder has given, or that were never encoded.
+    /// Bytes from the decoder, or that were never encoded.
     private var decoded: [Data] = []
     private var sawEnd = false
 
@@ -29,7 +28,7 @@ final class ContentPipe {
     static func of(
         _ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits
     ) throws(ContentDecodingError) -> ContentPipe? {
-        // A part of an encoded whole cannot be decoded by itself.
+        // A range of an encoded body (206) cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
         let isEncoded = hasContent && head.fields.has("Content-Encoding")
         let codings = isEncoded ? ContentCoding.codings(in: head.fields) ?? [] : []
@@ -62,7 +61,7 @@ final class ContentPipe {
     func undo(_ count: Int) throws(ContentDecodingError) {
         guard count < codings.count else { return }
         decoder = count == 0 ? nil : try ContentDecoder(codings.suffix(count), limits: limits)
-        // Parts can be separated only in decoded content.
+        // Parts can only be separated in decoded content.
         parts = nil
     }
 

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// An answer from content that is already here: of the cache, of a file, or of a `data:` URL.
+/// The answer with content of this machine: a response of the cache, a file, or a `data:` URL.
 ///
 /// It delivers piece by piece, and stops while the load takes no more.
 final class LocalAnswer: Answer {
@@ -56,7 +56,7 @@ final class LocalAnswer: Answer {
         }
     }
 
-    // Nothing has to be held back: the content waits where it is.
+    // There is no sender to hold back.
     func pause() {}
     func resume() {}
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}

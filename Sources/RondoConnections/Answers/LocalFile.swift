@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// A regular file of this machine that a load reads.
+/// Opens files of this machine that loads read.
 enum LocalFile {
     /// Opens the file for reading; the caller closes it.
     ///

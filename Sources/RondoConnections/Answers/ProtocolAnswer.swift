@@ -12,7 +12,7 @@ final class ProtocolAnswer: Answer {
     private unowned let owner: any AnswerOwner
 
     /// - Parameters:
-    ///   - cached: A kept response; the protocol decides whether it is valid.
+    ///   - cached: A stored response; the protocol decides whether it is valid.
     ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
     init(
         of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,

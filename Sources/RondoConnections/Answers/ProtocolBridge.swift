@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// A request that a `URLProtocol` of the program loads; the protocol's messages wait here for the loop (rule
-/// UC-66).
+/// The client of a `URLProtocol` of the program that loads a request: the protocol's messages wait here for the load
+/// (rule UC-66).
 ///
 /// `@unchecked Sendable`: `instance` is created once, and started and stopped by one thread at a time; the
 /// messages are behind the lock.
@@ -19,8 +19,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         case cancelledChallenge(URLAuthenticationChallenge)
     }
 
-    /// The maximum of bytes that a protocol may deliver before they are taken: a protocol cannot be held
-    /// back.
+    /// The maximum of bytes that may wait. There is no way to make a protocol pause.
     static let maximumWaitingBytes = 1 << 30
 
     private struct State {
@@ -38,7 +37,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private let loop: RunLoop?
 
     /// - Parameters:
-    ///   - cached: The kept response; the protocol decides whether it is valid, or loads.
+    ///   - cached: The stored response; the protocol decides whether to use it or to load.
     ///   - loop: The loop on which the protocol is to run, if that is not the one that serves the load.
     init(
         _ type: URLProtocol.Type, request: URLRequest, cached: CachedURLResponse? = nil, on loop: RunLoop?,

@@ -3,15 +3,15 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// A server's answers to the requests of one load, one after the other.
+/// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
 /// A request goes through steps, each of which may have to wait: preparing the body, leasing a connection,
-/// and the exchange. If a connection breaks before the server can have acted on the request, it is replaced
-/// once, unnoticed by the delegate.
+/// and the exchange. If a kept connection turns out to be dead, the request is sent again once over a new one,
+/// without a call to the delegate (see `RetryRule`).
 ///
 /// `@unchecked Sendable`: used inside the gate of its load.
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
-    /// A request on its way to a connection.
+    /// A request that has no exchange yet.
     private struct Attempt {
         let request: LoadRequest
         var body: BodyStream?
@@ -20,7 +20,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     private enum Phase {
-        /// No request is under way.
+        /// No request is being sent or answered.
         case idle
         /// The delegate was asked for a new body stream.
         indirect case waitingForBodyStream(Attempt)
@@ -49,13 +49,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
     private var retryRule = RetryRule()
-    /// Whether the request is addressed to a proxy that answers it, not sent through a tunnel.
+    /// Whether the request goes to a proxy as it is, and not through a tunnel.
     private var isAskingProxy = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
-    /// The delegate's answer about the credential storage (rule UC-43).
+    /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
@@ -197,14 +197,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
         owner.noteSent(outgoing.head.fields)
         if let body = attempt.body {
-            // The stream may be of a class of the program's own.
+            // The stream may be of a class of the program, whose methods were called.
             owner.noteCall()
             body.open(in: schedule)
         }
         let exchange = route.exchange(
             by: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
-        // The delegate is asked about servers only; a proxy has settings of its own.
+        // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange, .none)
         exchange.start(outgoing)
@@ -317,12 +317,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         return current.response(to: url, head, bodyLength: bodyLength)
     }
 
-    /// The exchange under way; nil if there is none.
+    /// The current exchange; nil if there is none.
     private var current: (any Exchange)? {
         if case .exchanging(let exchange, _) = phase { exchange } else { nil }
     }
 
-    /// Whether a request is under way on a connection.
+    /// Whether a request is using a connection.
     var isExchanging: Bool { current != nil }
 
     /// Ends the stay of the last exchange's connection in the loop; nil if it is in none.
@@ -332,7 +332,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     func received(_ event: ExchangeEvent) {
         switch event {
-        // Waiting on this side is no sign of life of the server.
+        // A wait on this side is not a sign of life of the server.
         case .waitsForBody:
             if let exchange = current { phase = .exchanging(exchange, .body) }
             body?.waitForBytes()
@@ -384,7 +384,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         } else {
             owner.received(.end)
         }
-        // The load is not over yet: its connection is not needed in the loop for what follows.
+        // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
         _ = finished?.idleStay?.performDeferredWork()
     }
 
@@ -404,7 +404,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
 
-    /// Ends the request under way. Its connection is kept if it can serve another request, and closed
+    /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
     ///
     /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.

@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The owner of a server's answer: what it knows of the load beyond the request.
+/// The owner of an answer by servers: what the answer needs to know of the load beside the request.
 protocol ServerAnswerOwner: AnswerOwner {
     /// The name of the connection's sources in run loops while it serves the load; nil for the default.
     var nameInRunLoops: String? { get }
@@ -12,7 +12,7 @@ protocol ServerAnswerOwner: AnswerOwner {
 
     func forEachQueue(_ body: (SharedQueue) -> Void)
 
-    /// Whether the load began at the origin of `address`.
+    /// Whether `address` belongs to the origin of the load's first request.
     func isAtOrigin(_ address: WebAddress) -> Bool
 
     /// Adds the fields of cookies and cache.
@@ -27,9 +27,9 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// Notes that the request has been sent with these fields.
     func noteSent(_ fields: HeaderFields)
 
-    /// Whether a proxy is to make a tunnel for http too.
+    /// Whether an HTTP proxy is to make a tunnel for http URLs too.
     var wantsTunnel: Bool { get }
 
-    /// The channel of the exchange under way: what loops bring to it is let in from here on. Nil: there is none.
+    /// Sets the channel of the current exchange, whose events are admitted from here on; nil for none.
     func setChannel(_ channel: SocketChannel?)
 }

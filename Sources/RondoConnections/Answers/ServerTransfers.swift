@@ -12,9 +12,9 @@ final class ServerTransfers {
 
     /// The exchanges that have ended, in order.
     private(set) var all: [TransferMetrics] = []
-    /// When the load began.
+    /// The instant at which the load began.
     private let startedAt: LoopInstant
-    /// The time when the current request was begun.
+    /// The instant at which the current request was begun.
     private var fetchStart: LoopInstant?
     /// The head of the response to the current request.
     private var head: (ResponseHead, bodyLength: Int64?)?

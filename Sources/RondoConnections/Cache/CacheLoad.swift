@@ -2,19 +2,20 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A load's state in the cache while one request is under way.
+/// The cache's state for the current request of a load.
 ///
 /// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
 /// load's gate only.
 struct CacheLoad {
-    /// Nil if the cache has nothing to do with the request, or is finished with it.
+    /// Nil if the cache is not used for the request, or not any more.
     private var store: (any ResponseStore)?
     private(set) var policy = RondoHTTP.CachePolicy.protocolRules
     /// The canonical request, whose URL is the key (rule UC-73).
     private var request: LoadRequest?
     /// Whether a protocol of the program loads the request, and decides which responses are stored.
     private(set) var isOfProtocol = false
-    /// The stored response about which the server is asked, or which may stand in for a server that fails.
+    /// The stored response that the server is asked to confirm, or that may be used although it is stale if the server
+    /// fails.
     @Boxed var candidate: FoundResponse?
     /// The stored response that a protocol of the program may use.
     var stored: CachedURLResponse?
@@ -27,10 +28,10 @@ struct CacheLoad {
     /// The response to be stored, as far as it has come; nil if there is none.
     private(set) var incoming: CollectedResponse?
 
-    /// Whether the cache has something to do with the request under way.
+    /// Whether the cache is used for the current request.
     var isInProgress: Bool { request != nil }
 
-    /// - Returns: False where the cache has nothing to do with the request.
+    /// - Returns: False if the cache is not used for the request.
     mutating func begin(
         _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) -> Bool {
@@ -62,7 +63,7 @@ struct CacheLoad {
         self.isOfProtocol = isOfProtocol
     }
 
-    /// Forgets the request: the cache has nothing more to do with it.
+    /// Forgets the request: the cache is not used for it any more.
     mutating func end() {
         guard request != nil else { return }
         (store, request, stored, fields, incoming) = (nil, nil, nil, nil, nil)

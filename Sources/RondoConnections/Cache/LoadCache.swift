@@ -2,11 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The cache's part in a load, step by step: before a request is sent, when the head of a response is here,
-/// when the server fails, and when the whole response is here.
+/// The decisions of the cache in a load: before a request is sent, when the head of a response has come, when the
+/// server fails, and when the response is complete.
 ///
-/// `CacheRules` says which responses may be stored and used. This type decides by them, and stores; its owner
-/// sends and delivers.
+/// `CacheRules` says which responses may be stored and used. This type applies those rules and stores responses; its
+/// owner sends requests and delivers responses.
 struct LoadCache: ~Copyable {
     /// How a request is to be answered.
     enum Decision {
@@ -41,7 +41,7 @@ struct LoadCache: ~Copyable {
     private let isDownload: Bool
     /// The load, which ends only when its stores are done.
     private let waiter: any StoreWaiter
-    /// The request under way.
+    /// The state of the current request.
     private var current = CacheLoad()
     /// Whether the last response may be used for other loads: its server was not accepted in spite of its
     /// certificate.
@@ -91,8 +91,8 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// A protocol of the program has its own rules: it is given the stored response, and says whether that is
-    /// valid. The policies by which neither the server nor the protocol is asked are decided here.
+    /// A protocol of the program has its own rules: it gets the stored response, and decides whether that is valid. Only
+    /// the policies that exclude the server, and so the protocol, are applied here.
     private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
@@ -174,7 +174,7 @@ struct LoadCache: ~Copyable {
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// The stored response, if it may stand in for a server that was not reached.
+    /// The stored response, if it may be used although it is stale, because the server was not reached.
     mutating func staleResponse() -> (URLResponse, Data)? {
         guard let found = current.candidate, mayServeStale(for: nil),
             case .use(let response, let data) = use(found)
@@ -249,7 +249,7 @@ struct LoadCache: ~Copyable {
         if !incoming.add(content) { current.end() }
     }
 
-    /// Call it when the whole response is here.
+    /// Call it when the response is complete.
     ///
     /// - Parameter callsOnLoop: Whether the delegate is called on the loop. With a queue it is asked after
     ///   the calls that wait there, and one of these may cancel the load.

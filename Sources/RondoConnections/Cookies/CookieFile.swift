@@ -5,8 +5,8 @@ internal import struct Synchronization.Atomic
 
 /// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
 ///
-/// Other processes of the same program may use it too: each writes the rows of its own cookies, and finds those of the
-/// others when it starts.
+/// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads those of the
+/// other processes when it starts.
 final class CookieFile {
     static let version: Int32 = 1
     static let schema = """
@@ -34,7 +34,7 @@ final class CookieFile {
         do throws(DatabaseError) {
             return try prepared(database)
         } catch {
-            // The version number is right, and the tables are not.
+            // The version number is right, but the tables are wrong.
             guard error.isCorruption else { throw error }
             Database.remove(url)
             return try prepared(try Database.open(url, version: version, schema: schema))

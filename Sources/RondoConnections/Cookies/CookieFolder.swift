@@ -13,7 +13,7 @@ enum CookieFolder {
         return name.isEmpty ? nil : support.first?.appendingPathComponent(name, isDirectory: true)
     }()
 
-    // Made once: they are wanted with every change of a cookie.
+    // Made once, because every change of a cookie needs them.
     static let database = url?.appendingPathComponent("cookies.sqlite", isDirectory: false)
     static let foundationFile = url?.appendingPathComponent(".cookies.shared", isDirectory: false)
 
@@ -24,9 +24,9 @@ enum CookieFolder {
         if !isNew { hideFiles() }
     }
 
-    /// Makes Foundation's cookie files private, which Foundation makes readable for every user at each write,
-    /// and removes the temporary files that killed processes have left. Makes the folder private too, if it
-    /// contains nothing else: then Foundation has created it, and the user shares nothing in it.
+    /// Makes Foundation's cookie files private (Foundation makes them readable for every user at each write), and
+    /// removes the temporary files that killed processes have left. Makes the folder private too, if it contains
+    /// nothing else: then Foundation has created it, and the user shares no file in it.
     static func hideFiles() {
         guard let url, let names = try? FileManager.default.contentsOfDirectory(atPath: url.path) else {
             return
@@ -67,11 +67,11 @@ enum CookieFolder {
     /// The start of the process, in seconds since 1970.
     private static let processBegan: Double? = {
         guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
-            // The name, in brackets, may hold anything.
+            // The name, which is in brackets, may contain any character.
             let end = text.lastIndex(of: ")")
         else { return nil }
         let fields = text[end...].split(separator: " ")
-        // The twenty-second field of all; the bracket counts as the second.
+        // The start time is the twenty-second field; the name in brackets is the second.
         guard fields.count > 20, let ticks = Double(fields[20]) else { return nil }
         var (sinceBoot, now) = (timespec(), timespec())
         clock_gettime(CLOCK_BOOTTIME, &sinceBoot)

@@ -6,7 +6,7 @@ internal import RondoHTTP
 /// 6265, not by Foundation's, which ignore paths, Secure and public suffixes (rule UC-57).
 struct CookieJar {
     let store: CookieStore
-    /// Cookies of the store are sent.
+    /// Whether cookies of the store are sent.
     var sends = true
     /// Which cookies are kept; nil to use the storage's policy.
     var policy: HTTPCookie.AcceptPolicy?
@@ -47,7 +47,7 @@ struct CookieJar {
         guard request.handlesCookies, let origin = Self.origin(of: request),
             isAccepted(from: origin, request.value)
         else { return false }
-        // If a response sets more cookies than a domain may have, the first ones would not stay.
+        // If a response sets more cookies than a domain may have, the first ones would be removed again.
         let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
         return store.receive(texts, from: origin, tell: tell)
     }
@@ -57,7 +57,7 @@ struct CookieJar {
         case .always: return true
         case .never: return false
         case .onlyFromMainDocumentDomain:
-            // Without a main document the request is its own.
+            // Without a main document the request itself counts as the main document.
             guard let main = request.mainDocumentURL?.host?.lowercased() else { return true }
             return CookieRules.domainMatches(main, origin.host)
                 || CookieRules.domainMatches(origin.host, main)

@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The knowledge of a cookie store: the cookies, which of them Foundation's storage shows, and which changes
-/// have to be brought to it and to the file.
+/// The state of a cookie store: its cookies, which of them Foundation's storage has, and which changes have to be
+/// written to that storage and to the file.
 ///
 /// A value. Loads use the table. Foundation's storage is a copy of it, updated one storage key at a time; changes that
 /// the program makes to the storage are found by comparing objects, and are applied to the table.
@@ -15,9 +15,9 @@ struct CookieLedger {
     private struct ShownCookie {
         let object: HTTPCookie
         let storageKey: StorageKey
-        /// Kept here because reading Foundation's object takes time, during which loops would wait.
+        /// Computed once, because reading Foundation's object takes time, during which loops would wait.
         let digest: Int64
-        /// Foundation keeps it in its file.
+        /// Whether Foundation writes it to its file.
         let isFiled: Bool
 
         init(_ object: HTTPCookie, _ storageKey: StorageKey) {
@@ -35,7 +35,7 @@ struct CookieLedger {
     }
 
     private(set) var table = CookieTable()
-    /// The keys of cookies that the program has set itself: Foundation keeps them beyond the process.
+    /// The keys of cookies that the program has set itself, which Foundation's file has.
     private var foreign: Set<Cookie.Key> = []
 
     private var known: [ObjectIdentifier: ShownCookie] = [:]
@@ -45,7 +45,7 @@ struct CookieLedger {
     private var marks: [StorageKey: Mark] = [:]
     private var order: [StorageKey] = []
     private var head = 0
-    /// The number of storage keys that were ever marked for showing, and of those that are finished.
+    /// The number of storage keys that were ever marked for an update, and of those whose update is done.
     private(set) var askedCount = 0
     private(set) var doneCount = 0
 
@@ -62,17 +62,17 @@ struct CookieLedger {
     private var dirty: Set<Cookie.Key> = []
     /// The keys that have rows in the file, as far as is known: a session cookie usually has none to remove.
     private var keysInFile: Set<Cookie.Key> = []
-    /// The keys of rows that say that a cookie which Foundation's file still has is gone.
+    /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
     private var tombstones: [StorageKey: Cookie.Key] = [:]
 
-    /// The change of an expiry, in seconds, below which the expiry that is shown and stored is left as it is.
+    /// A smaller change of an expiry, in seconds, is neither written to Foundation's storage nor to the file.
     static let expiryTolerance: Double = 60
 
-    /// Storage keys that wait to be shown.
+    /// The number of storage keys that wait for an update.
     var waitingCount: Int { marks.count }
     var hasDirtyRows: Bool { !dirty.isEmpty }
     var dirtyCount: Int { dirty.count }
-    /// Foundation's file is behind its storage.
+    /// Whether Foundation's file is older than its storage.
     var isUnfiled: Bool { !unfiled.isEmpty }
 
     // MARK: Receiving
@@ -95,7 +95,7 @@ struct CookieLedger {
         }
     }
 
-    /// Whether one of the files has, or is to have, anything of a cookie.
+    /// Whether one of the files has, or is to have, a row or a copy of a cookie.
     private func isKept(_ key: Cookie.Key, at storageKey: StorageKey) -> Bool {
         table[key]?.expires != nil || keysInFile.contains(key) || unfiled[storageKey] != nil
             || shownDigest(storageKey) != nil
@@ -106,7 +106,7 @@ struct CookieLedger {
         guard shown.value == new.value, shown.isSecure == new.isSecure, shown.isHTTPOnly == new.isHTTPOnly
         else { return false }
         guard let old = shown.expires, let expires = new.expires else { return shown.expires == new.expires }
-        // If a cookie lives only for a short time, every moment of it counts.
+        // For a cookie with a short life, a small change matters too.
         let life = expires.timeIntervalSince(now)
         return abs(expires.timeIntervalSince(old)) < min(expiryTolerance, life / 10)
     }
@@ -123,8 +123,8 @@ struct CookieLedger {
 
     // MARK: Changes by the program
 
-    /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
-    /// there.
+    /// Finds the changes that the program has made in the storage, and applies them to the table. Must not be called
+    /// while the store itself is changing the storage.
     mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) {
         if Self.areSame(objects, lastSeen) { return }
         defer { lastSeen = objects }
@@ -156,7 +156,8 @@ struct CookieLedger {
         for old in removed where shown[old.storageKey] == nil { programRemoved(old, now: now) }
     }
 
-    /// Whether these are the very same objects, in the same order: run loops ask that for each request, of thousands.
+    /// Whether these are the same objects in the same order. It has to be quick: it is asked for each request, and there
+    /// may be thousands of cookies.
     private static func areSame(_ objects: [HTTPCookie], _ others: [HTTPCookie]) -> Bool {
         guard objects.count == others.count else { return false }
         // An array of objects holds their addresses.
@@ -268,7 +269,7 @@ struct CookieLedger {
         if let old = shown.removeValue(forKey: storageKey) { known[ObjectIdentifier(old.object)] = nil }
     }
 
-    /// A cookie of the store's own that Foundation's storage has besides `object`.
+    /// Another of the store's own cookies that Foundation's storage has, beside `object`.
     func anyShown(beside object: HTTPCookie) -> StoredCookie? {
         for shown in shown.values {
             if let other = shown.object as? StoredCookie, other !== object { return other }
@@ -285,7 +286,7 @@ struct CookieLedger {
 
     /// Notes that Foundation has written its file: it contains the cookies that the storage shows.
     mutating func noteFiled() {
-        // A row that names the digest it replaces stays right, unless that has changed by now.
+        // A row with the digest of the cookie that it replaces stays valid, unless that cookie has changed since.
         for (storageKey, unfiled) in unfiled where unfiled.digest == nil || marks[storageKey] != nil {
             dirty.insert(unfiled.key)
         }
@@ -310,7 +311,7 @@ struct CookieLedger {
                 keysInFile.insert(key)
                 return CookieRow(key: key, cookie: cookie, replaced: replaced)
             }
-            // The cookie in Foundation's file must not come back, should the process end now.
+            // Without this row the cookie in Foundation's file would come back if the process ended now.
             if let replaced, marks[storageKey]?.key == key || unfiled?.key == key {
                 tombstones[storageKey] = key
                 keysInFile.insert(key)

@@ -6,7 +6,7 @@ struct CookieRow: Equatable {
     let key: Cookie.Key
     /// Nil if the cookie is gone, and only has to be removed from Foundation's file.
     let cookie: Cookie?
-    /// The digest of the cookie that Foundation's own file has in the same place, until that file is written
+    /// The digest of the cookie that Foundation's own file has under the same storage key, until that file is written
     /// again.
     let replaced: Int64?
 
@@ -62,7 +62,7 @@ struct CookieRow: Equatable {
             self.init(key: key, cookie: nil, replaced: columns.replaced)
             return
         }
-        // A clock that was wrong may have written any time.
+        // The clock may have been wrong when the row was written, so any time is possible.
         let latest = now.timeIntervalSince1970 + CookieRules.maximumAge
         guard Self.isText(value), columns.name.utf8.count + value.utf8.count <= SetCookie.maximumSize,
             columns.expires.isFinite, columns.created.isFinite, columns.updated.isFinite
@@ -110,7 +110,7 @@ extension Cookie {
     }
 }
 
-/// FNV-1a, 64 bits: against accidents, not against intent.
+/// FNV-1a with 64 bits: detects accidental changes, not deliberate ones.
 private struct Digest {
     private var hash: UInt64 = 0xcbf2_9ce4_8422_2325
 

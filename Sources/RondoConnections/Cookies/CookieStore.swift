@@ -5,8 +5,8 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The cookies of one `HTTPCookieStorage`, in memory: loads send cookies from here, and put those that they
-/// receive here.
+/// The cookies of one `HTTPCookieStorage`, in memory. Loads read the cookies that they send from here, and add those
+/// that they receive.
 ///
 /// Foundation's storage examines all its cookies for each one that is set, and then writes them all to a
 /// file, while every other access waits. So no run loop changes the storage, or reads it while it is being
@@ -204,14 +204,14 @@ final class CookieStore: Sendable {
         do throws(SystemError) {
             try thread.call(keeping: self)
         } catch {
-            // Without a thread this run loop waits: better than that the loads wait for ever.
+            // No thread could be started: this run loop does the work itself, since loads would wait for ever otherwise.
             workIfAsked()
         }
     }
 
     /// Called while the program changes Foundation's storage, under the storage's lock.
     private func programHasChanged() {
-        // Without a thread the next load finds it.
+        // If no thread can be started, the next load finds the change.
         try? thread.call(keeping: self)
     }
 
@@ -249,15 +249,15 @@ final class CookieStore: Sendable {
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
             guard goesOn else { break }
-            // A cookie of the store's own in the storage reports the program's changes between two steps: then the
-            // storage need not be examined again.
+            // If a cookie of the store's own is in the storage, it reports changes of the program between two steps:
+            // then the storage need not be examined again.
             mustLook = step.map { !$0.leavesObserver } ?? true
             if let step { hasFiled = perform(step) || hasFiled }
         }
         if hasFiled { CookieFolder.hideFiles() }
     }
 
-    /// The program has changed the storage, or loads want to read what it has.
+    /// Whether the program has changed the storage, or loads wait to read it.
     private var hasNews: Bool {
         observer.hasNoticed || state.withLock { $0.hasProgramFiled || !$0.readers.isEmpty }
     }
@@ -278,7 +278,7 @@ final class CookieStore: Sendable {
             if hasProgramFiled { state.hasProgramFiled = true }
             return state.looks
         }
-        // Without the lock: the program may be changing it, which takes its time.
+        // Without the lock: the program may be changing the storage, which takes long.
         let seen = visible.cookies
         state.withLock { state in
             guard state.looks == looks else { return }
@@ -320,10 +320,10 @@ final class CookieStore: Sendable {
         case set(StoredCookie)
         /// - Parameter other: Another of the store's cookies that is in the storage.
         case delete(HTTPCookie, other: StoredCookie?)
-        /// All is there, and Foundation's file is to be written.
+        /// All cookies are in the storage, and Foundation is to write its file.
         case file
 
-        /// One of the store's cookies is in the storage afterwards, by which the program's changes are heard of, and more
+        /// Whether one of the store's cookies is in the storage afterwards, which reports changes by the program, and more
         /// steps follow.
         var leavesObserver: Bool {
             switch self {
@@ -340,7 +340,7 @@ final class CookieStore: Sendable {
         return state.withLock { state in
             state.isStepping = false
             state.isRefused = isRefused
-            // The first load after a time without any finds its cookies in the file too.
+            // If the file is to be written now, loads are told only after that.
             var done = state.mustFile ? 0 : state.ledger.doneCount
             let step = isRefused ? nil : step(&state)
             // Without a step everything is finished.
@@ -403,7 +403,7 @@ final class CookieStore: Sendable {
         let now = Date()
         var rows: [CookieRow] = []
         var (isOpen, wasBroken) = (false, false)
-        // A file that is not there is made when there is something to keep.
+        // A missing file is created when there is a cookie to write.
         if let url = locate?(), !FileManager.default.fileExists(atPath: url.path) {
             isOpen = true
         } else if let url = locate?() {
@@ -446,7 +446,7 @@ final class CookieStore: Sendable {
         while true {
             let some = state.withLock { state in
                 hasFile = state.hasFile
-                // Nearly always there is none, and to look for some takes the first call 670,000 instructions.
+                // Nearly always there are none, and the first call of the search below takes 670,000 instructions.
                 return state.ledger.hasDirtyRows
                     ? state.ledger.takeRows(atMost: Self.maximumAtOnce, now: Date()) : []
             }
@@ -493,7 +493,7 @@ final class CookieStore: Sendable {
         if isGivenUp { disk.withLock { $0 = nil } }
     }
 
-    /// The maximum of unwritten rows, above which a file that cannot be written is given up.
+    /// The maximum of unwritten rows. Beyond it a file that cannot be written is not used any more.
     static let maximumUnwritten = 2 * CookieFile.maximumCount
 
     // MARK: The end of the program
@@ -517,6 +517,6 @@ final class CookieStore: Sendable {
         state.withLock { ($0.isWorking, $0.isStepping) = (false, false) }
     }
 
-    /// Milliseconds that the end of the program waits for work under way.
+    /// The milliseconds for which the end of the program waits for running work.
     private static let patience = 2_000
 }

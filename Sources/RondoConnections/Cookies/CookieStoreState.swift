@@ -5,7 +5,7 @@ struct CookieStoreState {
     var ledger = CookieLedger()
     /// Whether the contents of the file have been read.
     var isOpen: Bool
-    /// The thread works, or is called to do so, or a run loop works where no thread could be made.
+    /// Whether the thread works or was called, or a run loop does the work because no thread could be started.
     var isWorking = false
     /// Whether several loads were told of their end at once the last time.
     var hadSeveralWaiters = false
@@ -17,17 +17,17 @@ struct CookieStoreState {
     /// with the call for which the end of a load waits. No request is sent meanwhile, so there are at most as
     /// many as loads.
     ///
-    /// Without cookies: nothing has come, and the call is made when all that came before is written (`flush`).
+    /// An entry without cookies is that of a `flush`: its call is made when all earlier entries have been written.
     var received: [(cookies: ReceivedCookies?, tell: (@Sendable () -> Void)?)] = []
-    /// The places up to this one are brought to Foundation's storage before its file is written.
+    /// The number of the last storage key that is updated before Foundation's file is written.
     var batchEnd = 0
-    /// Foundation has written its file for the program.
+    /// Whether Foundation has written its file because of a change by the program.
     var hasProgramFiled = false
-    /// Before this time the store does not have Foundation write its file again.
+    /// The earliest time for Foundation's next write of its file.
     var filesAt = LoopInstant(nanoseconds: .min)
     /// Whether the program accepts no cookies, so that its storage refuses them too.
     var isRefused = false
-    /// The file is open, or has still to be opened.
+    /// Whether there is a file: it is open, or has still to be opened.
     var hasFile: Bool
     /// Whether the last write failed: it is repeated when another cookie comes.
     var isBehind = false
@@ -36,8 +36,8 @@ struct CookieStoreState {
     var looks = 0
     /// Loads that wait until they may read.
     var readers: [@Sendable () -> Void] = []
-    /// Loads whose end waits until their cookies can be seen, with the number of places that have to be
-    /// finished.
+    /// Loads whose end waits until the program can see their cookies, with the number of storage keys that must have been
+    /// updated by then.
     var ends: [(count: Int, tell: @Sendable () -> Void)] = []
     /// The time of the last cookie. The next one gets a later time, even in the same field section, because
     /// cookies are sent in the order in which they came (RFC 6265 §5.4, step 2).
@@ -45,7 +45,7 @@ struct CookieStoreState {
 
     var isReadable: Bool { isOpen && !isStepping && received.isEmpty }
 
-    /// The end of a load waits for what it has received.
+    /// Whether the end of a load waits for the cookies that it has received.
     var isAwaited: Bool {
         let count = received.reduce(ledger.waitingCount) { $0 + ($1.cookies?.count ?? 0) }
         return !isRefused && count <= CookieStore.maximumAwaited
@@ -65,8 +65,8 @@ struct CookieStoreState {
     static let filingInterval = 1.0
     private static let filingShare = 20.0
 
-    /// Foundation's file is behind its storage, and is to be written now. Without a file of the store's own nothing else keeps
-    /// what has come, should the process end.
+    /// Whether Foundation's file is older than its storage, and is to be written now. At once, if the store has no file of
+    /// its own: the cookies would be lost if the process ended.
     var mustFile: Bool {
         ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.systemNow)
     }

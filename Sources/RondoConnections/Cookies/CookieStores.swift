@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
+/// The store of each `HTTPCookieStorage` that loads have used, until the storage is released.
 enum CookieStores {
     /// The store of the shared storage, which is not created before the store is opened.
     static let shared = CookieStore(

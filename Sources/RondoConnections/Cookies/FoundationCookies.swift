@@ -1,12 +1,12 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Foundation's storage as the place where a program sees cookies. One that has been released holds nothing.
+/// Foundation's storage, in which a program sees and changes cookies. A released storage counts as empty.
 ///
 /// `@unchecked Sendable`: the reference is set once, and the storage has a queue of its own.
 final class FoundationCookies: VisibleCookies, @unchecked Sendable {
-    /// The shared storage, made in a folder for the user alone; see `CookieFolder`. It reads its file when it is made,
-    /// 27 µs a cookie: so the store's thread does that, unless the program is the first to want it.
+    /// The shared storage, created in a folder that only the user can read; see `CookieFolder`. It reads its file when it is
+    /// created, in 27 µs a cookie: so the store's thread creates it, unless the program uses it first.
     static let sharedStorage: HTTPCookieStorage = {
         CookieFolder.prepare()
         return .shared

@@ -5,7 +5,7 @@ internal import RondoHTTP
 struct ReceivedCookies: Sendable {
     private let fields: [String]
     let origin: CookieOrigin
-    /// When they came.
+    /// The date of their arrival.
     let date: Date
 
     init(_ fields: [String], from origin: CookieOrigin, at date: Date) {
@@ -14,7 +14,8 @@ struct ReceivedCookies: Sendable {
 
     var count: Int { fields.count }
 
-    /// Nothing has to be loaded to judge them. The list of public suffixes takes 1.5 ms, and more from a slow disk.
+    /// Whether they can be processed without loading the list of public suffixes first, which takes 1.5 ms, or more from a
+    /// slow disk.
     var isQuick: Bool { PublicSuffixes.isLoaded || !fields.contains(where: Self.mayNameDomain) }
 
     private static func mayNameDomain(_ field: String) -> Bool {

@@ -14,7 +14,7 @@ internal import struct Synchronization.Atomic
 /// `@unchecked Sendable`, as its superclass is: nothing in it changes but `isLeftOut`, which is atomic.
 final class StoredCookie: HTTPCookie, @unchecked Sendable {
     let cookie: Cookie
-    /// Tells the store that Foundation's storage is at work.
+    /// Tells the store that Foundation's storage reads this cookie, because it is changing or writing.
     private let observer: StorageChangeObserver
 
     init?(_ cookie: Cookie, observer: StorageChangeObserver) {
@@ -67,9 +67,9 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
         observer.part(of: self) == .unwritable ? Self.unwritableList : super.portList
     }
 
-    /// A list that no property list can hold. It is put into a dictionary as it is, and that is refused as a whole.
+    /// A list that cannot be part of a property list, so that a dictionary with it is refused as a whole.
     ///
-    /// `unsafeBitCast`: both are references to objects, and to the element nothing is done but to ask for its type.
+    /// `unsafeBitCast` is safe: both types are references to objects, and only the type of the element is read.
     private static let unwritableList = [unsafeBitCast(NSNull(), to: NSNumber.self)]
 }
 
@@ -82,8 +82,8 @@ extension HTTPCookiePropertyKey {
 /// store's cookies whenever it changes or writes anything; there is no other notice of a change.
 final class StorageChangeObserver: Sendable {
     private let isNoticed = Atomic(false)
-    /// The thread on which the store itself is changing the storage; 0: none. Foundation does what it is asked for on the
-    /// thread that asks.
+    /// The thread on which the store itself is changing the storage; 0 for none. Foundation works on the thread of its
+    /// caller.
     private let storeThread = Atomic<UInt>(0)
     /// The address of the cookie that keeps Foundation from writing its file; 0 if there is none.
     private let unwritable = Atomic<UInt>(0)
@@ -106,7 +106,7 @@ final class StorageChangeObserver: Sendable {
         if !isNoticed.exchange(true, ordering: .acquiringAndReleasing) { answer() }
     }
 
-    /// There was a change that the store has not looked at.
+    /// Whether there was a change that the store has not examined.
     var hasNoticed: Bool { isNoticed.load(ordering: .acquiring) }
 
     /// Call it before the store examines the storage: the next change is then reported again.
@@ -115,12 +115,12 @@ final class StorageChangeObserver: Sendable {
     @discardableResult
     func rearm() -> Bool { isNoticed.exchange(false, ordering: .sequentiallyConsistent) }
 
-    /// The part of a cookie in a change that Foundation is not to write to its file.
+    /// The role of a cookie while the store changes the storage and Foundation is not to write its file.
     fileprivate enum Part {
         case none
         /// The cookie is not written.
         case leftOut
-        /// The cookie makes the whole file be refused.
+        /// The cookie prevents the whole file from being written.
         case unwritable
     }
 

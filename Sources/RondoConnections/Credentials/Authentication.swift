@@ -10,7 +10,7 @@ internal import RondoHTTP
 // space, the next challenge is tried. A credential that was once accepted is sent with every further request
 // of the load to that server.
 
-/// The challenges and credentials of one side, a server or a proxy: decisions only.
+/// The challenges of one side, a server or a proxy, and the credentials for them, as a value.
 struct Authentication {
     /// The source of a credential, which decides whether it may be tried without asking.
     enum Origin: Equatable {
@@ -29,7 +29,7 @@ struct Authentication {
     }
 
     enum Step {
-        /// Send the same credential once more: only its nonce was too old.
+        /// Send the same credential once more, because only its nonce was stale.
         case repeatCredential
         case ask(Question)
         /// No credential is left to try.
@@ -61,21 +61,20 @@ struct Authentication {
     private var rejected: Set<Space> = []
     /// The sources whose credentials were tried in a space.
     private var tried: [Space: [Origin]] = [:]
-    /// How many nonces were called too old since a response was last accepted.
+    /// The number of times that a nonce was refused as stale since a response was last accepted.
     private var renewals = 0
-    /// The maximum of `renewals` in a row; the next one counts as a refusal: a server could call every nonce
-    /// too old.
+    /// The maximum of `renewals` in a row; the next one counts as a refusal, because a server could call every nonce
+    /// stale.
     static let maximumRenewals = 3
-    /// How many credentials were tried without asking since a response was last accepted.
+    /// The number of credentials that were tried without asking the delegate since a response was last accepted.
     private var silentAttempts = 0
-    /// The maximum of `silentAttempts` in a row; after it nothing is tried without asking: a server could name
+    /// The maximum of `silentAttempts` in a row; after it the delegate is always asked, because a server could name
     /// another realm in each challenge. It equals the number of challenges that are read from one response.
     static let maximumSilentAttempts = Challenge.maximumCount
-    /// How many credentials were refused since a response was last accepted.
+    /// The number of credentials that were refused since a response was last accepted.
     private var refusals = 0
-    /// The maximum of `refusals` in a row; after it the response is the result, whatever the delegate would
-    /// say. Otherwise a delegate that always gives a credential and a server that always refuses it would go
-    /// on for ever.
+    /// The maximum of `refusals` in a row; after it the response is the result, and the delegate is not asked. Otherwise
+    /// a load would never end if the delegate always gave a credential and the server always refused it.
     static let maximumRefusals = 100
     /// The challenges that have not been tried yet.
     private var open: [PasswordChallenge] = []
@@ -108,8 +107,8 @@ struct Authentication {
         return next(makeSpace: makeSpace, candidates: candidates)
     }
 
-    /// Takes a new nonce if that is all the server wants (RFC 7616 §3.3, `stale`): the user need not be asked
-    /// again.
+    /// Takes the server's new nonce if only the old one was refused (RFC 7616 §3.3, `stale`), so that the user need not
+    /// be asked again.
     private mutating func renew(_ refused: Current) -> Bool {
         guard case .digest = refused.session else { return false }
         for challenge in open {
@@ -222,8 +221,8 @@ struct Authentication {
 
     /// The conclusion from a response.
     enum Acceptance {
-        /// Nothing contradicts the response. The value is a credential of the delegate that should be stored,
-        /// if there is one.
+        /// The response is accepted. The value is a credential of the delegate that should be stored, if there
+        /// is one.
         case accepted((space: URLProtectionSpace, credential: URLCredential)?)
         /// The other side claims to know the password, and the claim is false.
         case refuted
@@ -231,8 +230,8 @@ struct Authentication {
 
     /// Handles a response that is not a challenge: the credential that was sent is accepted.
     ///
-    /// If a server sends `rspauth`, that has to be right (RFC 7616 §3.5). Most send none, which proves
-    /// nothing, and does not fail the load.
+    /// If a server sends `rspauth`, it has to be right (RFC 7616 §3.5). Most servers send none, which does not fail the
+    /// load.
     ///
     /// - Parameters:
     ///   - info: The value of Authentication-Info, or Proxy-Authentication-Info.
@@ -287,7 +286,7 @@ struct Authentication {
 
         var description: String {
             switch self {
-            case .incomplete: "A credential without user name and password answers no challenge of HTTP."
+            case .incomplete: "A credential without user name and password cannot answer a challenge of HTTP."
             case .basic(let failure): failure.description
             case .digest(let failure): failure.description
             }

@@ -5,7 +5,7 @@ internal import RondoStreams
 
 /// Finds credentials for the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
 ///
-/// It decides and remembers; its owner sends requests and shows challenges to the delegate.
+/// It decides, and keeps the state of authentication; its owner sends requests and shows challenges to the delegate.
 final class Authenticator {
     /// The next step after a challenge.
     enum Step {
@@ -31,9 +31,9 @@ final class Authenticator {
         var silent: URLCredential? { question.silent?.credential }
     }
 
-    /// The URL of the request under way.
+    /// The URL of the current request.
     private(set) var url: URL?
-    /// The proxy that the request under way uses.
+    /// The proxy that the current request uses.
     private(set) var proxy: StreamProxy?
 
     private var server = Authentication()
@@ -57,7 +57,7 @@ final class Authenticator {
     /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// - Parameter proxy: The proxy that the request under way uses; nil if there is none.
+    /// - Parameter proxy: The proxy that the current request uses; nil if there is none.
     func chooseProxy(_ proxy: StreamProxy?) { self.proxy = proxy }
 
     /// Forgets the credentials of the server: they are not sent to another one (rule UC-33).
@@ -285,6 +285,6 @@ private final class BodyProof {
 
     func update(_ data: Data) { running?.update(data.bytes) }
 
-    /// Nil if OpenSSL has failed, which proves nothing.
+    /// Nil if OpenSSL has failed; then nothing can be checked.
     func finish() -> String? { running.take()?.finish() }
 }

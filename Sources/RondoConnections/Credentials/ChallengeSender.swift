@@ -8,7 +8,7 @@ internal import RondoMutex
 enum ChallengeDisposition: @unchecked Sendable {
     case use(URLCredential)
     case continueWithout
-    /// Has the challenge, for the delegate's older method.
+    /// The value is the challenge, which the delegate's older method for cancelled challenges gets.
     case cancel(URLAuthenticationChallenge)
     case performDefaultHandling
     case rejectProtectionSpace

@@ -157,7 +157,7 @@ final class ServerChallenges {
     ) {
         do throws(LoadFailure) {
             try question.apply(disposition) {
-                // The delegates of other loads have not agreed to this.
+                // The delegates of other loads have not accepted this server.
                 if !owner.sharesVerdicts { exchange.makePrivate() }
             }
         } catch {

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// One of Foundation's credential storages, with look-ups that find what was stored.
+/// Access to one of Foundation's credential storages, with look-ups that work on Linux.
 ///
 /// On Linux, `==` on two equal protection spaces is false, so a credential is found only with the very object
 /// that it was stored with; here stored spaces are compared by their properties.
@@ -73,7 +73,7 @@ final class StoredCredentials: Sendable {
         }
     }
 
-    /// Forgets all kept credentials, in the file and in the storage.
+    /// Forgets all persisted credentials, in the file and in the storage.
     static func forgetAllPersisted() throws {
         let (forgotten, failure) = PersistedCredentials.forgetAll()
         for entry in forgotten { shared.remove(entry.credential, for: entry.space) }

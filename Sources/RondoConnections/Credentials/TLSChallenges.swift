@@ -58,14 +58,14 @@ extension URLProtectionSpace {
 }
 
 extension URLCredential {
-    /// Makes a credential that trusts the server, whatever is wrong with its certificates, for a challenge
-    /// whose method is `NSURLAuthenticationMethodServerTrust`. Answering such a challenge with a credential
-    /// of another kind leaves it to the settings.
+    /// Makes a credential that trusts the server in spite of all problems with its certificates, for a challenge whose
+    /// method is `NSURLAuthenticationMethodServerTrust`. If such a challenge gets a credential of another kind, the TLS
+    /// settings decide.
     public convenience init(trust: TLSTrust) {
         self.init(user: Self.trustMark, password: "", persistence: .none)
     }
 
-    /// No real user has this name.
+    /// The user name by which a trust credential is recognized; no real user has it.
     private static let trustMark = "trust \(UUID().uuidString)"
 
     var isTrust: Bool { user == Self.trustMark }

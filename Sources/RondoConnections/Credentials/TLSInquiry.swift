@@ -69,7 +69,7 @@ extension TLSProtectionSpace.Question {
     func apply(_ disposition: ChallengeDisposition, granting: () -> Void = {}) throws(LoadFailure) {
         switch (disposition, self) {
         case (.use(let credential), .trust(let trust)):
-            // A name and a password, which a delegate may give to any challenge, say nothing about this
+            // A delegate may answer any challenge with a name and a password, which is no decision about this
             // server.
             guard credential.isTrust else { return trust.useDefault() }
             if !trust.isTrusted { granting() }

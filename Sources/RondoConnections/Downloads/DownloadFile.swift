@@ -78,9 +78,8 @@ package final class DownloadFile: Sendable {
         _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
-    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO has to be waited for,
-    /// and has neither a length nor positions to continue at; a terminal or another device may make its
-    /// writer wait for ever.
+    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO may block, and has neither a
+    /// length nor positions to continue at; a terminal or another device may block a write for ever.
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {

@@ -37,7 +37,7 @@ struct DownloadResumption: Codable, Equatable {
     private static func validator(of response: HTTPURLResponse) -> String? {
         if let tag = response.value(forHTTPHeaderField: "ETag") {
             let isWeak = tag.uppercased().hasPrefix("W/")
-            // A tag that reads as a date would be compared as one.
+            // A server would take a tag that can be parsed as a date for a date.
             let isSound = !tag.isEmpty && tag.utf8.allSatisfy(isPlain) && date(tag) == nil
             return isSound && !isWeak ? tag : nil
         }

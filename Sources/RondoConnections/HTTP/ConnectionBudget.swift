@@ -2,7 +2,7 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A candidate for room in the budget: its waiters may be held up only by the limit on all connections of the
+/// An origin as the budget sees it: it may have waiters that wait only for the limit on all connections of the
 /// process.
 protocol BudgetCandidate: AnyObject, Sendable {
     /// Admits its first waiter to a connection, if the budget still has room.
@@ -75,7 +75,7 @@ final class ConnectionBudget: Sendable {
     ///
     /// - Parameters:
     ///   - fromIdle: Whether the connection was idle.
-    ///   - isQueued: Whether it is for a waiter in the queue; others do not overtake those.
+    ///   - isQueued: Whether it is for a waiter in the queue. If false, and there are such waiters, there is no room.
     func take(fromIdle: Bool = false, isQueued: Bool = false) -> Bool {
         if !isQueued, hasQueue { return false }
         let maximum = UInt64(maximumInUse.load(ordering: .relaxed))
@@ -90,7 +90,7 @@ final class ConnectionBudget: Sendable {
         return false
     }
 
-    /// Counts one connection less in use.
+    /// Counts one connection in use less.
     ///
     /// - Parameter toIdle: Whether the connection is idle from now on.
     func giveBack(toIdle: Bool) -> Counts {
@@ -117,7 +117,7 @@ final class ConnectionBudget: Sendable {
     /// Adds `origin`, whose waiter lacks nothing but room in the budget. Call it with no lock held.
     func enqueue(_ origin: any BudgetCandidate, waiterID: Int) {
         insert(origin, waiterID: waiterID)
-        // Room that was given back before others saw the queue was offered to no waiter.
+        // Room that another thread gave back just before it could see this entry was offered to no waiter.
         admit()
     }
 
@@ -150,8 +150,7 @@ final class ConnectionBudget: Sendable {
         }
     }
 
-    /// The index of the next candidate: the first one's group has its turn, and the highest rank within it
-    /// goes first.
+    /// The index of the next candidate: the one with the highest rank in the group of the first candidate.
     private static func next(in queue: [Candidate]) -> Int {
         let group = queue[0].origin.group
         guard var top = queue[0].origin.topWaiter else { return 0 }

@@ -1,7 +1,7 @@
 internal import RondoStreams
 
-/// The properties in which two requests have to agree to share a connection: the server, the route to it and
-/// its security.
+/// The properties that two requests must have in common to share a connection: the server, the route to it and its
+/// security.
 ///
 /// A reference and a hash that is computed once: a request compares its key with those of kept connections.
 struct ConnectionKey: Hashable, Sendable {
@@ -26,7 +26,7 @@ struct ConnectionKey: Hashable, Sendable {
         }
     }
 
-    /// A server, or the proxy that is asked in its place: the unit for which limits count.
+    /// A server, or the proxy that gets the requests in its place: the unit for which limits count.
     struct Server: Hashable, Sendable {
         let host: String
         let port: Int
@@ -36,7 +36,7 @@ struct ConnectionKey: Hashable, Sendable {
 
     /// - Parameters:
     ///   - tls: Nil for plain HTTP.
-    ///   - proxy: The proxy that is asked in the server's place; nil: none.
+    ///   - proxy: The proxy that gets the requests in the server's place; nil for none.
     ///   - connect: The settings that redirect the connection elsewhere, or choose its local address; nil if
     ///     none is set.
     init(

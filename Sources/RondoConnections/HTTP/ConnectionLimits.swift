@@ -1,15 +1,16 @@
 /// How many connections to servers may be in use at once, and how many are kept open for later requests; see
 /// `URLConnection.Limits`, which programs set.
 struct ConnectionLimits: Sendable, Hashable {
-    /// To one server, or to one proxy. As browsers, and as `URLSession` (`httpMaximumConnectionsPerHost`).
+    /// Connections to one server or proxy: as many as browsers and `URLSession` use
+    /// (`httpMaximumConnectionsPerHost`).
     var connectionsPerServer = 6
     /// Other numbers for servers, or proxies, by "host:port".
     var exceptions: [String: Int] = [:]
-    /// In total: well below the 1,024 descriptors that a process usually may open.
+    /// Connections in total: well below the 1,024 descriptors that a process usually may open.
     var connections = 512
-    /// Kept open to one server while no load uses them.
+    /// Idle connections to one server that are kept open.
     var idleConnectionsPerServer = 64
-    /// Kept open in all while no load uses them.
+    /// Idle connections in total that are kept open.
     var idleConnections = 256
 
     /// How many connections to `server` may be in use.
@@ -20,7 +21,7 @@ struct ConnectionLimits: Sendable, Hashable {
         return connectionsPerServer
     }
 
-    /// The nearest ones that can be kept to: at least one connection has to be allowed.
+    /// The nearest limits that are possible: at least one connection has to be allowed.
     var clamped: ConnectionLimits {
         var limits = self
         limits.connections = max(1, connections)

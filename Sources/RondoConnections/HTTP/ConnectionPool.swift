@@ -10,13 +10,13 @@ internal import struct Synchronization.Atomic
 /// The pool's lock is taken to find an origin by its name, to change limits and to sweep idle connections; a
 /// request that knows its origin does not take it.
 ///
-/// Idle connections are in no run loop, except where a load has just ended and another may begin: its
-/// connection stays registered until that load had its chance. To learn of each server's close at once, every
-/// connection would have to enter and leave a loop's kernel set with each request. Instead one `poll` checks
-/// all idle connections every few seconds: it adds nothing to a request, and takes no memory for a
-/// connection. A connection that dies in between is noticed before it is used.
+/// Idle connections are in no run loop, with one exception: if other loads wait to be served when a load ends, its
+/// connection stays registered until they were served, since one of them may use it. To learn of each server's close
+/// at once, every connection would have to enter and leave a loop's kernel set with each request. Instead one `poll`
+/// checks all idle connections every few seconds, which adds nothing to a request and takes no memory for a
+/// connection. A connection that dies in between is found dead before it is used.
 ///
-/// Time is the machine's: loops with test clocks share the pool with others.
+/// Times are of the system's clock, because loops with test clocks share the pool with others.
 package final class ConnectionPool: Sendable {
     /// The pool of the process.
     package static let shared = ConnectionPool()
@@ -24,8 +24,9 @@ package final class ConnectionPool: Sendable {
     /// This many of a loop's connections to one server stay ready for use; further ones are parked.
     static let maximumReady = 64
 
-    /// How long a connection may be kept that its server has closed, in seconds, more or less. Chromium looks every
-    /// ten seconds, curl once a second at most while it begins transfers.
+    /// Seconds between two checks of the idle connections, and so about the longest time for which a connection is kept
+    /// after its server has closed it. Chromium checks every ten seconds, curl at most once a second while it begins
+    /// transfers.
     static let secondsBetweenLooks = 5.0
 
     private struct State {
@@ -37,8 +38,7 @@ package final class ConnectionPool: Sendable {
     let maximumReady: Int
     private let secondsBetweenLooks: Double
     private let state: Mutex<State>
-    /// The current generation: connections of earlier ones are not kept, and after `retire()` no connection
-    /// is.
+    /// The current generation. Connections of earlier generations are not kept, and after `retire()` none is kept.
     private let current = Atomic(0)
     /// Sweeps the idle connections from time to time, and retains the pool; nil while there are no idle
     /// connections.
@@ -118,7 +118,7 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - Priorities
 
-    /// Whether the priorities of loads that wait have to be looked at (rule US-39).
+    /// Whether waiting loads have different priorities, which have to be compared (rule US-39).
     var ranksWaiters: Bool { hasRanks.load(ordering: .relaxed) }
 
     func rankWaiters() { hasRanks.store(true, ordering: .relaxed) }
@@ -128,7 +128,7 @@ package final class ConnectionPool: Sendable {
     /// The number of idle connections of all pools with the same budget.
     var idleCount: Int { budget.counts.idle }
 
-    /// Closes the connections that have been idle longest, until the limit is kept.
+    /// Closes the connections that have been idle longest, until there are no more than the limit.
     func closeOldest() {
         while budget.isOverIdleLimit {
             let oldest = origins.lazy.compactMap { origin in
@@ -170,7 +170,7 @@ package final class ConnectionPool: Sendable {
     package func retire() {
         current.store(Self.retired, ordering: .sequentiallyConsistent)
         closeAll()
-        // They hold the pool, for as long as one of their connections is in use.
+        // The origins retain the pool for as long as one of their connections is in use.
         let origins = state.withLock { state in
             defer { state.origins = [:] }
             return state.origins
@@ -182,7 +182,7 @@ package final class ConnectionPool: Sendable {
     func watch() {
         guard !hasSweeper.load(ordering: .sequentiallyConsistent) else { return }
         sweeper.withLock { sweeper in
-            // Nil if no thread can be made now; the next connection that becomes idle tries again.
+            // Nil if the loader's thread cannot be started now; the next connection that becomes idle tries again.
             if sweeper == nil { setSweeper(&sweeper, sweepLater(in: secondsBetweenLooks)) }
         }
     }
@@ -212,7 +212,7 @@ package final class ConnectionPool: Sendable {
         let seconds = oldest.map {
             max(0, IdleConnections<IdleConnection>.maximumIdleSeconds - now.seconds(since: $0))
         }
-        // Shortly after the next one expires.
+        // At the latest shortly after the next connection expires.
         sweepAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
     }
 

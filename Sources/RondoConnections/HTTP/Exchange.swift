@@ -3,7 +3,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// One request to a server and its response, whatever version of HTTP carries them.
+/// One request to a server and its response, over any version of HTTP.
 ///
 /// The layers above it know neither codec nor connection. Its owner ensures that one thread at a time uses
 /// it.
@@ -20,22 +20,23 @@ protocol Exchange: AnyObject, Sendable {
     func resume()
     /// Call it when the request's body has bytes again.
     func bodyIsReady()
-    /// Call it when the body need not wait for the server's go-ahead any longer.
+    /// Call it when the body is to be sent without waiting any longer for the server's go-ahead.
     func goAhead()
-    /// Call it when the server has agreed to another protocol, which gets the connection once the response's
-    /// head has been read. The connection is never kept, and does not count against the limit of its server
-    /// any more (rule WS-29).
+    /// Call it when the server has agreed to another protocol. The protocol gets the connection once the response's
+    /// head has been read. The connection is never reused, and does not count against the limit of its server any
+    /// more (rule WS-29).
     func upgrade(to upgrade: any Upgrade)
     /// Serves the upgrade, in a pass that it has asked for.
     func serveUpgrade()
-    /// Ends the exchange in any state; no event comes afterwards. The connection is kept if it can serve
-    /// another request.
+    /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
+    /// request.
     ///
     /// - Parameter queue: The queue with which the connection may stay registered until `idleStay` is performed; nil for
     ///   none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
-    /// Bars other loads from the connection, because this one has accepted its server, or shown an identity.
+    /// Excludes other loads from the connection, because this load's delegate has accepted its server or shown it an
+    /// identity.
     func makePrivate()
 
     /// The response made from `head`; nil if Foundation cannot make one.
@@ -44,13 +45,13 @@ protocol Exchange: AnyObject, Sendable {
     // MARK: Questions
 
     var key: ConnectionKey { get }
-    /// Whether this side, and not the server, is the reason that nothing comes at present.
+    /// Whether nothing comes at present because of this side and not because of the server.
     var isHeldByClient: Bool { get }
     /// Whether the body is held back until the server's go-ahead.
     var isWaitingForGoAhead: Bool { get }
     /// What decides whether the request is sent again.
     var progress: RetryRule.Progress { get }
-    /// The server's certificate was checked in full, and is good.
+    /// Whether the server's certificate has passed all checks.
     var isPeerVerified: Bool { get }
     /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
@@ -59,7 +60,7 @@ protocol Exchange: AnyObject, Sendable {
     var idleStay: (any DeferredWork)? { get }
 }
 
-/// The owner of an exchange, on behalf of a load.
+/// The owner of an exchange, which acts for a load.
 protocol ExchangeOwner: AnyObject, Sendable {
     /// The name of the connection in run loops.
     var label: String? { get }
@@ -69,7 +70,7 @@ protocol ExchangeOwner: AnyObject, Sendable {
     /// none any more.
     func setChannel(_ channel: SocketChannel?)
     func received(_ event: ExchangeEvent)
-    /// Notes that bytes have come which make up no event.
+    /// Called when bytes have come that complete no event.
     func noteReceived()
     /// Makes the owner be served in a pass of one of its modes.
     func wakeUp()
@@ -77,7 +78,7 @@ protocol ExchangeOwner: AnyObject, Sendable {
 
 /// Which details an exchange reports besides its events.
 struct ExchangeReporting {
-    /// Steps, and heads as text, which takes longer than all else about a small one.
+    /// Steps, and heads as text. Making the text takes longer than everything else for a small head.
     let steps: Bool
     /// The times of steps: each reads the clock.
     let times: Bool
@@ -92,7 +93,7 @@ enum ExchangeEvent {
     case sent(Int, total: Int, expected: Int)
     /// The body's stream has no bytes yet: call `bodyIsReady()` when it has some.
     case waitsForBody
-    /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
+    /// The head was sent, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
     case waitsForGoAhead
     /// An interim response other than 100.
     case informational(ResponseHead)

@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Why an exchange has ended without a whole response.
+/// The reason why an exchange has ended without a complete response.
 enum ExchangeFailure: Error {
     case channel(ChannelError)
     case http(HTTPFailure)

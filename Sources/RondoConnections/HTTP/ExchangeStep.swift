@@ -1,4 +1,4 @@
-/// A step of an exchange that the delegate is not told about; for logs.
+/// A step of an exchange for which there is no delegate method; for logs.
 enum ExchangeStep: Sendable, Equatable {
     case resolving(host: String)
     case connecting(address: String)

@@ -4,12 +4,12 @@ internal import RondoStreams
 
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, through which what loops bring to the channel goes first.
+/// `@unchecked Sendable`: used inside the gate of its load, which the events of the channel pass too.
 final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
-        /// HTTP is finished, and another protocol has the connection.
+        /// Another protocol has the connection.
         case upgraded(any Upgrade)
         /// The exchange has ended: no event comes any more.
         case closed
@@ -18,7 +18,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let connection: ServerConnection
     /// The loop whose idle connections the connection joins when the exchange is over.
     private let loop: RunLoop
-    /// The connection is opened for this exchange.
+    /// Whether the connection is opened for this exchange.
     private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
@@ -27,7 +27,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
-    // Unchecked, since the owner lets one call in at a time: saves 2.5 % of the instructions of bench-guard's
+    // Unchecked, because the gate admits one call at a time. That saves 2.5 % of the instructions of bench-guard's
     // http.request; the unchecked properties of `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` save
     // another 3.3 %.
     @exclusivity(unchecked) private var phase: Phase
@@ -43,7 +43,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     @exclusivity(unchecked) private var consumed = 0
     private var sawEnd = false
     private var receiveFailure: ChannelError?
-    /// The end came without TLS's close_notify: anything between here and the server could have made it.
+    /// Whether the end came without TLS's close_notify, so that an attacker in the network may have caused it.
     private var endIsForgeable = false
     private var bodyReceived: Int64 = 0
     /// The status of the final response, once it has come.
@@ -52,7 +52,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The protocol that gets the connection when the head has been read.
     private var upgrade: (any Upgrade)?
 
-    /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
+    /// Whether reading is paused: then the kernel's buffer fills, and TCP holds the server back.
     private var isPaused = false
 
     /// - Parameters:
@@ -299,7 +299,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             case .waitsForGoAhead: owner.received(.waitsForGoAhead)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
-                // The server may have responded before it closed: its response is worth more than our error.
+                // The server may have sent a response before it closed the connection; the response counts, not this error.
                 sendFailure = error
             case .sent:
                 times?.endRequest()
@@ -315,7 +315,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         send()
     }
 
-    /// The body need not wait for the server any longer (rule UC-42).
+    /// Sends the body without waiting any longer for the server's go-ahead (rule UC-42).
     func goAhead() {
         if sender?.goAhead() ?? false { send() }
     }
@@ -328,7 +328,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         self.buffer = buffer
         let before = filled
         do throws(ChannelError) {
-            // TLS gives a record at a time; a pass is worth more than that.
+            // TLS returns one record at a time: several are read in one pass.
             fill: while filled < ReceiveBuffer.capacity {
                 let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
                 switch try connection.channel.read(into: room) {
@@ -351,7 +351,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // Reported after the bytes that came before it, which the delegate may not take yet.
             receiveFailure = error
         }
-        // Even a byte of a head, which makes up no event yet, is a sign of life (rule UC-58).
+        // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
         if filled > before { owner.noteReceived() }
         parse()
     }
@@ -384,7 +384,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    /// - Returns: Whether another event may be there.
+    /// - Returns: Whether there may be another event.
     private func take(_ event: consuming HTTP1Event) -> Bool {
         switch consume event {
         case .informational(let head):

@@ -1,13 +1,13 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// A connection while no load uses it.
+/// An idle connection: one that no load uses.
 ///
 /// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
 /// handed out once.
 enum IdleConnection: @unchecked Sendable {
     case ready(ServerConnection)
-    /// There are many connections to its server: only the descriptor of this one is kept.
+    /// Only the descriptor is kept, because there are many idle connections to the server.
     case parked(ParkedSocket)
 
     var descriptor: Int32? {
@@ -29,7 +29,7 @@ enum IdleConnection: @unchecked Sendable {
         if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
     }
 
-    /// Looks at the connection: true if it shows no sign of being dead.
+    /// Looks at the connection: true if it seems to be open, so that no end, and no bytes, have come.
     func checkIdle() -> Bool {
         switch self {
         case .ready(let connection): connection.channel.checkIdle()

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The idle connections of an origin, and when they have to be closed: decisions only, no sockets.
+/// The idle connections of an origin, and the rules for their reuse and end. A value that knows no sockets.
 ///
 /// They are grouped by the loop that used them last and by the route to the server. A loop takes a connection
 /// of its own, and one of another loop only if it has none. All instants are of one clock, and never earlier
@@ -30,7 +30,7 @@ struct IdleConnections<Connection>: ~Copyable {
 
     private var groups: [Group] = []
     private(set) var count = 0
-    /// No connection has been idle since an earlier instant than this.
+    /// A lower bound: every connection has become idle at this instant or later.
     private var first: LoopInstant?
 
     var isEmpty: Bool { count == 0 }
@@ -100,7 +100,7 @@ struct IdleConnections<Connection>: ~Copyable {
         oldest.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
     }
 
-    /// The instant since which the oldest connection has been idle.
+    /// The instant at which the oldest connection became idle.
     var oldestSince: LoopInstant? { oldest?.since }
 
     mutating func removeOldest() -> Connection? {

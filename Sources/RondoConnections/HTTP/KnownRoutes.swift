@@ -4,8 +4,8 @@ internal import RondoStreams
 
 /// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
-/// A request whose route is known here neither looks into the table of all origins, which has a lock, nor
-/// compares settings.
+/// A request whose route is known here does not search the table of all origins, which has a lock, and does not
+/// compare settings.
 final class KnownRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16

@@ -30,8 +30,8 @@ final class LeaseWait: Sendable {
     }
 }
 
-/// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by
-/// that (`ServerConnection.endLease()`).
+/// Permission to use one connection to a server. It must be ended once: by `end()`, or, after an exchange has taken its
+/// connection, by `ServerConnection.endLease()`.
 struct Lease: ~Copyable {
     let origin: Origin
     let key: ConnectionKey
@@ -40,7 +40,7 @@ struct Lease: ~Copyable {
     /// The idle connection to use; nil if one is to be opened.
     let connection: ServerConnection?
 
-    /// Ends it, and closes the idle connection that it was to go over.
+    /// Ends the lease, and closes its idle connection, if it has one.
     consuming func end() {
         connection?.unregister(unlessAt: nil)
         connection?.channel.close()

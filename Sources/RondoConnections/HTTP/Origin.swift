@@ -2,16 +2,16 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that
+/// One server, or the proxy that gets the requests in its place: its connections, in use and idle, and the loads that
 /// wait for one.
 ///
 /// There is one origin for each host and port, not for each route to it (TLS, proxy), since the limits count
-/// all of these together; each idle connection has its own key. An origin has one lock, under which at most a
-/// channel is removed from its loops: it is taken before the locks of channels, queues, sources and loops.
+/// all of these together; each idle connection has its own key. An origin has one lock. It is taken before the locks
+/// of channels, queues, sources and loops, because a channel may be removed from its loops under it.
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, LeaseWait>
 
-    /// What a load that asks for a connection is told.
+    /// The result of a request for a connection.
     enum LeaseOutcome: ~Copyable {
         case granted(Lease)
         /// The wait ends when there is room; `withdraw(_:)` ends it before.
@@ -34,7 +34,7 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Asks for a connection. Call it on the thread of a loop that is to serve it.
+    /// Leases a connection, or makes `waiter` wait for one. Call it on the thread of a loop that is to serve it.
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections are taken first.
@@ -115,7 +115,7 @@ final class Origin: BudgetCandidate {
         let now = LoopClock.systemNow
         end { state in
             state.endLease()
-            // Before the end, so that an admitted waiter finds the connection.
+            // Before the lease has ended, so that an admitted waiter finds the connection.
             let counts = budget.giveBack(toIdle: true)
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
@@ -212,8 +212,8 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// Not a connection whose last response is still being delivered while the delegate runs the loop for another: that
-    /// run would hear nothing of it. There is hardly ever one.
+    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
+    /// source is paused there, so that the inner run would not serve it. That is rare.
     private static var isUsable: @Sendable (IdleConnection) -> Bool {
         if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
         return { _ in true }
@@ -243,14 +243,13 @@ final class Origin: BudgetCandidate {
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
-            // Under the lock: no load has it meanwhile, and none finds it missing.
+            // Under the lock, so that no load can take the connection, or look for it, meanwhile.
             let left = idle.channel.removeFromLoops()
-            // The connection may have become old enough to be parked while it was registered.
+            // Enough other connections may have become idle meanwhile that this one is to be parked.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Outside the lock: leaving may release objects of the program, and wakes a loop, which instruments
-        // report.
+        // Outside the lock: leaving may release objects of the program, and wakes a loop, which traces report.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }

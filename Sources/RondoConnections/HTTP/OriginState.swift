@@ -1,8 +1,8 @@
 internal import RondoCore
 
-/// The connections of one server: how many are in use, which are idle, and which loads wait for one. Decisions only.
+/// The connections of one server as a value: how many are in use, which are idle, and which loads wait for one.
 struct OriginState<Connection, Waiter>: ~Copyable {
-    /// The answer to a request for a connection.
+    /// The decision about a request for a connection.
     enum Decision {
         /// An idle connection is used again.
         case reuse(Connection)
@@ -10,7 +10,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         case open
         /// There is no room; the waiter is admitted later, by this number.
         ///
-        /// `lacksBudget`: The server has room, the process has none: the origin has to enter the budget's queue.
+        /// `lacksBudget`: The server's limit has room, but the process's has none: the origin has to enter the
+        /// budget's queue.
         case wait(Waiter, waiterID: Int, lacksBudget: Bool)
     }
 
@@ -69,7 +70,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return idle.remove(at: position)
     }
 
-    /// Counts one connection less in use.
+    /// Counts one connection in use less.
     mutating func endLease() {
         precondition(inUse > 0, "bug in Rondo: no connection is in use")
         inUse -= 1
@@ -132,7 +133,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return true
     }
 
-    /// - Returns: Idle connections that are too many by the new limits.
+    /// - Returns: Idle connections beyond the new limits.
     mutating func setLimits(_ limit: Int, idle idleLimit: Int, within budget: ConnectionBudget)
         -> [Connection]
     {

@@ -1,12 +1,12 @@
 internal import RondoCore
 
-/// A buffer that a channel reads into, and of which a `Data` may share a part without a copy.
+/// A buffer into which a channel reads, and whose parts can be delivered as `Data` without a copy.
 ///
 /// A large piece of a body is delivered where it was received: the `Data` retains this object, and the next
 /// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
 /// needs.
 final class ReceiveBuffer: @unchecked Sendable {
-    // `@unchecked`: written only before a part of it is handed out as `Data`, which cannot be written to.
+    // `@unchecked`: written only before a part of it is handed out as `Data`, which never changes it.
 
     /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
     /// costs no more and halves the calls.
@@ -14,8 +14,7 @@ final class ReceiveBuffer: @unchecked Sendable {
     /// Pieces of at least this size are delivered in place.
     static let inPlaceThreshold = 16 * 1024
 
-    /// Owned: allocated here, and freed in `deinit`, which comes only after every `Data` that shares it is
-    /// released.
+    /// Owned: freed in `deinit`, which runs only when every `Data` that shares it has been released.
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
     private(set) var isShared = false
 
@@ -23,8 +22,8 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// Buffers for the next exchanges of a loop. One is used for as long as a response is read, so that few are free at
-    /// once; a lock that all loops share would be taken twice for each response.
+    /// The unused buffers of a loop. Few are unused at a time, because a buffer is used only while a response is read.
+    /// They are not shared by loops, because a lock would then be taken twice for each response.
     private final class Spares {
         static let maximum = 4
 

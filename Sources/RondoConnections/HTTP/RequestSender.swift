@@ -14,7 +14,7 @@ struct RequestSender {
         /// Bytes of the body were sent: in this piece, so far, and in total (-1 if not known). Call `send`
         /// again.
         case progress(Int, total: Int, expected: Int)
-        /// The channel takes no more at present, or the pass has sent its share.
+        /// The channel takes no more at present, or `maximumPerPass` bytes were sent.
         case blocked
         /// The body's stream has no bytes yet.
         case waitsForBody

@@ -2,14 +2,14 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The destination of a request's connection, and how it is reached.
+/// The route of a request: the server or proxy to connect to, and how.
 ///
 /// An immutable reference, because it is passed on at each step of a request.
 final class Route: Sendable {
     let origin: Origin
     let key: ConnectionKey
     let channel: SocketChannel.Configuration
-    /// Whether the request line has the whole URL, and the request has proxy fields.
+    /// Whether the request goes to a proxy as it is: its request line has the whole URL, and it has proxy fields.
     let isForProxy: Bool
 
     /// The result of `OutgoingRequest.usualFields(_:)` for the server.
@@ -69,7 +69,7 @@ final class Route: Sendable {
     /// an http proxy that is reached over TLS, and a tunnel goes through that: TLS inside TLS.
     ///
     /// - Parameters:
-    ///   - tunnels: Whether an http proxy makes a tunnel for http too.
+    ///   - tunnels: Whether an http proxy makes a tunnel for http URLs too.
     ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values
     ///     by which the proxy's response is checked.
     convenience init(

@@ -7,7 +7,7 @@ internal import struct Synchronization.Atomic
 
 /// A connection to a server: a channel and the codec that speaks over it.
 ///
-/// While it is in use only its exchange uses it; while it is idle only its origin, under the origin's lock.
+/// While it is in use, only its exchange accesses it; while it is idle, only its origin does, under the origin's lock.
 /// `registration` is atomic.
 final class ServerConnection: DeferredWork {
     let channel: SocketChannel
@@ -15,17 +15,17 @@ final class ServerConnection: DeferredWork {
     private let origin: Origin
     /// See `ConnectionPool.renew()`.
     let generation: Int
-    /// Also changed by the exchange that has the connection, which passes it bytes of its own buffer.
+    /// Also changed by the exchange that uses the connection.
     // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// Whether the connection has served a request before.
     private(set) var isReused = false
-    /// Used if the program retains the responses that connections share.
+    /// This connection's own memory of a response, used while the program retains the response that is shared.
     private var lastResponse = RememberedResponse()
-    /// Whether a delegate has accepted the server, or shown an identity: no other load may use the
+    /// Whether a delegate has accepted the server, or shown it an identity: then no other load may use the
     /// connection.
     private(set) var isPrivate = false
-    /// A response came that may belong to no request: what follows may belong to another one.
+    /// Whether a response has come that may belong to no request, so that later responses may belong to other requests.
     private(set) var isDesynchronized = false
     /// The address of the shared queue with which the idle connection is still registered; 0 if there is
     /// none. The channel retains the queue meanwhile.
@@ -61,7 +61,7 @@ final class ServerConnection: DeferredWork {
 
     func noteDesynchronized() { isDesynchronized = true }
 
-    // MARK: What it is told
+    // MARK: Responses
 
     /// The head that other connections of the loop share, if it equals `head`, which was read just now.
     func shared(_ head: ResponseHead) -> ResponseHead {
@@ -85,7 +85,7 @@ final class ServerConnection: DeferredWork {
     /// Stops counting the connection among those to its server, because it serves no more requests.
     func leaveServerCount() { origin.leaveServerCount() }
 
-    /// Ends the lease of a connection that has left its place.
+    /// Ends the lease after `leaveServerCount()`; the connection is closed.
     func endUpgradedLease() { origin.endUpgradedLease() }
 
     /// Ends the lease of this connection, which is ready for its next exchange and is kept.
@@ -95,7 +95,7 @@ final class ServerConnection: DeferredWork {
     ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called
     ///     soon. If nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
-        // The read interest can stay: the connection is in no loop, or its gate lets no event in.
+        // The read interest can stay: the connection is in no loop, or its gate admits no event.
         channel.wantsWrite = false
         if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
         origin.endLease(keeping: self, of: loop)
@@ -110,10 +110,11 @@ final class ServerConnection: DeferredWork {
         registration.store(UInt(bitPattern: ObjectIdentifier(queue)), ordering: .relaxed)
     }
 
-    /// - Returns: Whether it was registered until now; it is still, and the caller uses that or ends it.
+    /// - Returns: Whether the connection was registered as idle. It still is in the loop; the caller uses that
+    ///   registration, or ends it.
     func takeRegistration() -> Bool { registration.exchange(0, ordering: .relaxed) != 0 }
 
-    /// Unregisters the connection, unless it is registered where it is to be used. Call it after taking the
+    /// Unregisters the connection, unless it is registered with `queue`, where it is to be used. Call it after taking the
     /// connection.
     func unregister(unlessAt queue: SharedQueue?) {
         let registered = registration.load(ordering: .relaxed)
@@ -125,7 +126,7 @@ final class ServerConnection: DeferredWork {
     /// Unregisters the connection if it is still idle.
     func leave() { if isRegisteredIdle { origin.unregister(self) } }
 
-    /// Leaves the loop in which it had stayed for the next request.
+    /// Unregisters the connection from the loop, with which it had stayed registered for the next request.
     func performDeferredWork() -> Bool {
         leave()
         return false

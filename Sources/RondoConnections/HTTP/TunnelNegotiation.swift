@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Asks an HTTP proxy for a tunnel to a server (RFC 9110 §9.3.6), by the codec that speaks HTTP elsewhere.
+/// Asks an HTTP proxy for a tunnel to a server (RFC 9110 §9.3.6), with the same codec as other requests.
 ///
 /// A challenge of the proxy is kept in the error, so that the load can respond to it on another connection.
 struct TunnelNegotiation: ChannelNegotiation {
@@ -11,7 +11,7 @@ struct TunnelNegotiation: ChannelNegotiation {
     private let authority: String
     private let authorization: String?
     private let userAgent: String?
-    /// The values by which a proxy that claims to know the password is checked.
+    /// The values to check the proxy's proof that it knows the password; nil for none.
     private let session: DigestSession?
     private let sent: DigestSession.Authorization?
     private var codec = HTTP1Connection()
@@ -61,14 +61,18 @@ struct TunnelNegotiation: ChannelNegotiation {
                 case .response(let head, _) where (200..<300).contains(head.status):
                     guard !failsMutualAuthentication(head) else {
                         consumed = bytes.count
-                        return .failed(failure(.protocolViolation, "it does not know the password"))
+                        return .failed(
+                            failure(
+                                .protocolViolation, "it failed to prove that it knows the password (rspauth)")
+                        )
                     }
                     return .done([])
                 case .response(let head, _):
                     consumed = bytes.count
                     return .failed(refusal(head))
                 case .body, .bodyRange, .trailers, .end, .paused, .switchedProtocol, .closed:
-                    return .failed(failure(.protocolViolation, "it answered out of turn"))
+                    return .failed(
+                        failure(.protocolViolation, "it sent something other than a response to CONNECT"))
                 }
             }
         } catch {

@@ -1,21 +1,22 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// A load's wait for a network, instead of failing (rule US-70): until something changes in the machine's addresses and
-/// routes, and for so long at most. It ends when it is released.
+/// A load's wait for a network, instead of failing (rule US-70): until the machine's addresses or routes change, and for
+/// `longestPause` at most. Then the load tries again. Releasing the object ends the wait.
 ///
 /// Used inside the gate of its load.
 final class ConnectivityWait {
     /// The maximum pause before another attempt, in seconds: nothing reports changes at a name server or a
     /// distant router.
     static let longestPause: TimeInterval = 30
-    /// Between a change and the next try, in seconds: an address, a route and a name server come one after the other.
+    /// The pause between a change and the next attempt, in seconds: a new network brings its address, its route and its
+    /// name server one after the other.
     static let settlingTime: TimeInterval = 0.2
 
     private let pause: ScheduleTimer
     private let changes: NetworkChanges.Registration
 
-    /// - Parameter tryAgain: Called when it is time; on whatever thread, more than once perhaps.
+    /// - Parameter tryAgain: Called at the end of the wait, on any thread, perhaps more than once.
     init(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
         let pause = ScheduleTimer(schedule, after: Self.longestPause, repeats: false) { _ in tryAgain() }
         self.pause = pause
@@ -26,7 +27,8 @@ final class ConnectivityWait {
 }
 
 extension LoadFailure {
-    /// There is no route, no network, or no answer of a name server; not that a server or a name is not there.
+    /// Whether the failure is that of a missing network: no route, or no name server that answers. A host name that does
+    /// not exist, or a server that refuses the connection, is no such failure.
     var isLackOfConnectivity: Bool {
         guard case .channel(let error) = self else { return false }
         return error.isLackOfConnectivity

@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Takes the bytes of a response as they are transferred, and gives its content piece by piece: decoded, divided into
-/// parts, and written to the file of a download.
+/// Takes the bytes of a response as they arrive, and returns its content piece by piece: decoded, divided into the parts
+/// of a multipart response, or written to the file of a download.
 struct ContentReader {
     enum Piece {
         case nothing
@@ -17,9 +17,9 @@ struct ContentReader {
 
     /// The file of a download; nil if the load is none.
     private(set) var download: DownloadTarget?
-    /// Nil if the body is the content.
+    /// Decodes or divides the body; nil if the body is the content as it is.
     private var pipe: ContentPipe?
-    /// The head of the whole, where the body has parts.
+    /// The head of a multipart response; nil if the body has no parts.
     private var headOfParts: ResponseHead?
     /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?
@@ -94,7 +94,9 @@ struct ContentReader {
     /// The head of a part: the fields of the whole response, with the part's fields in place of those that
     /// describe content.
     private func head(ofPart fields: HeaderFields) -> ResponseHead {
-        guard let whole = headOfParts else { preconditionFailure("bug in Rondo: a part without a whole") }
+        guard let whole = headOfParts else {
+            preconditionFailure("bug in Rondo: a part without a multipart response")
+        }
         var all = HeaderFields()
         for (name, value) in whole.fields
         where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {
@@ -105,7 +107,7 @@ struct ContentReader {
             version: whole.version, status: whole.status, reason: whole.reason, fields: all)
     }
 
-    /// Discards what has come and was not read.
+    /// Discards bytes that were not read.
     mutating func discard() {
         pipe = nil
         headOfParts = nil
@@ -113,7 +115,7 @@ struct ContentReader {
         sawEnd = false
     }
 
-    /// Discards that, and the file.
+    /// Discards bytes that were not read, and the file.
     mutating func discardAll() {
         discard()
         download?.discard()
@@ -126,11 +128,11 @@ struct ContentReader {
         isChanged ? nil : download?.takePartial(of: request)
     }
 
-    /// The body is not the content: it is decoded, or has parts.
+    /// Whether the body differs from the content, because it is decoded or has parts.
     var isChanged: Bool { pipe != nil }
     var hasParts: Bool { headOfParts != nil }
 
-    /// Something has come that was not read.
+    /// Whether bytes, or the end, have not been read yet.
     var hasUnread: Bool { pipe != nil || waiting != nil || sawEnd }
 
     /// The codings of the content, in the order in which they were applied.

@@ -10,7 +10,7 @@ package enum DelegateCall {
     case didCancel(URLAuthenticationChallenge)
     case needNewBodyStream(URLRequest)
     case sent(Int, total: Int, expected: Int)
-    /// `isQuestion`: its body is not read before the client has said what becomes of it.
+    /// `isQuestion`: the body is not read before the client has decided what to do with it.
     case response(URLResponse, isQuestion: Bool)
     case data(Data)
     case willCache(CachedURLResponse)
@@ -58,7 +58,7 @@ package enum DelegateCall {
 
     /// How a challenge is handled, and by which of the delegate's methods.
     package enum ChallengeHandling {
-        /// The delegate tells the challenge's sender what to do, or has done so already.
+        /// The delegate has the challenge, and tells the challenge's sender its decision, now or later.
         case taken
         /// As `taken`, but through the older method; the delegate is told if the challenge is cancelled.
         case takenByOlderMethod
@@ -79,7 +79,7 @@ package enum DelegateCall {
 
     var isMetrics: Bool { if case .metrics = self { true } else { false } }
 
-    /// Whether the load cannot go on before it has the reply.
+    /// Whether the load cannot continue before it has the reply.
     var isQuestion: Bool {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
@@ -94,8 +94,8 @@ package enum DelegateCall {
     var size: Int {
         switch self {
         case .data(let data): data.count
-        // The bytes are on the disk; but a delegate that lags behind should not be told of gigabytes one by
-        // one.
+        // The bytes are on the disk. They count all the same, so that a slow delegate stops the reading and does
+        // not get a backlog of many calls.
         case .wrote(let count, _, _): count
         case .upgraded(_, let size, _): size
         default: 0

@@ -2,10 +2,10 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// The methods of a class of delegates that are known to be defaults without effect.
+/// The delegate methods that a class does not implement itself, as far as that is known: calls of them have no effect.
 ///
-/// Only a call tells whether a class has a method of its own (rule UC-74), and the answer never changes: so a
-/// default is called once for each class, and later calls are left out.
+/// Only a call shows whether a class has a method of its own or the protocol's default (rule UC-74), and that never
+/// changes: so a default is called once for each class, and later calls are left out.
 package final class DelegateDefaults: Sendable {
     package enum Method: UInt8 {
         case shouldUseCredentialStorage = 1
@@ -17,8 +17,8 @@ package final class DelegateDefaults: Sendable {
 
     package init() {}
 
-    /// For a delegate of Rondo's own, without a method that is asked about TLS: its first load takes an earlier TLS
-    /// session up, as every later one does.
+    /// For a delegate of Rondo's own that has no method for questions about TLS: even its first load may resume an
+    /// earlier TLS session.
     static func leavingTLSToSettings() -> DelegateDefaults {
         let defaults = DelegateDefaults()
         defaults.insert(.willSendRequestForChallenge)
@@ -35,11 +35,11 @@ package final class DelegateDefaults: Sendable {
 
     package func insert(_ method: Method) { defaults.bitwiseOr(method.rawValue, ordering: .relaxed) }
 
-    /// The class has no method that is asked about TLS: the settings answer such questions
+    /// Whether the class is known to have no method for questions about TLS, so that the settings decide
     /// (rules UC-44 and UC-45).
     var leavesTLSToSettings: Bool { contains(.willSendRequestForChallenge) && contains(.canAuthenticate) }
 
-    /// The class was found to have `connection(_:needNewBodyStream:)`.
+    /// Whether the class is known to have `connection(_:needNewBodyStream:)`.
     var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
 
     package func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }

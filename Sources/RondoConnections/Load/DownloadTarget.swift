@@ -10,7 +10,7 @@ internal import RondoHTTP
 /// A session's download may also continue the partial file of an earlier one (rule US-64): then the first
 /// response is the rest, or the whole, which replaces the file's contents.
 final class DownloadTarget {
-    /// Times that the rest of a body is asked for; each has to have brought something.
+    /// The most requests for the rest of a body. Each must have brought bytes before another one is sent.
     static let maximumResumptions = 5
 
     /// A request for the rest, and the failure that made it necessary.
@@ -23,7 +23,7 @@ final class DownloadTarget {
     enum Rest {
         /// No rest was requested: the response is like any other.
         case notAwaited
-        /// The response is neither the rest of an earlier download nor a whole: the whole has to be
+        /// The response is neither the rest of an earlier download nor the whole file: the whole file has to be
         /// requested.
         case wholeIsNeeded
         /// The body of the response is the rest.
@@ -48,7 +48,7 @@ final class DownloadTarget {
     /// - Parameter earlier: The partial file of an earlier download.
     init(_ earlier: PartialDownload? = nil) { self.earlier = earlier }
 
-    /// Makes a new file for the body of `response`, or goes on with that of an earlier download.
+    /// Makes a new file for the body of `response`, or continues the file of an earlier download.
     ///
     /// - Parameter expecting: Bytes of content; negative: not known.
     func open(for response: URLResponse, expecting length: Int64) throws(LoadFailure) {
@@ -110,7 +110,7 @@ final class DownloadTarget {
     /// - Parameter request: The last request that was sent.
     func takePartial(of request: LoadRequest) -> PartialDownload? {
         if let earlier = earlier.take() { return earlier }
-        // If the program itself has requested a part, the body does not begin with the file.
+        // If the program itself has requested a range, the body does not begin with the first byte of the file.
         guard continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = response as? HTTPURLResponse, let file,
             let resumption = DownloadResumption(response, bytes: length, method: request.method),
@@ -153,8 +153,8 @@ final class DownloadTarget {
         return .follows
     }
 
-    /// A response to the request for the rest of an earlier download that can be saved: that rest, the whole, or what a server
-    /// says in place of either.
+    /// Whether a response to the request for the rest of an earlier download can be saved: it is that rest, the whole
+    /// file, or another response of the server, such as an error page.
     private func isUsable(_ head: ResponseHead, from url: URL?) -> Bool {
         switch head.status {
         case 206:
@@ -171,7 +171,7 @@ final class DownloadTarget {
     /// Drops the partial file of an earlier download, because the whole is requested.
     func forgetEarlier() { earlier = nil }
 
-    /// The failure if the rest of the file has come, and the whole does not have the announced length.
+    /// The failure if the rest has come and the file does not have the announced length.
     var restFailure: LoadFailure? {
         guard resumptions > 0 || continuesEarlier, file != nil, expectedLength > 0, length != expectedLength
         else { return nil }
@@ -180,7 +180,7 @@ final class DownloadTarget {
 }
 
 extension LoadFailure {
-    /// The connection broke; any other failure would come again.
+    /// Whether the connection broke. After any other failure a new request would fail too.
     fileprivate var isLossOfConnection: Bool {
         switch self {
         case .channel(.broken): true

@@ -1,11 +1,11 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Lets one thread at a time into a load.
+/// A lock that does not wait: it admits one call at a time to a load, and refuses others.
 ///
-/// A connection may be scheduled in several loops, and a callback may run its loop again. A call that finds
-/// another one inside does not wait, since a delegate may be running there for any length of time: it is
-/// refused, and leaves a mark; the call inside then catches up before it leaves.
+/// A load may be scheduled in several loops, and a callback of its delegate may run the loop again. A call that finds
+/// another one inside must not wait, since a delegate may run there for any length of time. It is refused and
+/// recorded; the call inside then runs `catchUp` before it leaves.
 struct Gate: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a gate in another file then.
     struct State {
@@ -19,7 +19,7 @@ struct Gate: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - catchUp: Called afterwards, and again as long as calls were refused meanwhile.
-    ///   - turnedAway: Run instead, if another call is inside.
+    ///   - turnedAway: Called instead of `body`, if another call is inside; with the gate's lock held.
     func enter(_ body: () -> Void, catchUp: () -> Void, turnedAway: () -> Void = {}) {
         let isOurs = state.withLock { state in
             if state.isTaken {

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// How long a load has heard nothing (rule UC-58).
+/// The time for which a load has received nothing (rule UC-58).
 ///
 /// Time outside the scheduled modes does not count, and time in which several loops ran at once counts once.
 struct IdleTime {
@@ -22,12 +22,11 @@ struct IdleTime {
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
-        // To see that two names are the same is quick, and most modes are the default one.
+        // Comparing with `.default` first is quicker, and most modes are the default mode.
         isInOneMode = schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
     }
 
-    /// Starts again from zero, after a sign of progress, or because the load waits for something else than
-    /// the server.
+    /// Starts again from zero: there was progress, or the load waits for something other than the server.
     mutating func restart() {
         progressedAt = now
         earlier = 0

@@ -4,18 +4,18 @@ package import RondoStreams
 
 private import struct Synchronization.Atomic
 
-/// A load: the meeting point of threads, run loops, the clock and the client. `LoadDriver` handles requests
-/// and their answers.
+/// One load of a URL, from start to end: its run loops, its clocks, its calls to the client, and the commands
+/// that other threads give it. `LoadDriver` handles requests and their answers.
 ///
-/// The run loops that the load is scheduled in are its only engine. It is registered with the shared queues of their
-/// modes from start to end, so that none of them is empty while the load waits for anything (rule UC-72).
+/// Only the run loops that the load is scheduled in drive it: there is no other thread. From start to end it is
+/// registered with the shared queues of their modes, so that no such mode is empty meanwhile (rule UC-72).
 ///
-/// The load and its driver retain each other until the load ends, which it certainly does once it is started:
-/// so `start()` has to be called for each load that is made. (A weak reference would make every use of an
-/// object slower.)
+/// The load and its driver retain each other until the load ends, and a load ends only if it was started: so
+/// `start()` must be called for each load that is made. (A weak reference would make every use of an object
+/// slower.)
 ///
-/// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside the
-/// gate only, which lets one thread in.
+/// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
+/// gate, which admits one thread at a time.
 package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: LoadRegistration
     let inbox = LoadInbox()
@@ -26,14 +26,14 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private let rank = Atomic(LoadRank.normal.bits)
     /// The raw value of a `LoadObstacle`; 0 if there is none.
     private let obstacleBits = Atomic<UInt8>(0)
-    // Inside the gate, which lets one call in at a time, so that no access overlaps with another. To check that for these and
-    // for those of `LoadDriver` takes 10 % of the instructions of bench-guard's http.request.
+    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. The checks of
+    // these and of the properties of `LoadDriver` take 10 % of the instructions of bench-guard's http.request.
 
     @exclusivity(unchecked) private var delivery: LoadDelivery
     @exclusivity(unchecked) private var times: LoadTimes
     /// Nil once the load has left its loops.
     @exclusivity(unchecked) private var driver: LoadDriver?
-    /// That of the connection under way.
+    /// The channel of the current exchange; nil if there is none.
     @exclusivity(unchecked) private var channel: SocketChannel?
 
     /// - Parameter earlier: The partial file of an earlier download, whose rest `request` asks for.
@@ -60,8 +60,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         enter { enterLoops() }
     }
 
-    /// Takes the first step once, after `start()`: another thread inside may suspend the load before it has
-    /// begun.
+    /// Enters the run loops, once after `start()`. If another thread is inside the gate at that time, for example
+    /// in `suspend()`, that thread does so when it catches up.
     private func enterLoops() {
         guard inbox.takeStart() else { return }
         // Another thread may have cancelled it already.
@@ -71,7 +71,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         registration.wakeUp(self, deferred: true)
     }
 
-    /// No more callbacks (rule UC-17). Any thread.
+    /// Ends the load without a further callback (rule UC-17). Any thread may call it.
     package func cancel() {
         inbox.dropCalls()
         // If another thread is inside, it tears the load down when it catches up.
@@ -102,25 +102,25 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
 
-    /// Lets in what a loop brings to the channel of the connection under way.
+    /// Runs `body`, the callback of an event of the current channel, inside the gate.
     ///
-    /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
-    /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
-    /// lost: a descriptor that is ready is so for the loops that watch it now.
+    /// A callback that has begun on a loop's thread may be late: the request that it was for may be over, and the
+    /// channel may serve another load, perhaps in other loops. Then nothing is done, and no event is lost: a ready
+    /// descriptor is also reported to the loops that watch it now.
     package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
         enter {
             // The load may have gone on to another connection.
             guard let channel, channel.has(interest) else { return }
             body(channel)
-            // The idle time begins behind it (rule UC-58).
+            // The idle time begins after the event (rule UC-58).
             times.endEvents()
         }
     }
 
-    /// What loops bring to `channel` is let in from here on; nil: to none.
+    /// Sets the channel whose events are admitted from here on; nil for none.
     func setChannel(_ channel: SocketChannel?) {
-        // A call that was turned away has silenced the old one, which its next owner has to hear.
+        // A call that was refused at the gate has turned the old channel's events off; its next owner needs them.
         let old = self.channel
         self.channel = channel
         inbox.setInterest(channel?.interest)
@@ -128,7 +128,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         channel?.gate = self
     }
 
-    /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
+    /// Called inside the gate after another call was refused: carries out the commands of other threads, and has
+    /// everything else checked in a pass of a scheduled mode.
     private func catchUp() {
         enterLoops()
         if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
@@ -224,7 +225,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         } else if call.isQuestion {
             self.reply(reply)
         } else if inbox.callsAllowReading {
-            // The loop goes on where it waited for the delegate.
+            // The load stopped reading because too many calls waited for the delegate; now it continues.
             wakeUp()
         }
     }
@@ -239,7 +240,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Notes that the program was called, or may have been.
     func noteCall() { delivery.noteCall() }
 
-    /// The program takes content, and it has not come faster than the settings want.
+    /// True if the program takes content, and the content has not come faster than the settings allow.
     var wantsMore: Bool { inbox.wantsMore && !times.isPausing }
 
     // MARK: - Time
@@ -257,18 +258,18 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     private func checkTimes() {
         guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
-        // The client is told in a pass of the shared queue: a delivery has to be a handled source, which a
-        // timer is not (rule UC-72).
+        // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
+        // which a timer does not (rule UC-72).
         switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .wakeUp(let deferred): registration.wakeUp(self, deferred: deferred)
         }
     }
 
-    /// When the load made its first step.
+    /// The instant of the load's first step.
     var startedAt: LoopInstant { times.startedAt }
 
-    /// Notes a sign of life.
+    /// Restarts the idle time, because the server or the connection to it has shown a sign of life.
     func noteProgress() { times.noteProgress() }
 
     /// Stops the timeout, because another protocol has the connection: silence is not a failure any more.
@@ -293,7 +294,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// of this end, in a pass of a scheduled mode, or through its queue. Of several failures the first
     /// counts.
     ///
-    /// A load that is ended before its start reports that after it.
+    /// If the load has not started yet, the end is reported after the start.
     ///
     /// - Parameter keeps: Whether the partial file of a download is handed over with the end.
     package func abort(_ failure: LoadFailure, keepingDownload keeps: Bool = false) {
@@ -368,7 +369,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     func noteTransferred(_ count: Int) { transferred.wrappingAdd(Int64(count), ordering: .relaxed) }
 
-    // MARK: - Within the call that tells of a response
+    // MARK: - During the call that delivers a response
 
     /// The codings of its content, in the order in which they were applied.
     var contentCodings: [ContentCoding] { driver?.contentCodings ?? [] }

@@ -2,7 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Chooses what answers the requests of one load, and holds the answer under way: there is one at a time.
+/// Chooses what answers each request of one load (server, cache, protocol or local content), and holds the
+/// current answer.
 ///
 /// Used inside the gate of its load.
 final class LoadAnswers {
@@ -16,12 +17,12 @@ final class LoadAnswers {
     /// The load, which releases this object at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
-    /// The server's answer, which serves all requests of the load.
+    /// The answer by servers, made for the first request that needs one and used for all later ones.
     private var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
-    /// The request under way.
+    /// The current request.
     private var request: LoadRequest?
     /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
     /// it.
@@ -43,8 +44,8 @@ final class LoadAnswers {
 
     // MARK: - Choosing
 
-    /// Chooses what answers a request, in this one place: the cache, a protocol of the program, the URL
-    /// itself, or a server.
+    /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
+    /// itself (a file or data URL), or a server.
     func answer(_ request: LoadRequest) {
         self.request = request
         let type = settings.values.protocols.accepting(request.value)
@@ -84,7 +85,7 @@ final class LoadAnswers {
     }
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
-        // A synchronous request's own mode serves no timers but Rondo's, so that its protocol runs on the loader.
+        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
         let isSynchronous = modes.contains { $0.mode == .synchronousRequest }
         let answer = ProtocolAnswer(
             of: type, to: request.value, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
@@ -126,7 +127,7 @@ final class LoadAnswers {
         case deliver
         /// The request has to be sent to the server again: the stored response does not fit this head.
         case sendAgain
-        /// Another answer has taken the place of this one.
+        /// Another answer has replaced this one, and delivers the response.
         case answeredAnew
     }
 
@@ -143,21 +144,24 @@ final class LoadAnswers {
         }
     }
 
-    /// Lets the cache answer for a server that was not reached; false if it may not.
+    /// Answers with a stored response, although it is stale, because the server was not reached (RFC 5861 §4).
+    ///
+    /// - Returns: False if there is no such response, or it must not be used.
     func answerByStaleResponse() -> Bool {
         guard let (response, data) = cache.staleResponse() else { return false }
         answerFromCache(response, data)
         return true
     }
 
-    /// Takes the fields of every head, including those of redirects and of the rest of a download (rule UC-57).
+    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those of
+    /// redirects and of the rest of a download (rule UC-57).
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
     /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
     func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
-                // Before the closure that is returned can be called.
+                // Before the returned closure, which ends this, can be called.
                 owner.beginStoring()
                 return { [owner] in owner.endStoring() }
             }
@@ -170,10 +174,10 @@ final class LoadAnswers {
 
     // MARK: - Ending
 
-    /// Ends the answer under way, without a further event.
+    /// Ends the current answer, without a further event.
     func cancel() { current.take()?.cancel() }
 
-    /// Call it when everything has come: nothing more is sent.
+    /// Call it when the response is complete, and nothing more is to be sent.
     func end() {
         cancel()
         server?.closeBody()
@@ -194,7 +198,7 @@ final class LoadAnswers {
 
     var isByServer: Bool { server != nil && current === server }
 
-    /// A request is under way on a connection.
+    /// Whether a request is using a connection.
     var isExchanging: Bool { server?.isExchanging ?? false }
 
     /// Drops the credentials, because the next request goes to another origin (rule UC-33).
@@ -244,7 +248,7 @@ final class LoadAnswers {
         fields.set(name: "Cookie", value: cookies)
     }
 
-    /// The fields as they would be sent.
+    /// The request's fields as they would be sent to a server.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
             var draft = try OutgoingRequest.Draft(
@@ -256,7 +260,7 @@ final class LoadAnswers {
                 of: request, from: draft, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields
         } catch {
-            // A request that cannot be sent says so where it is sent.
+            // The error is reported when the request is sent.
             return HeaderFields()
         }
     }

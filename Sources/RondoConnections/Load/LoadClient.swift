@@ -1,9 +1,8 @@
 package import FoundationNetworking
 internal import RondoCore
 
-/// The client of a load: a connection, or the task of a session, which makes the calls to the delegate.
-///
-/// A load uses nothing else of it.
+/// The client of a load: a connection, or the task of a session. It makes the calls to the delegate. This protocol is
+/// all that a load knows of it.
 package protocol LoadClient: AnyObject, Sendable {
     /// Whether no more calls may be made. Any thread may read it.
     var isCancelled: Bool { get }
@@ -14,7 +13,7 @@ package protocol LoadClient: AnyObject, Sendable {
     /// The queue on which calls are made; nil for the thread of the loop that serves the load.
     var delegateQueue: DelegateQueue? { get }
 
-    /// A load waits after each response until the client has said how it goes on.
+    /// Whether the load waits after each response for the client's decision how to continue.
     var decidesOnResponses: Bool { get }
 
     /// Whether the partial file of a failed download is handed over.
@@ -23,8 +22,8 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Whether informational responses other than 100 and 101 are reported.
     var wantsInformational: Bool { get }
 
-    /// Whether the delegate's decision about a server also applies to later loads with the same pool, which
-    /// is the client's own (rule US-58).
+    /// Whether the delegate's decision to trust a server also applies to later loads with the same pool, which then
+    /// belongs to the client (rule US-58).
     var sharesVerdicts: Bool { get }
 
     /// Makes `call` on the calling thread.

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// Decides when a load's calls to its client are made: at once, through the client's queue, or, while the
-/// load is suspended, later.
+/// Decides how a load's calls to its client are made: at once, by the client's queue, or later, if the load is
+/// suspended.
 ///
 /// A value, inside the gate of its load. It only decides; the load makes the calls.
 struct LoadDelivery {
@@ -12,7 +12,7 @@ struct LoadDelivery {
         /// It waits until the load is resumed.
         case waits
         case byQueue(DelegateQueue?, any LoadClient)
-        /// By the caller, on this thread.
+        /// The caller makes it, on this thread.
         case atOnce(any LoadClient)
     }
 
@@ -20,7 +20,7 @@ struct LoadDelivery {
     private(set) var client: (any LoadClient)?
     /// Calls that wait until the load is resumed; nil if there never was one.
     private var waiting: [DelegateCall]?
-    /// The program was called since the last pass began.
+    /// True if the program was called since the last pass began.
     private(set) var hasCalled = false
 
     init(to client: any LoadClient) { self.client = client }
@@ -31,7 +31,7 @@ struct LoadDelivery {
         return client.take()
     }
 
-    /// - Parameter inbox: That of the load.
+    /// - Parameter inbox: The inbox of the load.
     mutating func method(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Method {
         guard let client, !client.isCancelled else { return .dropped }
         if inbox.isAborted {
@@ -47,8 +47,8 @@ struct LoadDelivery {
         return .byQueue(queue, client)
     }
 
-    /// Takes the calls that waited while the load was suspended; each is decided about again. Nil if there
-    /// are none.
+    /// Takes the calls that waited while the load was suspended; nil if there are none. Pass each to
+    /// `method(of:_:)` again.
     mutating func takeWaiting() -> [DelegateCall]? { waiting.take() }
 
     /// Drops the calls that wait.

@@ -3,22 +3,21 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Carries out the actions of a load's state, through an answer on one side and the client's delegate on the
-/// other.
+/// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the client.
 ///
 /// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// The protocol that the server is asked for besides a response; nil for nearly all loads.
+    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     // Unchecked: see `Load`.
     @exclusivity(unchecked) private var state: LoadState
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
-    /// The sender is held back, perhaps.
+    /// Whether `pause()` was called since the last `resume()`. An answer that has begun later is not paused.
     @exclusivity(unchecked) private var isPaused = false
 
     init(
@@ -52,16 +51,16 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         return answers.take()?.close()
     }
 
-    /// Stops the load, because the client has ended it; the client is told in a pass.
+    /// Stops the load, because the client has ended it. A later pass tells the client (`endAborted(_:)`).
     func abort() {
         answers?.cancel()
-        // Read before the state is changed: the closure is called while it is.
+        // Read before `state` is changed: the autoclosure below runs during that access.
         let request = state.request
         state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: request) : nil)
         content.discardAll()
     }
 
-    /// Tells the client, in that pass.
+    /// Tells the client of the end that `abort()` has prepared.
     func endAborted(_ failure: LoadFailure) {
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
     }
@@ -70,7 +69,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - A pass
 
-    /// Continues everything that waited and can go on.
+    /// Continues everything that waited for a pass.
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
@@ -126,7 +125,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Shows the client the request that is to be sent, and drops what belongs to the last one.
     private func prepareNew(_ request: LoadRequest) {
-        // The client has the request already: it is the first one, or the last one again with credentials.
+        // Otherwise the client knows the request: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         guard let answers, let before = state.lastSent.url, let url = state.url else { return }
@@ -148,8 +147,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Asks for the cookies of a request. It hardly ever has to wait for them: either they have to be read from the disk
-    /// first, or a thread is bringing others to Foundation's storage.
+    /// Asks for the cookies of a request. It rarely has to wait for them: they have not been read from the disk yet, or a
+    /// thread is copying cookies to Foundation's storage.
     ///
     /// - Returns: Whether they can be read at once; a later pass is told otherwise.
     private func prepareCookies(of request: LoadRequest) -> Bool {
@@ -273,7 +272,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         send(state.lastSent, .toServer)
     }
 
-    /// Reports a step below the delegate's methods to the listener, if there is one, until the end.
+    /// Reports a step that has no delegate method to the listener of the settings, if there is one.
     private func report(_ step: ExchangeStep) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning(
@@ -301,7 +300,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func noteProgress() { load.noteProgress() }
     func noteCall() { load.noteCall() }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
-    /// A proxy makes a tunnel for http too, where the request asks for another protocol.
+    /// Whether an HTTP proxy makes a tunnel for http URLs too, because the request asks for another protocol.
     var wantsTunnel: Bool { upgrade != nil }
 
     // Any thread:
@@ -384,7 +383,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.response(incoming, to: state.request)
     }
 
-    /// The sender is held back.
+    /// Holds the sender of the response back.
     func pause() {
         isPaused = true
         answers?.current?.pause()
@@ -416,7 +415,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        // Content that came now would only be stored.
+        // Content that came now would only fill memory.
         if state.deliversBody { pause() }
     }
 
@@ -472,7 +471,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !load.deliver(call) { load.leave() }
     }
 
-    /// The delegate wants to know, as far as is known.
+    /// Whether the delegate may implement the method that gets the metrics.
     private var collectsMetrics: Bool { defaults != nil && !defaults.usesDefault(of: .didCollectMetrics) }
 
     // MARK: - The client's replies
@@ -515,7 +514,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     var isEnded: Bool { state.isEnded }
 
-    /// The load waits for something on this machine, not for the sender of the response.
+    /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {
         answers?.current?.isWaitingLocally ?? false || content.hasUnread || load.inbox.isStoring
             || state.waitsLocally

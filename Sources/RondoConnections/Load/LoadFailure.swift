@@ -6,7 +6,7 @@ package import RondoStreams
 /// The reason why a load ended without a response, in the terms of its own layers; `URLErrors` translates it
 /// into a `URLError`.
 ///
-/// Indirect, since each load has room for one, and hardly any fails.
+/// Indirect, because each load has room for one, and few loads fail.
 package indirect enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTPFailure)
@@ -14,7 +14,7 @@ package indirect enum LoadFailure: Error, Equatable {
     /// The load took longer than its maximum time.
     case exceededTotalTime(seconds: Double)
     case tooManyRedirects(Int)
-    /// Or with a location that cannot be followed, or with several different ones.
+    /// A redirect without a location, with one that cannot be followed, or with several different ones.
     case redirectWithoutLocation(status: Int)
     case unsupportedRedirect(URL)
     case canonicalRequestRefused
@@ -30,13 +30,13 @@ package indirect enum LoadFailure: Error, Equatable {
     case noResponse
     /// An error of a protocol of the program, passed on unchanged.
     case program(NSError)
-    /// The task that waited was cancelled.
+    /// The Swift task that waited for the load was cancelled.
     case cancelled
     /// The challenge was answered by cancelling it.
     case authenticationCancelled
     /// The server, or the proxy, claims to know the password, and the claim is false.
     case failedMutualAuthentication(isProxy: Bool)
-    /// The body has to be sent, perhaps again, and there is nothing to send it from.
+    /// The body has to be sent, perhaps again, and there is no stream to read it from.
     case bodyStreamMissing
     /// The data are not Rondo's resume data, or belong to an upload, which cannot be resumed.
     case unusableResumeData
@@ -54,6 +54,6 @@ package indirect enum LoadFailure: Error, Equatable {
     case notInCache
     case multipart(MultipartReader.Failure)
     case noRunLoop
-    /// The server does not do what an upgrade asks for, or the protocol after it has failed.
+    /// The server has refused the upgrade, or the protocol after the upgrade has failed.
     case upgrade(URLError.Code, sentence: String)
 }

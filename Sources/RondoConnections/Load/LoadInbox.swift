@@ -13,11 +13,11 @@ struct LoadInbox: ~Copyable, Sendable {
         var reply: DelegateCall.Reply?
         /// The timeout may have been reached.
         var mustCheckTimes = false
-        /// The cookies of the request that waits for them can be read.
+        /// The cookies for which a request waits can be read.
         var hasCookies = false
         /// More bytes may be taken; see `RateLimiter`.
         var ratePauseIsOver = false
-        /// The network may be there again; see `ConnectivityWait`.
+        /// The network may be available again; see `ConnectivityWait`.
         var mustTryAgain = false
     }
 
@@ -26,9 +26,9 @@ struct LoadInbox: ~Copyable, Sendable {
         var messages = Messages()
         /// Calls that wait for the delegate queue; nil if there never was one.
         var calls: QueuedCalls?
-        /// Whether the delegate queue has made the last call: the load only has to leave its loops.
+        /// Whether the delegate queue has made the last call, so that the load only has to leave its loops.
         var isOver = false
-        /// Why the client has ended the load, until that is told.
+        /// The failure with which the client has ended the load, until it is reported.
         var abortion: LoadFailure?
         /// Whether the partial file of a download is handed over with the end.
         var keepsDownload = false
@@ -39,15 +39,15 @@ struct LoadInbox: ~Copyable, Sendable {
     private let state = Mutex(State())
     /// Whether calls are made through a delegate queue, or were.
     private let hasQueue = Atomic(false)
-    /// The program wants no more content at present.
+    /// Whether the program takes no content at present.
     private let isHeldBack = Atomic(false)
     /// Whether the load is suspended: nothing is sent, read or reported.
     private let suspended = Atomic(false)
-    /// The client has ended the load.
+    /// Whether the client has ended the load.
     private let aborted = Atomic(false)
-    /// Responses and cookies that other threads are storing.
+    /// The number of responses and sets of cookies that other threads are storing.
     private let storing = Atomic(0)
-    /// The load is to enter its run loops.
+    /// Whether the load has still to enter its run loops.
     private let starting = Atomic(false)
 
     // MARK: - Messages
@@ -69,10 +69,10 @@ struct LoadInbox: ~Copyable, Sendable {
         }
     }
 
-    /// Whether that message waits for a pass.
+    /// Whether a time check waits for a pass.
     var hasTimeCheck: Bool { state.withLock { $0.messages.mustCheckTimes } }
 
-    /// Takes that message alone.
+    /// Takes the message of a time check, and no other.
     func takeTimeCheck() -> Bool {
         state.withLock { state in
             defer { state.messages.mustCheckTimes = false }
@@ -82,7 +82,7 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Calls by the delegate queue
 
-    /// No call has gone by a queue so far.
+    /// Whether no call was made through a queue so far.
     var callsOnLoop: Bool { !hasQueue.load(ordering: .acquiring) }
 
     /// The calls that wait for the delegate queue.
@@ -103,16 +103,16 @@ struct LoadInbox: ~Copyable, Sendable {
     func noteOver() { state.withLock { $0.isOver = true } }
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    // MARK: - How much is wanted
+    // MARK: - Flow control
 
     func holdBack(_ holds: Bool) { isHeldBack.store(holds, ordering: .sequentiallyConsistent) }
 
-    /// The program takes content, and what waits for the delegate queue is not too much.
+    /// Whether more content may be read: the program takes it, and not too many calls wait for the delegate queue.
     var wantsMore: Bool {
         !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
 
-    /// Whether not too much waits for the delegate queue.
+    /// Whether the calls that wait for the delegate queue are few enough to read more.
     var callsAllowReading: Bool { callsOnLoop || calls.mayRead }
 
     // MARK: - The start
@@ -164,6 +164,6 @@ struct LoadInbox: ~Copyable, Sendable {
 
     func setInterest(_ interest: ChannelInterest?) { state.withLock { $0.interest = interest } }
 
-    /// Turns the channel's events off, until the call inside has caught up.
+    /// Turns the channel's events off until the call inside the gate has caught up.
     func suspendInterest() { state.withLock { $0.interest?.suspend() } }
 }

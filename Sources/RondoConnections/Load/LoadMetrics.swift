@@ -3,7 +3,7 @@ package import RondoCore
 /// The times of a load: the values behind `URLConnection.Metrics`.
 package struct LoadMetrics: Sendable {
     package let startDate: Date
-    /// Seconds from there to the last call.
+    /// Seconds from the start to the last call.
     package let duration: TimeInterval
     /// Redirects that were followed.
     package let redirectCount: Int

@@ -1,4 +1,4 @@
-/// The place of a load among those that wait for a connection: its priority, as a number that an atomic can hold.
+/// The priority of a load that waits for a connection, as a number that an atomic can hold.
 struct LoadRank {
     static let normal = LoadRank(priority: 0.5)
 

@@ -38,7 +38,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         return !isLost
     }
 
-    /// The threads of all loops have ended. Any thread.
+    /// Whether the threads of all loops have ended. Any thread may read it.
     var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
     /// The queue of the only loop and mode; nil if there are several, or the client has left.
@@ -64,7 +64,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         queues.enqueue(client, deferred: deferred)
     }
 
-    /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
+    /// Whether `client` is to be served by `queue` now: it was woken, and no other queue has served it since.
     package func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
         state.withLock { state in
             guard state.schedule.endWaiting(servedBy: queue, client) else { return false }
@@ -73,7 +73,7 @@ package struct LoadRegistration: ~Copyable, Sendable {
         }
     }
 
-    /// Makes the client be told once when a short delay has passed; false if its loops cannot do that.
+    /// Has `shortDelayHasPassed()` of the client called once after a short delay; false if its loops cannot do that.
     func notifyAfterShortDelay() -> Bool {
         guard modes.count == 1, let first = state.withLock({ $0.first }) else { return false }
         first.notifyAfterShortDelay()

@@ -29,7 +29,7 @@ package final class LoadRequest: Sendable, Equatable {
         left === right || left.value == right.value
     }
 
-    /// It may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110 §9.2.2).
     var isIdempotent: Bool {
         switch method {
         case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE": true
@@ -37,6 +37,6 @@ package final class LoadRequest: Sendable, Equatable {
         }
     }
 
-    /// Whether it is by TLS.
+    /// Whether it is sent over TLS.
     var isSecure: Bool { address?.isSecure ?? false }
 }

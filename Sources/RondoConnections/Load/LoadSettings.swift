@@ -5,7 +5,7 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The settings of a load, as `URLConnection.Configuration` gives them, or a session (`SessionSettings`).
+/// The settings of a load, from a `URLConnection.Configuration` or from a session (`SessionSettings`).
 ///
 /// A reference: most loads share one, and reading one value does not copy the others.
 package final class LoadSettings: Sendable {
@@ -114,8 +114,8 @@ package final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    /// Stands for the TLS settings of a load's origin, the number after it for those of other servers, and the one after
-    /// that for plain HTTP by connections that not every load may use.
+    /// The first of three numbers by which `KnownRoutes` tells routes apart: this one is for TLS to a load's origin, the
+    /// next one for TLS to other servers, and the third for plain HTTP with settings of its own.
     private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
     private static let lastNumber = Atomic(0)

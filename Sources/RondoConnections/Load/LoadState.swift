@@ -2,7 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// A load from its request to its end: inputs in, actions out. It knows no socket, no loop and no delegate.
+/// The state machine of a load, from its request to its end: inputs in, actions out. It knows no socket, no loop and no
+/// delegate.
 ///
 ///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ waitingForCookies ─▶ answering ─▶ receiving ─▶ …
 ///
@@ -14,8 +15,8 @@ internal import RondoHTTP
 ///
 ///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
 ///
-/// A phase in which there is nothing to wait for is passed at once. A failure ends the load from any phase; an ended
-/// load takes no input and gives no action. (What an answer waits for is the answer's own state: see `ServerAnswer`.)
+/// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load ignores inputs
+/// and returns no actions. (Waits inside an answer, such as that for a connection, are states of `ServerAnswer`.)
 struct LoadState {
     private enum Phase {
         case created
@@ -25,7 +26,7 @@ struct LoadState {
         case askingAboutCanonical(URLRequest)
         /// The request goes out once its cookies can be read.
         case waitingForCookies(LoadRequest, Sending)
-        /// The request is answered, and no response has come.
+        /// An answer is working on the request, and no response has come.
         case answering
         /// There is no network: the request goes out again when there may be one (rule US-70).
         case waitingForConnectivity(ConnectivityWait)
@@ -33,7 +34,7 @@ struct LoadState {
         case askingAboutRedirect(IncomingResponse)
         /// The server, or a proxy, wants a credential; its own response is kept in case there is none.
         case challenged(IncomingResponse)
-        /// The client was shown a response, and says what becomes of its body.
+        /// The client was shown a response, and decides what to do with its body.
         case askingAboutResponse
         case receiving
         /// The connection carries another protocol.
@@ -42,7 +43,7 @@ struct LoadState {
         case askingAboutCaching
         /// All content is here, and other threads are storing it.
         case storing
-        /// The client has ended the load, and has still to be told; with the partial file of a download.
+        /// The client has ended the load and was not told of the end yet. The value is the partial file of a download.
         case aborted(PartialDownload?)
         case ended
     }
@@ -63,7 +64,7 @@ struct LoadState {
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: IncomingResponse?)
-        /// Answer `request`; the rest of an earlier answer is not needed.
+        /// Send `request`, and drop the rest of an earlier response.
         case send(LoadRequest)
         /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
@@ -79,12 +80,12 @@ struct LoadState {
     private var redirectsProposed = 0
     /// Those that were followed.
     private(set) var redirectsFollowed = 0
-    /// The delegate lets credentials of the storage be used (rule UC-43).
+    /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private(set) var usesCredentialStorage = true
-    /// The client was told that the load waits for a network, which it is at most once.
+    /// Whether the client was told that the load waits for a network; it is told at most once.
     private var hasToldOfConnectivity = false
     private(set) var request: LoadRequest
-    /// The request that the exchange under way, or the last one, is for.
+    /// The request of the current exchange, or of the last one.
     private(set) var lastSent: LoadRequest
     /// The first request that was sent.
     private var origin: LoadRequest?
@@ -114,7 +115,7 @@ struct LoadState {
         if origin == nil { origin = sent }
     }
 
-    /// Whether `address` is of the load's first origin, the one for which its settings were made (RFC 6454,
+    /// Whether `address` belongs to the origin of the first request, for which the settings were made (RFC 6454,
     /// section 5).
     func isAtOrigin(_ address: WebAddress) -> Bool {
         guard let first = origin?.address else { return origin == nil }
@@ -122,7 +123,7 @@ struct LoadState {
             && (first.host == address.host || first.host.lowercased() == address.host.lowercased())
     }
 
-    /// No more events of the answer count; the delegate may still have to hear of the end.
+    /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
     var isEnded: Bool {
         switch phase {
         case .askingAboutCaching, .storing, .aborted, .ended: true
@@ -133,7 +134,7 @@ struct LoadState {
         }
     }
 
-    /// The delegate was asked about a request or a response, and has not replied yet.
+    /// Whether the delegate was asked about a request or a response, and has not replied yet.
     var isAsking: Bool {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
@@ -143,12 +144,12 @@ struct LoadState {
         }
     }
 
-    /// Whether the load waits for this machine, not for the sender of the response.
+    /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
-    /// Whether content that comes now is the delegate's.
+    /// Whether content that comes now is delivered to the delegate.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
@@ -204,7 +205,7 @@ struct LoadState {
         return (request, sending)
     }
 
-    /// The request is under way, and no response has come.
+    /// Whether a request was sent and no response has come.
     var isAnswering: Bool { if case .answering = phase { true } else { false } }
 
     /// Makes the load wait instead of failing.
@@ -231,8 +232,8 @@ struct LoadState {
         switch phase {
         case .askingAboutCanonical(let canonical):
             guard let reply else { return fail(.canonicalRequestRefused) }
-            // A protocol of the program may make another one of its own canonical form: it is asked once.
-            // (Requests that differ in fields or body alone are equal: the delegate's is sent.)
+            // The canonical form is computed once: a protocol of the program may change its own result again. (Requests
+            // that differ only in fields or body are equal, so that the delegate's request is sent.)
             return reply == canonical ? send(reply) : follow(reply)
         case .askingAboutRedirect(let response):
             guard let reply else {
@@ -289,7 +290,7 @@ struct LoadState {
     ///
     /// - Parameters:
     ///   - isHoldingBackBody: The request's body was waiting for the server's go-ahead.
-    ///   - isFromProxy: A proxy may have made it. A server that asks in a proxy's name is not answered.
+    ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a credential.
     mutating func receivedHead(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
@@ -336,11 +337,11 @@ struct LoadState {
             return head.fields.agreed("Location")
         }
         let start = location.prefix(6).lowercased()
-        // ws is http by another name, and wss https.
+        // The schemes ws and wss stand for http and https.
         return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location
     }
 
-    /// Requests the whole, because the response is a part and of no use.
+    /// Requests the whole file, because the response is a part that cannot be used.
     mutating func askForWhole() -> Action {
         guard case .answering = phase else { return .nothing }
         var whole = request.value
@@ -380,7 +381,7 @@ struct LoadState {
         }
     }
 
-    /// Rule UC-52: without the field that names the schemes, a challenge cannot be answered.
+    /// Whether the response is a challenge that can be answered: it has the field that names the schemes (rule UC-52).
     private static func isChallenge(_ head: ResponseHead) -> Bool {
         switch head.status {
         case 401: head.fields.has("WWW-Authenticate")

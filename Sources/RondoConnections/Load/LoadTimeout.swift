@@ -5,8 +5,8 @@ struct LoadTimeout {
     let seconds: TimeInterval
     private var idle: IdleTime
     private var timer: ScheduleTimer?
-    /// There was progress since idle time was last restarted, which is done when the loop's work is done: the time that
-    /// the delegate takes is not the server's.
+    /// Whether there was progress since the idle time was last restarted. It is restarted at the end of a pass, so that
+    /// the time that the delegate takes does not count.
     private var hasProgressed = false
     private(set) var isReached = false
 
@@ -17,8 +17,8 @@ struct LoadTimeout {
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
-    /// Starts the idle time: with the first pass, or with a short delay after it. Most loads end quickly: so a timer is
-    /// made only for a load that takes longer than a short delay.
+    /// Starts the idle time. Most loads end quickly, so a timer is made only for a load that takes longer than a short
+    /// delay.
     ///
     /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(
@@ -43,8 +43,8 @@ struct LoadTimeout {
         idle.restart()
     }
 
-    /// The load was served. Before there is a timer, which is looked at after a short delay, nothing
-    /// asks for the idle time: most loads are over by then, and need not look at the clock.
+    /// Call it when the load was served: restarts the idle time after progress. Without a timer it does nothing: most
+    /// loads end before they need one, and then never read the clock.
     mutating func endEvents() {
         if timer != nil { restartAfterProgress() }
     }
@@ -60,7 +60,7 @@ struct LoadTimeout {
     /// The seconds until the load has been idle for too long. Call it after everything that has come was
     /// processed.
     ///
-    /// - Parameter isLocal: Whether the load waits for something else than the sender.
+    /// - Parameter isLocal: Whether the load waits for something other than the sender.
     mutating func secondsLeft(isLocal: Bool) -> TimeInterval {
         restartAfterProgress()
         if isLocal { idle.restart() }
@@ -83,7 +83,7 @@ struct LoadTimeout {
         return false
     }
 
-    /// Whether the last look has found it over; once.
+    /// Whether the last check has found the time over; true once.
     mutating func takeReached() -> Bool {
         defer { isReached = false }
         return isReached

@@ -5,14 +5,14 @@ internal import RondoCore
 /// Used inside the gate of its load.
 struct LoadTimes {
     private var timeout: LoadTimeout
-    /// Silence is a failure.
+    /// Whether silence is a failure.
     private var limitsSilence = true
     /// Nil if the settings set no limit.
     private let total: TotalTime?
     /// The limiter of the receiving rate; nil if the settings set no limit.
     let rate: RateLimiter?
     private var hasBegun = false
-    /// When the load made its first step.
+    /// The instant of the load's first step.
     private(set) var startedAt = LoopInstant(nanoseconds: 0)
 
     init(timeout: TimeInterval, _ settings: LoadSettings, in schedule: [LoopMode]) {
@@ -43,12 +43,12 @@ struct LoadTimes {
         rate?.stop()
     }
 
-    // MARK: - How long it takes
+    // MARK: - Time limits
 
-    /// Notes a sign of life.
+    /// Restarts the idle time, because the server has shown a sign of life.
     mutating func noteProgress() { timeout.noteProgress() }
 
-    /// The work of a pass, or what a connection has reported, is done: from here on the time is the sender's again.
+    /// Call it when a pass, or an event of the connection, was handled: from here on idle time counts again.
     mutating func endEvents() { timeout.endEvents() }
 
     /// Stops the limit on silence; the total time still counts (rule WS-6).
@@ -63,7 +63,7 @@ struct LoadTimes {
         total?.suspend()
     }
 
-    /// - Returns: Whether the clock has to be looked at.
+    /// - Returns: Whether the times have to be checked.
     mutating func resume() -> Bool {
         timeout.resume()
         return total?.resume() ?? false
@@ -72,25 +72,25 @@ struct LoadTimes {
     /// The result of a check.
     enum Look {
         case nothing
-        /// A pass has to ask for `takeFailure`; after what has come by then, if it `mayWait`.
+        /// A pass has to call `takeFailure`. If it is deferred, events that have come by then are handled first.
         case wakeUp(deferred: Bool)
     }
 
     /// Checks the times, and sets timers for the next check.
     ///
-    /// - Parameter isLocal: Whether the load waits for something else than the sender.
+    /// - Parameter isLocal: Whether the load waits for something other than the sender.
     mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
         let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
-        // Events that have come by then are processed first: the load may be complete (rule US-69).
+        // Not at once: events that have come already are handled first, and may complete the load (rule US-69).
         let isOver = total?.look(makeTimer: makeTimer) ?? false
         if isIdle { return .wakeUp(deferred: false) }
         return isOver ? .wakeUp(deferred: true) : .nothing
     }
 
-    /// The last look has found a time over.
+    /// Whether the last check has found a time over.
     var isOver: Bool { timeout.isReached || total?.isReached ?? false }
 
-    /// The failure if a time was found over; nil from the second call on.
+    /// The failure if the last check has found a time over; nil from the second call on.
     mutating func takeFailure(isLocal: Bool) -> LoadFailure? {
         let isIdle = timeout.takeReached()
         if let total, total.takeReached() { return .exceededTotalTime(seconds: total.seconds) }
@@ -99,9 +99,9 @@ struct LoadTimes {
         return .timedOut(seconds: timeout.seconds)
     }
 
-    // MARK: - How fast it is
+    // MARK: - Rate
 
-    /// No more bytes are taken at present.
+    /// Whether no bytes are taken at present.
     var isPausing: Bool { rate?.isPausing ?? false }
 
     /// Allows more bytes to be taken.

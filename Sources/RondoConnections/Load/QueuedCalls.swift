@@ -1,8 +1,8 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
-/// (rule UC-11). Each is submitted when the one before it has returned.
+/// The calls of a load that wait for the delegate queue. They are made in order and one at a time, even if the queue
+/// runs several operations at once (rule UC-11): each is submitted when the one before it has returned.
 package final class QueuedCalls: Sendable {
     /// Bytes that may wait for the delegate; while there are more, the socket is not read.
     static let maximumWaitingBytes = 1024 * 1024
@@ -10,7 +10,7 @@ package final class QueuedCalls: Sendable {
     package enum Adding {
         /// `mayRead`: whether more may be read from the socket.
         case queued(mayRead: Bool)
-        /// There is no queue, and nothing that waits for one: the caller makes the call itself.
+        /// There is no queue, and no call waits for one: the caller makes the call itself.
         case notQueued
     }
 
@@ -23,9 +23,9 @@ package final class QueuedCalls: Sendable {
         var waiting: [Waiting] = []
         var bytes = 0
         var isDraining = false
-        /// No call is made at present.
+        /// Whether no call is made at present.
         var isSuspended = false
-        /// Makes the queue make the first call that waits, and then the next; kept while there are any.
+        /// Submits an operation that makes the first waiting call; not nil while there are waiting calls.
         var drain: (@Sendable () -> Void)?
     }
 
@@ -34,8 +34,8 @@ package final class QueuedCalls: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - queue: Nil if the delegate has none (any more). Calls that wait are then still made by the old
-    ///     one, and so are later ones, which would otherwise overtake them.
+    ///   - queue: The delegate queue; nil if there is none, or none any more. Waiting calls are then still made by the
+    ///     old queue, and so are later calls, which would otherwise overtake them.
     ///   - make: Makes a call, on the queue.
     package func add(
         _ call: DelegateCall, to queue: DelegateQueue?, make: @escaping @Sendable (DelegateCall) -> Void
@@ -57,7 +57,7 @@ package final class QueuedCalls: Sendable {
         return .queued(mayRead: mayRead)
     }
 
-    /// Stops making calls, or continues; calls that come meanwhile wait. Any thread may call it.
+    /// Stops making calls, or continues. Meanwhile calls wait. Any thread may call it.
     package func setSuspended(_ isSuspended: Bool) {
         let drain = state.withLock { state -> (@Sendable () -> Void)? in
             state.isSuspended = isSuspended
@@ -74,7 +74,7 @@ package final class QueuedCalls: Sendable {
             defer {
                 state.waiting = []
                 state.bytes = 0
-                // A call under way releases it at its end.
+                // A call that is being made releases it at its end.
                 if !state.isDraining { state.drain = nil }
             }
             return (state.waiting, state.drain)
@@ -93,7 +93,7 @@ package final class QueuedCalls: Sendable {
         if let first { make(first.call) }
         let (goesOn, drain) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
             state.isDraining = !state.isSuspended && !state.waiting.isEmpty
-            // Released without the lock, with all that it holds.
+            // Returned, so that the closure and what it retains are released without the lock.
             return (state.isDraining, state.waiting.isEmpty ? state.drain.take() : state.drain)
         }
         if goesOn { drain?() }

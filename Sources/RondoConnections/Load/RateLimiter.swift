@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Keeps a load to a rate at which it takes bytes. Most loads have no such limit, and no such object.
+/// Limits the rate at which a load takes bytes. Most loads have no such limit, and no such object.
 ///
 /// Used inside the gate of its load.
 final class RateLimiter {
@@ -13,7 +13,7 @@ final class RateLimiter {
         pace = ReceivePace(bytesPerSecond: rate)
     }
 
-    /// No more bytes are taken at present.
+    /// Whether no bytes are taken at present.
     var isPausing: Bool { pause != nil }
 
     /// Notes that bytes were taken.
@@ -35,11 +35,11 @@ final class RateLimiter {
 
 /// The pace of receiving: when the next bytes may be taken, so that an average rate is kept. A value.
 struct ReceivePace {
-    /// Shorter pauses are added to the next one, in seconds: a timer has its price.
+    /// The shortest pause, in seconds. Shorter ones are added to the next pause, to save timers.
     static let shortestPause = 0.005
 
     private let bytesPerSecond: Double
-    /// The instant at which the bytes taken so far are due by the rate.
+    /// The instant at which a sender of exactly this rate would have sent the bytes taken so far.
     private var due: LoopInstant?
 
     init(bytesPerSecond: Int) { self.bytesPerSecond = Double(max(bytesPerSecond, 1)) }

@@ -1,6 +1,6 @@
 /// Which redirects a load follows; see `URLConnection.RedirectPolicy`.
 struct RedirectLimit: Sendable {
     var follows = true
-    /// The number of Apple's documentation of `NSURLErrorHTTPTooManyRedirects` (rule UC-32).
+    /// The default is the number in Apple's documentation of `NSURLErrorHTTPTooManyRedirects` (rule UC-32).
     var maximum = 16
 }

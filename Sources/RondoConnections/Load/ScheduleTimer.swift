@@ -6,7 +6,7 @@ package struct ScheduleTimer: Sendable {
     /// The timers of the other loops: nearly always there are none.
     private let others: [Timer]
 
-    /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
+    /// - Parameter fire: Called on each of the loops.
     package init(
         _ modes: [LoopMode], after seconds: TimeInterval, repeats: Bool,
         fire: @escaping @Sendable (Timer) -> Void

@@ -1,7 +1,7 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// The settings of a session for its loads, beside those of a connection's configuration.
+/// The settings of a session for its loads: a connection's configuration, and settings that only sessions have.
 package struct SessionSettings: Sendable {
     /// The settings that the other properties do not override.
     package var connection = URLConnection.Configuration()
@@ -9,7 +9,7 @@ package struct SessionSettings: Sendable {
     package var pool = ConnectionPool.shared
     /// Overrides the configuration's storage for cookies; if the inner value is nil, none are sent or kept.
     package var cookieStorage: HTTPCookieStorage??
-    /// Cookies of the storage are sent.
+    /// Whether cookies of the storage are sent.
     package var sendsCookies = true
     /// Which cookies are kept, whatever the storage says.
     package var cookiePolicy: HTTPCookie.AcceptPolicy?
@@ -19,7 +19,7 @@ package struct SessionSettings: Sendable {
     package var cache: URLCache??
     /// Asked in this order before Rondo loads a request itself.
     package var protocolClasses: [AnyClass] = []
-    /// Classes that were registered by `URLProtocol.registerClass(_:)` are asked as well.
+    /// Whether classes that were registered by `URLProtocol.registerClass(_:)` are asked as well.
     package var countsRegisteredClasses = false
 
     /// The maximum time of a load in seconds; nil for no limit.

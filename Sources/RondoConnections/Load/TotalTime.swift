@@ -9,7 +9,7 @@ final class TotalTime {
     private static let longest: TimeInterval = 1e9
 
     let seconds: TimeInterval
-    /// The instant since which time counts; nil before the start.
+    /// The instant since which `passed` counts; nil before the start.
     private var since: LoopInstant?
     /// Seconds that count in addition: those before the load was last suspended.
     private var earlier = 0.0
@@ -25,7 +25,7 @@ final class TotalTime {
         return TotalTime(seconds: max(seconds, 0))
     }
 
-    /// Starts the time. Most loads end quickly: so a timer is made only for a load that takes longer than a
+    /// Starts the time. Most loads end quickly, so a timer is made only for a load that takes longer than a
     /// short delay.
     ///
     /// - Parameter isToldOfDelay: Whether `look(makeTimer:)` is called after a short delay in any case.
@@ -50,7 +50,7 @@ final class TotalTime {
         stop()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was suspended.
+    /// - Returns: Whether the time has to be checked, because the load was suspended.
     func resume() -> Bool {
         guard isSuspended else { return false }
         isSuspended = false
@@ -79,7 +79,7 @@ final class TotalTime {
         return false
     }
 
-    /// Whether the last look has found it over; once.
+    /// Whether the last check has found the time over; true once.
     func takeReached() -> Bool {
         defer { isReached = false }
         return isReached

@@ -16,7 +16,7 @@ package struct TransferMetrics: Sendable {
     /// The request as the load had it, without the fields that are added when it is sent: cookies,
     /// credentials and cache conditions.
     package var request: URLRequest?
-    /// The cache has answered, and no server was asked.
+    /// Whether the cache has answered and no server was asked.
     package var isFromCache = false
     /// The head of the response, if a server has made it.
     var head: ResponseHead?
@@ -38,7 +38,7 @@ package struct TransferMetrics: Sendable {
     }
 
     // Times in seconds since the start of the load.
-    /// The request was begun with.
+    /// The load began to work on the request.
     package var fetchStart: TimeInterval?
     package var lookUpStart: TimeInterval?
     package var lookUpEnd: TimeInterval?

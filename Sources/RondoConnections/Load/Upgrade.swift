@@ -1,7 +1,7 @@
 package import RondoHTTP
 package import RondoStreams
 
-/// Another protocol that a load asks its server for (RFC 9110 §7.8), and that goes on over the connection after a 101.
+/// Another protocol to which a request asks the server to switch (RFC 9110 §7.8); after a 101 it gets the connection.
 ///
 /// Used inside the gate of the load, in the modes of the load; calls to the program are made through
 /// `UpgradeOwner`.
@@ -20,9 +20,9 @@ package protocol Upgrade: AnyObject, Sendable {
     /// - Parameter owner: The owner, to be released when the load ends.
     func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String?
 
-    /// The connection is the protocol's until the load ends, which closes it.
+    /// Takes the connection over, until the end of the load closes it.
     ///
-    /// - Parameter received: What came behind the response's head.
+    /// - Parameter received: The bytes that came after the response's head.
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer)
 
     /// Serves the protocol, in a pass after `UpgradeOwner.wakeUp()`.
@@ -32,7 +32,7 @@ package protocol Upgrade: AnyObject, Sendable {
     func writable()
     func failed(_ error: ChannelError)
 
-    /// Stops reading and delivering until `resume()`, because the program lags behind.
+    /// Stops reading and delivering until `resume()`, because the program has not handled enough of what it got.
     func pause()
     func resume()
 }
@@ -46,7 +46,7 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// Makes `call` in order with the other calls of the load, and in the same place. Call it inside the
+    /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it inside the
     /// gate.
     ///
     /// - Parameters:

@@ -5,28 +5,28 @@ internal import struct Synchronization.Atomic
 
 /// Makes malloc return to the system the memory that a burst of loads has left.
 ///
-/// A load in flight takes four kilobytes. When thousands have ended nearly all of that is free, but glibc on
-/// its own returns only memory at the very end of a heap, so the process stays as large as it was.
-/// `malloc_trim(3)` returns every whole page that is free, and takes a millisecond and a half for 20 MB: so
-/// it is called on the loader's thread, after the burst, and only after a large one.
+/// A running load takes four kilobytes. When thousands have ended, nearly all of that is free, but glibc by itself
+/// returns only memory at the end of a heap, so the process stays as large as it was. `malloc_trim(3)` returns every
+/// free page, and takes 1.5 ms for 20 MB: so it is called on the loader's thread, and only after a large burst.
 final class HeapTrimmer: Sendable {
     static let shared = HeapTrimmer()
 
-    /// Connections that a burst has to leave parked: after less there is next to nothing to be given back.
+    /// The number of connections that must have been parked before the heap is trimmed: after fewer there is hardly any
+    /// memory to return.
     static let burst = 1_000
 
-    /// The least number of seconds between two trims: a trim of a larger heap takes longer.
+    /// The least number of seconds between two trims, because trimming a large heap takes long.
     static let leastInterval = 60.0
 
     private let burst: Int
     private let leastInterval: Double
-    /// When the heap was trimmed last, in nanoseconds of the monotonic clock.
+    /// The instant of the last trim, in nanoseconds of the monotonic clock.
     private let trimmedAt = Atomic(Int64.min)
-    /// How many connections were parked since the heap was trimmed.
+    /// The number of connections that were parked since the last trim.
     private let parked = Atomic(0)
     private let trims = Atomic(0)
 
-    /// How often the heap was trimmed.
+    /// The number of trims.
     var count: Int { trims.load(ordering: .relaxed) }
 
     init(burst: Int = HeapTrimmer.burst, leastInterval: Double = HeapTrimmer.leastInterval) {
@@ -34,7 +34,7 @@ final class HeapTrimmer: Sendable {
         self.leastInterval = leastInterval
     }
 
-    /// Notes that a connection was parked because there are many. Any thread may call it.
+    /// Counts a parked connection. Any thread may call it.
     func noteParked() { parked.wrappingAdd(1, ordering: .relaxed) }
 
     /// Trims the heap after a burst. Call it when no connection is in use any more, and also from time to

@@ -8,7 +8,7 @@ internal import RondoMutex
 final class NetworkChanges: Sendable {
     static let shared = NetworkChanges()
 
-    /// Changes are reported as long as the registration is retained.
+    /// A registration of a handler; releasing it ends the reports.
     final class Registration: Sendable {
         private let number: Int
 
@@ -60,7 +60,7 @@ final class NetworkChanges: Sendable {
         var groups = NetworkChanges.groups
     }
 
-    /// Nil if no socket can be opened, or no thread made.
+    /// Nil if no socket can be opened, or the loader's thread cannot be started.
     private func makeSource() -> RunLoop.Source? {
         guard let loader = try? RunLoop.startedLoader() else { return nil }
         let kind = Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -68,7 +68,7 @@ final class NetworkChanges: Sendable {
         guard descriptor >= 0 else { return nil }
         var address = Address()
         let isBound = withUnsafePointer(to: &address) {
-            // The bytes of one C struct as those of another, which the kernel tells apart by the family.
+            // `bind` takes a `sockaddr`; the kernel recognizes the real type by the family.
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size)) == 0
             }
@@ -77,8 +77,8 @@ final class NetworkChanges: Sendable {
             _ = close(descriptor)
             return nil
         }
-        // Closed only when the source has left the loop: a loop must not watch a number that means another
-        // file by then.
+        // The descriptor is closed only when the source has left the loop: otherwise the loop might watch another
+        // file that has got the same number.
         let source = RunLoop.Source(
             fileDescriptor: descriptor, interest: .read,
             cancel: { _, _ in _ = close(descriptor) }
@@ -90,7 +90,7 @@ final class NetworkChanges: Sendable {
         return source
     }
 
-    /// Discards the messages: what exactly has changed does not matter.
+    /// Discards the messages, because any change has the same effect.
     private func drain(_ descriptor: Int32) {
         var bytes = [UInt8](repeating: 0, count: 8192)
         // Bounded, since a machine may change faster than this reads; the next pass reads on.

@@ -11,7 +11,7 @@ enum ProxySelection: Sendable, Hashable {
     case by(StreamProxy)
 }
 
-/// The proxy settings in the environment: decisions only.
+/// The proxy settings in the environment variables of a process.
 ///
 /// `http_proxy` is read in lower case only: `HTTP_PROXY` is set by web servers for a CGI program from a
 /// `Proxy:` field, which any client can send. The others are read in either case, lower case first.
@@ -30,7 +30,7 @@ struct ProxyEnvironment: Sendable {
     /// The environment of this process at the first load.
     static let process = ProxyEnvironment { name in getenv(name).map { String(cString: $0) } }
 
-    /// Whether no proxy is named at all.
+    /// Whether no proxy is named.
     var isEmpty: Bool { variables.isEmpty }
 
     init(_ environment: [String: String]) { self.init { environment[$0] } }

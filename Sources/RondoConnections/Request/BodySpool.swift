@@ -18,7 +18,7 @@ final class BodySpool {
 
     /// Appends `bytes` to those that are kept.
     ///
-    /// - Throws: The error of the disk, or `EFBIG` beyond the maximum; the kept bytes are of no use then.
+    /// - Throws: The error of the disk, or `EFBIG` beyond the maximum. Then the kept bytes are incomplete.
     func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         guard count + Int64(bytes.count) <= Self.maximum else { throw SystemError("write", code: EFBIG) }
         if descriptor < 0, memory.count + bytes.count <= Self.maximumInMemory {

@@ -129,12 +129,12 @@ final class BodyStream: NSObject, StreamDelegate {
         } catch {
             // The body is sent all the same; it only cannot be sent a second time.
             Log.connections.warning(
-                "A request's body can be sent once only, it could not be kept: \(error)")
+                "The body of a request can be sent only once, because it could not be stored: \(error)")
             spool = nil
         }
     }
 
-    // MARK: - Again
+    // MARK: - Repeating
 
     /// Starts again with the bytes that were kept.
     ///
@@ -154,7 +154,7 @@ final class BodyStream: NSObject, StreamDelegate {
         case more
         case notReady
         case failed(any Error)
-        /// The body cannot be kept until its hash is known.
+        /// The body is too long, or the disk too full, to keep its bytes until the hash is known.
         case lost
     }
 

@@ -29,10 +29,10 @@ enum KnownHSTSHosts {
     /// Writes everything that waits to be written, and returns when that is done.
     static func flush() { persisted.flush() }
 
-    /// No host is known.
+    /// Whether no host is known.
     static var isEmpty: Bool { !isInUse.load(ordering: .relaxed) }
 
-    /// Whether `host` may be spoken to by TLS only.
+    /// Whether connections to `host` must use TLS.
     static func covers(_ host: String) -> Bool {
         if isEmpty { return false }
         return persisted.read { $0.covers(host, now: Date()) }

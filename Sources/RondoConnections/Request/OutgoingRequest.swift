@@ -24,16 +24,16 @@ struct OutgoingRequest: ~Copyable {
     /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
-    /// What is known of a head before the fields of the exchange are in it that are not the request's: cookies, credentials,
-    /// and what the cache asks.
+    /// The head of a request before the fields are added that depend on the exchange: cookies, credentials, and the
+    /// conditions of the cache.
     struct Draft {
         /// Path and query.
         let target: String
         /// The target as it is sent.
         let sentTarget: String
-        /// Those of the request and of the settings, if there are any; to be added to.
+        /// The fields of the request and of the settings; the fields of the exchange are added to them.
         var fields: HeaderFields
-        /// The fields began with Host; otherwise there were none.
+        /// Whether the fields begin with Host; otherwise there were none.
         fileprivate let hasHost: Bool
 
         /// - Parameters:
@@ -46,7 +46,7 @@ struct OutgoingRequest: ~Copyable {
         ) throws(LoadFailure) {
             guard let address = request.address else { throw .unsupportedURL }
             target = named ?? address.target
-            // Whole where a proxy has to find the server by it.
+            // A proxy finds the server by the whole URL.
             sentTarget = isForProxy ? address.absoluteForm(target) : target
             hasHost = !request.fields.isEmpty || !additionalFields.isEmpty
             guard hasHost else {
@@ -55,7 +55,7 @@ struct OutgoingRequest: ~Copyable {
             }
             fields = HeaderFields(expecting: 8)
             fields.append(name: "Host", value: address.authority)
-            // In one order, whatever that of the dictionary is.
+            // Sorted, so that the order does not depend on the dictionary.
             let own = request.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
             for (name, value) in own where !OutgoingRequest.isFraming(name) {
                 if name.lowercased() == "host" {
@@ -76,8 +76,8 @@ struct OutgoingRequest: ~Copyable {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is not known (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
-    ///     need not be written anew.
+    ///   - usualFields: The result of an earlier call of `usualFields(_:)` for the server; nil for none. The codec
+    ///     need not write a head again if its fields share the storage of these.
     static func request(
         of request: LoadRequest, from draft: Draft, stream: BodyStream? = nil,
         omittedFields: [String] = [], usualFields: HeaderFields? = nil
@@ -124,7 +124,7 @@ struct OutgoingRequest: ~Copyable {
         self.expectsContinue = expectsContinue
     }
 
-    /// A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
+    /// Whether a request of this method without a body has a Content-Length of 0 (RFC 9110 §8.6).
     private static func saysLength(of method: String, omitting omitted: [String]) -> Bool {
         method != "GET" && ["POST", "PUT", "PATCH"].contains(method) && !omitted.contains("content-length")
     }
@@ -154,13 +154,13 @@ struct OutgoingRequest: ~Copyable {
     private static func addDefaults(to fields: inout HeaderFields, omitting omitted: [String]) {
         for (name, value) in defaults
         where !fields.contains(name) && (omitted.isEmpty || !omitted.contains(name.lowercased())) {
-            // A part of an encoded whole cannot be decoded by itself.
+            // A range of an encoded body cannot be decoded by itself.
             let wantsPart = name == "Accept-Encoding" && fields.contains("Range")
             fields.append(name: name, value: wantsPart ? "identity" : value)
         }
     }
 
-    /// Written by the codec, from the body that is there.
+    /// Whether the codec itself writes the field, according to the body.
     fileprivate static func isFraming(_ name: String) -> Bool {
         let name = name.lowercased()
         return name == "content-length" || name == "transfer-encoding"

@@ -60,8 +60,8 @@ final class RequestBody {
 
     private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
         close()
-        // A file can be read again; and if the delegate is asked for a stream each time, nothing need be
-        // kept.
+        // Bytes need not be kept if a file can be read again, or the delegate is asked for a stream each
+        // time.
         let isThereAgain = origin is FileBodyStream || origin is AwaitedBodyStream
         let keeps = !isThereAgain && !(defaults?.hasBodyStreamMethod ?? false)
         let body = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
@@ -97,7 +97,7 @@ final class RequestBody {
         }
     }
 
-    /// Releases the stream, which is not needed any more.
+    /// Releases the stream when it is not needed any more.
     func close() {
         timer.take()?.invalidate()
         stream.take()?.close()

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The last response that was made from a head, kept to be delivered again if the next one would be the same.
+/// The last response that was made from a head. It is delivered again if the next one would be the same.
 ///
 /// Foundation's initialiser normalises the name of every field: for the six fields of a small response it
 /// takes some 4 µs, a fifth of a GET on a kept connection. A server that is asked for the same thing again
@@ -22,7 +22,7 @@ struct RememberedResponse {
             self.head === head && self.bodyLength == bodyLength && self.url == url
         }
 
-        /// Nil while there is another reference to it.
+        /// The response; nil while there is another reference to it.
         var unused: LoadedResponse? { isKnownUniquelyReferenced(&response) ? response : nil }
     }
 

@@ -77,7 +77,7 @@ final class Database {
         try database.execute(
             "PRAGMA journal_size_limit = \(maximumJournalSize); PRAGMA wal_autocheckpoint = \(journalPages);")
         let found = try database.number("PRAGMA user_version")
-        // A file that the user may write and SQLite may not has a broken header: it names a later format.
+        // If the user may write the file and SQLite may not, its header is broken: it names a later format.
         if sqlite3_db_readonly(database.connection, "main") == 1, access(url.path, W_OK) == 0 {
             throw .otherVersion
         }

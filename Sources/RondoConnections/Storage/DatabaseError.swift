@@ -27,7 +27,7 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     /// SQLITE_IOERR_SHORT_READ, whose macro the importer cannot import.
     private static let shortRead = SQLITE_IOERR | 2 << 8
 
-    /// Whether the file is of no use and can be removed.
+    /// Whether the file is corrupt, so that it can be removed.
     var isCorruption: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_SCHEMA].contains(code & 0xff)
             // A column or table is missing.

@@ -21,9 +21,9 @@ final class DeferredWriter: Sendable {
     private let writingThread = Atomic<UInt>(0)
 
     private static let idle: UInt8 = 0
-    /// There is something to write, and a thread will write it.
+    /// The state in which a thread will make the requested write.
     private static let begun: UInt8 = 1
-    /// There is something to write, and no thread could be made for it.
+    /// The state in which a write is requested, and no thread could be started for it.
     private static let stuck: UInt8 = 2
 
     /// - Parameters:
@@ -86,13 +86,13 @@ final class DeferredWriter: Sendable {
     /// Has all writers of the process write what waits, and returns when that is done.
     static func flushAll() { for writer in AtExit.all { writer.flush() } }
 
-    /// Milliseconds that the end of the program waits for a writer that is at work.
+    /// The milliseconds for which the end of the program waits for a running write.
     private static let patience = 2_000
 
     /// At the end of the program: waits until nothing is being written.
     ///
-    /// - Returns: False if this thread is the one that writes, since the owner has called code that ends the program, or if
-    ///   it takes too long: the thread that writes may wait for this one, and a child by fork has no such thread.
+    /// - Returns: False if the calling thread is the writing thread, because the owner's code has ended the program, or if
+    ///   the write takes too long: the writing thread may wait for this one, or may not exist in a forked child.
     private func waitUntilWritten() -> Bool {
         for _ in 0..<Self.patience {
             let thread = writingThread.load(ordering: .acquiring)

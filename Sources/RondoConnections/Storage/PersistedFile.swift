@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// A file that keeps a value beyond the process. It is always written as a whole, and readable only for its
-/// user. `PersistedValue` decides when it is written.
+/// A file with a value that outlives the process. It is always written as a whole, and only its user may read it.
+/// `PersistedValue` decides when it is written.
 struct PersistedFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
@@ -28,8 +28,8 @@ struct PersistedFile: Sendable {
                 default: .fileWriteUnknown
                 }
             let sentence =
-                "\(file.url.path) could not be written (\(cause.localizedDescription)): what it was to keep is "
-                + "remembered until the program ends"
+                "\(file.url.path) could not be written (\(cause.localizedDescription)): its contents are "
+                + "kept in memory until the program ends"
             error = CocoaError(
                 code,
                 userInfo: [
@@ -74,7 +74,7 @@ struct PersistedFile: Sendable {
         do throws(SystemError) {
             do throws(SystemError) {
                 try Self.write(data, to: descriptor)
-                // Otherwise, if the machine stops, the new name may be on the disk before the contents.
+                // Without this the new name may be on the disk before the contents, if the machine loses power.
                 _ = try systemCall("fsync") { fsync(descriptor) }
             } catch {
                 close(descriptor)

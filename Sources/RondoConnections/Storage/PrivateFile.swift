@@ -7,7 +7,7 @@ enum PrivateFile {
 
     /// Creates a folder, and missing ones above it, for the user only.
     ///
-    /// A folder that is there already stays as it is: it may be one that the user has chosen to share.
+    /// An existing folder is not changed, because the user may have chosen to share it.
     ///
     /// - Returns: Whether it was missing; then it is empty.
     @discardableResult
@@ -16,7 +16,7 @@ enum PrivateFile {
         if mkdir(path, folderMode) == 0 { return true }
         switch errno {
         case EEXIST:
-            // Whatever is wrong with what stands there is found when a file is made in it.
+            // If it is no folder, or cannot be used, making a file in it reports that.
             return false
         case ENOENT where url.pathComponents.count > 1:
             try makeFolder(url.deletingLastPathComponent())
@@ -66,8 +66,7 @@ enum PrivateFile {
         chmod(url.path, folderMode)
     }
 
-    /// The seconds after which a temporary file for a replacement is taken for one that a killed process has
-    /// left.
+    /// The age in seconds from which a temporary file for a replacement counts as left by a killed process.
     static let remainsAge: Double = 60
 
     /// Removes a temporary file for a replacement, if it is the user's own and old enough.

@@ -28,10 +28,10 @@ final class StandbyThread: Sendable {
     static let stay = 0.1
 
     /// - Parameters:
-    ///   - name: That of the thread.
-    ///   - start: Makes it.
-    ///   - work: Called by the thread after each call of `call(keeping:)`, once for all that were made meanwhile. It returns
-    ///     the seconds after which it is to be called anyway; nil: it need not be.
+    ///   - name: The name of the thread.
+    ///   - start: Starts the thread.
+    ///   - work: Called by the thread after calls of `call(keeping:)`, once for all that were made meanwhile. It returns
+    ///     the seconds after which it is called without such a call; nil for never.
     init(
         _ name: String,
         start: @escaping Start = { name, body throws(SystemError) in
@@ -51,7 +51,7 @@ final class StandbyThread: Sendable {
     func call(keeping owner: any AnyObject & Sendable) throws(SystemError) {
         let mustWake = try phase.withLock { phase throws(SystemError) -> Bool in
             if phase == .none {
-                // Under the lock: a call that came before the failure was known would be lost.
+                // Under the lock, because a call that came before a failure was known would be lost.
                 try start(name) { [self] in withExtendedLifetime(owner) { serve() } }
                 phase = .working
                 return false

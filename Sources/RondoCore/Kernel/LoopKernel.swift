@@ -69,10 +69,10 @@ final class LoopKernel {
         lastComplaint = now
         Log.core.error(
             """
-            A run loop goes on without what the kernel refuses it (\(error)): it looks at its descriptors by poll(2), \
-            and up to \(ModeLoop.longestSleepUnwakeable) ms late at what other threads ask for. Each thread that runs a \
+            The kernel refuses a run loop what it needs (\(error)). The loop goes on: it checks its descriptors by poll(2), \
+            and serves requests of other threads up to \(ModeLoop.longestSleepUnwakeable) ms late. Each thread that runs a \
             loop needs two file descriptors, and one more for each mode; raise the limits (ulimit -n, \
-            fs.epoll.max_user_watches), or close some. It asks for them again by itself.
+            fs.epoll.max_user_watches), or close some. The loop tries again by itself.
             """)
     }
 

@@ -54,7 +54,7 @@ extension NSObjectProtocol where Self: NSObject & Sendable {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.background") { [self] in body(self) }
         } catch {
-            Log.core.error("performInBackground of \(Self.self) has called nothing: \(error).")
+            Log.core.error("performInBackground of \(Self.self) has not called the method: \(error).")
         }
     }
 }

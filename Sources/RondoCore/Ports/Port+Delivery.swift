@@ -55,7 +55,7 @@ extension Port {
         guard !loops.isEmpty, loops.allSatisfy({ $0.isCurrent }) else { return }
         warnOnce(
             .ownThread,
-            "its queue is full, and the thread that sends is the only one that takes messages: it waits in vain"
+            "its queue is full, and only the sending thread takes messages from it: a send that waits for room waits until its limit date"
         )
     }
 

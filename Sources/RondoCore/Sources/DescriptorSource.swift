@@ -10,7 +10,8 @@ struct DescriptorKind: SourceKind {
     func obstacle(of source: RunLoop.Source) -> DeliveryObstacle? {
         guard source.interest.isEmpty else { return nil }
         return DeliveryObstacle(
-            reason: .waitsForNothing, description: "it waits for nothing: its interest is empty")
+            reason: .waitsForNothing,
+            description: "its interest is empty: it is served neither for reading nor for writing")
     }
 
     func summary(of source: RunLoop.Source) -> String {

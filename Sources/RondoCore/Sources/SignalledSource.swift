@@ -8,7 +8,7 @@ struct SignalledKind: SourceKind {
         guard source.isSignalled else { return nil }
         return DeliveryObstacle(
             reason: .loopNotWoken,
-            description: "signalled, but nobody has woken its loop, which sleeps: call its wakeUp()")
+            description: "signalled, but its loop sleeps and was not woken: call wakeUp() of the loop")
     }
 
     func summary(of source: RunLoop.Source) -> String {

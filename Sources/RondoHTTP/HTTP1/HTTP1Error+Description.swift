@@ -19,7 +19,7 @@ extension HTTP1Error.Peer: CustomStringConvertible {
         case .unsupportedVersion(let major, let minor):
             "The server answers in HTTP/\(major).\(minor), which is not spoken here."
         case .invalidFieldLine(let excerpt):
-            "The response has a header line that is none: “\(excerpt)”."
+            "The response has an invalid header line: “\(excerpt)”."
         case .invalidFieldValue(let name, let byte):
             "The response's header “\(name)” holds the control character \(hexadecimal(byte))."
         case .invalidLineEnd(.header):
@@ -27,7 +27,7 @@ extension HTTP1Error.Peer: CustomStringConvertible {
         case .invalidLineEnd(.trailer):
             "A line of the response's trailer does not end in CR LF."
         case .invalidContentLength(let value):
-            "The response's Content-Length is no length: “\(value)”."
+            "The response's Content-Length is not a length: “\(value)”."
         case .conflictingContentLengths(let first, let second):
             "The response names two lengths, \(first) and \(second)."
         case .contentLengthWithTransferEncoding:
@@ -41,7 +41,7 @@ extension HTTP1Error.Peer: CustomStringConvertible {
         case .unexpectedSwitchingProtocols:
             "The server switched to another protocol, which was not asked for."
         case .unsolicitedBytes(let excerpt):
-            "The server sent something that nobody asked for: “\(excerpt)”."
+            "The server sent bytes that belong to no request: “\(excerpt)”."
         case .exceeded(let limit):
             "The response exceeds a limit: \(limit)."
         }
@@ -52,9 +52,9 @@ extension HTTP1Error.ChunkFlaw: CustomStringConvertible {
     package var description: String {
         switch self {
         case .missingSize(let byte): "a chunk begins with the byte \(hexadecimal(byte)) instead of its size"
-        case .invalidSize(let byte): "the byte \(hexadecimal(byte)) stands in a chunk's size"
+        case .invalidSize(let byte): "the byte \(hexadecimal(byte)) is invalid in a chunk's size"
         case .sizeTooLarge: "the size of a chunk exceeds all bounds"
-        case .invalidExtension(let byte): "the byte \(hexadecimal(byte)) stands in a chunk's extension"
+        case .invalidExtension(let byte): "the byte \(hexadecimal(byte)) is invalid in a chunk's extension"
         case .invalidLineEnd: "a chunk's size does not end in CR LF"
         case .missingLineEndAfterData(let byte):
             "the byte \(hexadecimal(byte)) follows a chunk instead of CR LF"

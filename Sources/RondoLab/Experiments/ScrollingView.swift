@@ -38,7 +38,7 @@ struct ScrollingView {
     mutating func begin(_ report: ScrollingReport) {
         bytesBefore = report.loads.map(\.received)
         guard style != .silent else { return }
-        let title = "One file, loaded twice on one run loop, while somebody scrolls"
+        let title = "One file, loaded twice on one run loop, while the user scrolls"
         let lines = wrapped(title, width: max(width - 4, 20))
             .map { "  " + terminal.tinted($0, .strong) + "\n" }
         terminal.write("\n" + lines.joined() + "\n")
@@ -110,7 +110,7 @@ struct ScrollingView {
 
     private func modeLine(_ mode: RunLoop.Mode) -> String {
         let name = terminal.tinted(mode.spokenName.padded(9), mode == .tracking ? .waiting : .good)
-        let note = mode == .tracking ? "(somebody scrolls)" : ""
+        let note = mode == .tracking ? "(the user scrolls)" : ""
         return "  the loop runs in " + name + note
     }
 

@@ -80,7 +80,7 @@ enum PageParts {
     static let key = #"""
         <ul class="key">
         <li><span class="swatch mode"></span><span><b>Mode.</b> A run loop runs in one mode at a time: blue is
-          default, orange tracking, where a program is while somebody scrolls. Every callback below has the colour of
+          default, orange tracking, where a program is while the user scrolls. Every callback below has the colour of
           the mode that it was made in.</span></li>
         <li><span class="swatch call"></span><span><b>A lane</b> has the label of its object, then the kind. Performed
           blocks are closures handed over with perform, or jobs of an actor or task that lives on the loop; other

@@ -342,7 +342,7 @@ enum PageScriptControls {
             });
           }
 
-          /** Draws at many scales, as somebody would who zooms: how long a picture takes, in milliseconds. */
+          /** Draws at many scales, as when a user zooms: how long a picture takes, in milliseconds. */
           measure() {
             const times = [];
             let most = 0;

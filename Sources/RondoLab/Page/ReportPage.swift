@@ -35,7 +35,7 @@ package enum ReportPage {
         var text = HTML.element(
             "p",
             """
-            A run loop is how a thread waits: it sleeps until something happens, calls whoever is scheduled for that, \
+            A run loop is how a thread waits: it sleeps until something happens, calls what is scheduled for that, \
             and sleeps again. It runs in one mode at a time, and calls only what is scheduled in that mode. Each \
             experiment below asks a question, ran on this machine when the page was made, and was recorded. Its \
             verdict is computed from the recorded events and from nothing else. Predict first, then look.

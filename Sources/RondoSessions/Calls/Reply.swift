@@ -30,7 +30,8 @@ final class Reply<Value: Sendable>: Sendable {
 
     deinit {
         guard case .open = state.withLock({ $0 }) else { return }
-        Log.sessions.warning("A delegate let the completion handler of \(name) go without calling it.")
+        Log.sessions.warning(
+            "A delegate released the completion handler of \(name) without calling it: call it once.")
         later(nil)
     }
 

@@ -257,7 +257,8 @@ final class TaskCalls: TaskClient, Sendable {
                 return .disposition(.allow)
             case .becomeStream where !work.hasUpgraded || isAwaited:
                 Log.sessions.warning(
-                    "A data task becomes a stream by a 101 that it has asked for, and by no other.")
+                    "A data task can become a stream task only by a 101 response to an Upgrade in its request."
+                )
                 task.cancel()
                 return .later
             case .becomeStream:

@@ -166,7 +166,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .lost:
             return end(
                 .upgrade(
-                    .networkConnectionLost, sentence: "The connection ended before it was the stream task's.")
+                    .networkConnectionLost,
+                    sentence: "The connection ended before the stream task could use it.")
             )
         case .given(let connection):
             use(connection.channel, client)

@@ -26,7 +26,7 @@ extension TaskWork {
         case .connectionLimit:
             return DeliveryObstacle(
                 reason: .waits,
-                description: "it waits for a place: as many connections to its host as may be are in use")
+                description: "it waits for a connection: as many as are allowed to its host are in use")
         case .noNetwork:
             return DeliveryObstacle(reason: .waits, description: "it waits for a network")
         case nil: break

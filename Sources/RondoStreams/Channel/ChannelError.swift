@@ -62,7 +62,7 @@ extension ChannelError: CustomStringConvertible {
         switch self {
         case .resolve(let error): error.description
         case .connect(let host, let port, _) where UInt16(exactly: port) == nil:
-            "could not connect to \(host): \(port) is no port; ports are numbers from 0 to 65535"
+            "could not connect to \(host): \(port) is not a port; ports are numbers from 0 to 65535"
         case .connect(let host, let port, let errors):
             errors.isEmpty
                 ? "\(host) has no address to connect to on port \(port)"

@@ -288,7 +288,9 @@ final class PortReceiver: PortBacking {
         if followUp.pauses { schedule.perform(after: Self.pauseSeconds) { [weak self] in self?.endPause() } }
         for (connection, error) in followUp.broken {
             let peer = connection.peer.map { ", \($0)," } ?? ""
-            port.warnOnce(.peer, "a peer\(peer) has sent what is no message, and was cut off (\(error))")
+            port.warnOnce(
+                .peer,
+                "a peer\(peer) has sent bytes that are not a message; its connection was closed (\(error))")
         }
         if let code = followUp.failure {
             port.warnOnce(.socket, "it accepts no connections any more: \(SocketError.sentence(of: code))")

@@ -177,6 +177,6 @@ final class BoundPair: StreamBackend, Sendable {
 
 extension NSError {
     fileprivate static var brokenPair: NSError {
-        .posix(EPIPE, "the other end of the bound pair was closed: nobody will read what is written")
+        .posix(EPIPE, "the other end of the bound pair was closed: what is written cannot be read any more")
     }
 }

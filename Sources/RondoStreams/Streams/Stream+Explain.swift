@@ -18,14 +18,14 @@ extension StreamCore {
         case .closed:
             return DeliveryObstacle.invalid
         case .error where state.owed.isEmpty:
-            return DeliveryObstacle(reason: .invalid, description: "it has failed, and said so")
+            return DeliveryObstacle(reason: .invalid, description: "it has failed, and its delegate was told")
         case .atEnd where state.owed.isEmpty:
-            return DeliveryObstacle(reason: .invalid, description: "it has met its end, and said so")
+            return DeliveryObstacle(reason: .invalid, description: "it has ended, and its delegate was told")
         default:
             if queue != nil {
                 return DeliveryObstacle(
                     reason: .nothingToDeliver,
-                    description: "it has a dispatch queue, which is told as soon as there is something")
+                    description: "its events go to a dispatch queue: nothing to deliver yet")
             }
             let obstacle = DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
             guard obstacle.reason == .nothingToDeliver, state.status == .opening else { return obstacle }

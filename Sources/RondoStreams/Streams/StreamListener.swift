@@ -107,7 +107,7 @@ public final class StreamListener {
         port: Int, host: String? = nil, configuration: Configuration = Configuration()
     ) throws {
         guard let number = UInt16(exactly: port) else {
-            throw Self.error(EINVAL, "\(port) is no port; ports are numbers from 0 to 65535")
+            throw Self.error(EINVAL, "\(port) is not a port; ports are numbers from 0 to 65535")
         }
         let addresses: [SocketAddress]
         switch host {
@@ -119,7 +119,7 @@ public final class StreamListener {
             guard let address = Resolver.numeric(host: name, port: number) else {
                 throw Self.error(
                     EINVAL,
-                    "“\(host)” is no address to listen on: give one in numbers, or “localhost”")
+                    "“\(host)” is not an address to listen on: give a numeric one, or “localhost”")
             }
             addresses = [address]
         }

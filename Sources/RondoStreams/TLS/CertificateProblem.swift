@@ -123,7 +123,7 @@ extension CertificateProblem: CustomStringConvertible {
             return unknownIssuer(host)
         case .hostNameMismatch:
             return "the certificate is not for \(host), but for \(listedNames). "
-                + "Check the address; somebody else may be answering"
+                + "Check the address; another server may be answering"
         case .revoked:
             return "\(named(host)) was revoked by its issuer\(issuer). Do not trust it"
         case .revocationUnknown:
@@ -137,7 +137,7 @@ extension CertificateProblem: CustomStringConvertible {
             return "\(named(host)) was not signed by its issuer\(issuer): \(words). Do not trust it"
         case .keyNotPinned:
             return "\(named(host)) and those of its issuers have none of the keys in TLSSettings.pinnedKeys. "
-                + "Its owner has another key now, or somebody else is answering"
+                + "Its owner has another key now, or another server is answering"
         case .rejected:
             return "\(named(host)) was rejected by this program"
         case .tooMany:

@@ -281,7 +281,9 @@ public final class Child: Sendable {
                 }
             }
         } catch {
-            Log.system.error("No thread waits for the stops of the child \(handle.name): \(error).")
+            Log.system.error(
+                "The stops of the child \(handle.name) are not reported, because no thread could be started: \(error)."
+            )
         }
     }
 }

@@ -80,7 +80,7 @@ struct Spawner: Sendable {
         case rondo_spawn_step_descriptors:
             ChildError(
                 .system, systemCode: code, path: program,
-                "\(program) was not started, for its descriptors could not be placed")
+                "\(program) was not started: its descriptors could not be set up")
         default:
             ChildError(.system, systemCode: code, path: program, "no process for \(program)")
         }

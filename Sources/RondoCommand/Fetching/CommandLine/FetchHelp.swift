@@ -8,7 +8,7 @@ enum FetchHelp {
         28: timed out, 60: the certificate is not trusted …). As with curl, redirects are followed with -L only, content is \
         decoded with --compressed only, nothing is kept when the command ends unless a file is named for it, and no cache is \
         used. Otherwise than with curl: no .curlrc is read, HTTP/1.1 is spoken and no other version, http, https and file \
-        URLs are loaded, and secrets in the heads that -v prints are hidden. An option of curl's that there is not says in a \
+        URLs are loaded, and secrets in the heads that -v prints are hidden. An option of curl's that is missing here says in a \
         line what to use.
         """
 

@@ -3,22 +3,25 @@ import Rondo
 // Options for time limits, credentials, connections and TLS.
 extension FetchOption {
     static let time: [FetchOption] = [
-        .value("m", "max-time", "seconds", .time, "Give a transfer up after this time in all.") {
+        .value("m", "max-time", "seconds", .time, "Limit the time of a transfer in all.") {
             $0.current.totalTimeout = try positive($1, for: "--max-time")
         },
-        .value(nil, "connect-timeout", "seconds", .time, "Give up if there is no connection after this time.")
-        { $0.current.connectTimeout = try positive($1, for: "--connect-timeout") },
-        .value(nil, "limit-rate", "rate", .time, "Take as many bytes a second on the average: 500, 10k, 2M.")
-        {
+        .value(nil, "connect-timeout", "seconds", .time, "Limit the time until the connection is open.") {
+            $0.current.connectTimeout = try positive($1, for: "--connect-timeout")
+        },
+        .value(
+            nil, "limit-rate", "rate", .time,
+            "Receive at most this many bytes a second on average: 500, 10k, 2M."
+        ) {
             let rate = try size($1, for: "--limit-rate")
             $0.current.maximumRate = rate == 0 ? nil : Int(clamping: rate)
         },
-        .value(nil, "max-filesize", "size", .time, "Give up if the body is larger.") {
+        .value(nil, "max-filesize", "size", .time, "Fail if the body is larger than this.") {
             $0.current.maximumSize = try size($1, for: "--max-filesize")
         },
         .value(
             "Y", "speed-limit", "speed", .time,
-            "Give up if it is slower for the time of -y, in bytes a second."
+            "Fail if fewer bytes a second than this come for the time of -y."
         ) {
             $0.current.slowLimit = Int(clamping: try number($1, for: "-Y"))
             if $0.current.slowTime == nil { $0.current.slowTime = 30 }
@@ -34,13 +37,13 @@ extension FetchOption {
             "u", "user", "user:password", .identity,
             "Name and password, sent in Basic to the host of the URL and no other."
         ) { $0.current.user = $1 },
-        .flag(nil, "basic", .identity, "Send name and password in Basic, as at first.") {
+        .flag(nil, "basic", .identity, "Send name and password in Basic (default).") {
             if $1 { $0.current.authentication = .basic }
         },
-        .flag(nil, "digest", .identity, "Answer a challenge of Digest.") {
+        .flag(nil, "digest", .identity, "Answer challenges of Digest only.") {
             $0.current.authentication = $1 ? .digest : .basic
         },
-        .flag(nil, "anyauth", .identity, "Answer whatever challenge comes.") {
+        .flag(nil, "anyauth", .identity, "Answer challenges of any scheme.") {
             $0.current.authentication = $1 ? .any : .basic
         },
         .value(nil, "oauth2-bearer", "token", .identity, "Send this bearer token.") {
@@ -49,7 +52,7 @@ extension FetchOption {
         .flag("n", "netrc", .identity, "Take name and password from ~/.netrc, which has to have them.") {
             $0.current.netrc = $1 ? .required : .unused
         },
-        .flag(nil, "netrc-optional", .identity, "As -n, if it has them.") {
+        .flag(nil, "netrc-optional", .identity, "As -n, but only if ~/.netrc has them.") {
             $0.current.netrc = $1 ? .optional : .unused
         },
         .value(nil, "netrc-file", "file", .identity, "As -n, from this file.") {
@@ -79,13 +82,13 @@ extension FetchOption {
         },
         .value(
             nil, "resolve", "host:port:addresses", .connection,
-            "These addresses stand for host and port; * for every host."
+            "Use these addresses for a host and port; * for every host."
         ) {
             try ConnectText.addResolution($1, to: &$0.current.connect)
         },
         .value(
             nil, "connect-to", "host:port:host:port", .connection,
-            "Connect to the second place in stand of the first; what is empty fits all, or stays."
+            "Connect to the second host and port instead of the first; an empty part matches all, or stays as it is."
         ) {
             $0.current.connect.detours.append(try ConnectText.detour($1))
         },
@@ -94,7 +97,7 @@ extension FetchOption {
         },
         .value(
             nil, "abstract-unix-socket", "name", .connection,
-            "Connect to this Unix socket in the abstract space."
+            "Connect to this Unix socket in the abstract namespace."
         ) { $0.current.connect.unixSocketPath = "\0" + $1 },
         .value(nil, "interface", "name", .connection, "Connect from this interface or address.") {
             let ports = $0.current.connect.localEnd.ports
@@ -106,24 +109,24 @@ extension FetchOption {
         },
         .value(
             "x", "proxy", "url", .connection,
-            "Go by this proxy: http://, https://, socks5:// or socks4://host:port; '' for none. Without it, as http_proxy, https_proxy, all_proxy and no_proxy say."
+            "Use this proxy: http://, https://, socks5:// or socks4://host:port; '' for none. Without it, as http_proxy, https_proxy, all_proxy and no_proxy say."
         ) { $0.current.proxy = $1 },
         .value("U", "proxy-user", "user:password", .connection, "Name and password for the proxy.") {
             $0.current.proxyUser = $1
         },
-        .value(nil, "noproxy", "hosts", .connection, "Go by no proxy to these; * for all.") {
+        .value(nil, "noproxy", "hosts", .connection, "Use no proxy for these hosts; * for all.") {
             $0.current.directHosts = $1
         },
         .value(
-            nil, "proxy-header", "field", .connection, "A field for an HTTP proxy that is handed the request."
+            nil, "proxy-header", "field", .connection, "A header field for an HTTP proxy."
         ) { $0.current.proxyFields += try InputFile.fields($1, for: "--proxy-header") },
-        .value(nil, "socks5", "host:port", .connection, "Go by this SOCKS 5 proxy.") {
+        .value(nil, "socks5", "host:port", .connection, "Use this SOCKS 5 proxy.") {
             $0.current.proxy = "socks5://" + $1
         },
         .value(nil, "socks5-hostname", "host:port", .connection, "The same: the proxy looks the host up.") {
             $0.current.proxy = "socks5h://" + $1
         },
-        .value(nil, "socks4", "host:port", .connection, "Go by this SOCKS 4 proxy.") {
+        .value(nil, "socks4", "host:port", .connection, "Use this SOCKS 4 proxy.") {
             $0.current.proxy = "socks4://" + $1
         },
         .value(nil, "socks4a", "host:port", .connection, "The same: the proxy looks the host up.") {
@@ -143,15 +146,15 @@ extension FetchOption {
         },
         .value(
             "E", "cert", "file[:password]", .tls,
-            "Show this certificate, in PEM or, with --cert-type P12, PKCS #12."
+            "Send this client certificate, in PEM or, with --cert-type P12, PKCS #12."
         ) {
             (($0.current.tls.certificate), $0.current.tls.password) = ConnectText.certificate(
                 $1, $0.current.tls.password)
         },
-        .value(nil, "cert-type", "type", .tls, "PEM, as at first, or P12.") {
+        .value(nil, "cert-type", "type", .tls, "PEM (default) or P12.") {
             $0.current.tls.isPEM = try isPEM($1, for: "--cert-type")
         },
-        .value(nil, "key", "file", .tls, "The certificate's private key, where it has a file of its own.") {
+        .value(nil, "key", "file", .tls, "The certificate's private key, if it is in a file of its own.") {
             $0.current.tls.key = $1
         },
         .value(nil, "key-type", "type", .tls, "PEM.") { _ = try isPEM($1, for: "--key-type") },
@@ -171,7 +174,7 @@ extension FetchOption {
         .flag(nil, "tlsv1.1", .tls, "TLS 1.1 or later.", isNegatable: false) {
             $0.current.tls.minimumVersion = $1 ? .tls11 : nil
         },
-        .flag(nil, "tlsv1.2", .tls, "TLS 1.2 or later, as at first.", isNegatable: false) {
+        .flag(nil, "tlsv1.2", .tls, "TLS 1.2 or later (default).", isNegatable: false) {
             $0.current.tls.minimumVersion = $1 ? .tls12 : nil
         },
         .flag(nil, "tlsv1.3", .tls, "TLS 1.3.", isNegatable: false) {
@@ -182,7 +185,7 @@ extension FetchOption {
                 "default": .tls13, "1.0": .tls10, "1.1": .tls11, "1.2": .tls12, "1.3": .tls13,
             ]
             guard let version = versions[$1] else {
-                throw CommandFailure.usage("--tls-max: no version of TLS: \($1)")
+                throw CommandFailure.usage("--tls-max: not a version of TLS: \($1)")
             }
             $0.current.tls.maximumVersion = version
         },
@@ -190,13 +193,13 @@ extension FetchOption {
             nil, "pinnedpubkey", "hashes", .tls,
             "The server's key has to be one of these: 'sha256//BASE64;…'."
         ) { $0.current.tls.pins = $1 },
-        .value(nil, "crlfile", "file", .tls, "Certificates that were taken back.") {
+        .value(nil, "crlfile", "file", .tls, "A file with revocation lists of certificates (CRL).") {
             $0.current.tls.revocationList = $1
         },
-        .flag(nil, "sessionid", .tls, "Take up sessions of earlier connections, as at first.") {
+        .flag(nil, "sessionid", .tls, "Resume TLS sessions of earlier connections (default).") {
             $0.current.tls.resumesSessions = $1
         },
-        .flag(nil, "alpn", .tls, "Offer http/1.1 inside of TLS, as at first.") {
+        .flag(nil, "alpn", .tls, "Offer http/1.1 by ALPN (default).") {
             $0.current.tls.offersProtocols = $1
         },
         .flag(nil, "proxy-insecure", .tls, "Do not verify the proxy's certificate.") {

@@ -72,7 +72,7 @@ extension FetchOption {
         .flag("I", "head", .request, "Ask for the head alone, and print it.") {
             $0.current.asksForHead = $1
         },
-        .value("A", "user-agent", "name", .request, "What the client calls itself.") {
+        .value("A", "user-agent", "name", .request, "The User-Agent to send.") {
             $0.current.userAgent = $1
         },
         .value(
@@ -91,7 +91,7 @@ extension FetchOption {
         },
         .value(
             "C", "continue-at", "offset", .request,
-            "Go on at this byte; - : behind what the output file holds."
+            "Continue at this byte; - continues after the bytes that the output file has."
         ) {
             $0.current.resumption = $1 == "-" ? .file : .offset(try number($1, for: "-C"))
         },
@@ -101,7 +101,7 @@ extension FetchOption {
         ) {
             $0.current.timeCondition = TimeText.condition($1)
             if $0.current.timeCondition == nil {
-                $0.current.warnings.append("-z: no date that is known, and no file: \($1)")
+                $0.current.warnings.append("-z: neither a known date nor a file: \($1)")
             }
         },
         .flag(
@@ -110,7 +110,7 @@ extension FetchOption {
         ) { $0.current.decodes = $1 },
         .value(
             nil, "request-target", "path", .request,
-            "What the request line asks for, in place of the URL's path."
+            "The target in the request line, instead of the URL's path."
         ) { $0.current.requestTarget = $1 },
         .flag(nil, "path-as-is", .request, "Send /../ and /./ of the URL's path as they stand.") {
             $0.current.keepsDots = $1
@@ -175,7 +175,7 @@ extension FetchOption {
         },
         .flag("s", "silent", .output, "Show neither progress nor errors.") { $0.common.isSilent = $1 },
         .flag("S", "show-error", .output, "With -s: show errors.") { $0.common.showsErrors = $1 },
-        .flag("v", "verbose", .output, "Tell on standard error what is going on.") {
+        .flag("v", "verbose", .output, "Print each step and the heads on standard error.") {
             $0.common.isVerbose = $1
         },
         .flag(nil, "progress-meter", .output, "Show progress, where standard error is a terminal.") {
@@ -198,7 +198,8 @@ extension FetchOption {
             $0.current.trustsRedirects = $1
         },
         .value(
-            nil, "max-redirs", "number", .redirects, "Follow as many at most, 50 unless set; -1: any number."
+            nil, "max-redirs", "number", .redirects,
+            "Follow at most this many redirects; 50 unless set; -1: any number."
         ) {
             let count = try number($1, for: "--max-redirs", lowest: -1)
             $0.current.maximumRedirects = count < 0 ? nil : Int(count)
@@ -233,21 +234,22 @@ extension FetchOption {
         },
         .value(
             nil, "retry", "number", .redirects,
-            "Try again as often after a timeout or a status of 408, 429, 500, 502, 503 or 504."
+            "Try again this many times after a timeout or a status of 408, 429, 500, 502, 503 or 504."
         ) {
             $0.current.retries = Int(try number($1, for: "--retry"))
         },
         .value(
             nil, "retry-delay", "seconds", .redirects,
-            "Wait as long between tries, in place of 1, 2, 4 … seconds."
+            "Wait this long between tries, instead of 1, 2, 4 … seconds."
         ) { $0.current.retryDelay = try seconds($1, for: "--retry-delay") },
-        .value(nil, "retry-max-time", "seconds", .redirects, "Try again no later than this.") {
+        .value(nil, "retry-max-time", "seconds", .redirects, "Start no try later than this after the first.")
+        {
             $0.current.maximumRetryTime = try seconds($1, for: "--retry-max-time")
         },
-        .flag(nil, "retry-all-errors", .redirects, "Try again whatever went wrong.") {
+        .flag(nil, "retry-all-errors", .redirects, "Try again after any failure.") {
             $0.current.retriesAllErrors = $1
         },
-        .flag(nil, "retry-connrefused", .redirects, "Try again, too, if the connection was refused.") {
+        .flag(nil, "retry-connrefused", .redirects, "Try again also if the connection was refused.") {
             $0.current.retriesRefusals = $1
         },
     ]

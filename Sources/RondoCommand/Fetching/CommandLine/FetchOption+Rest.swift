@@ -2,7 +2,7 @@
 extension FetchOption {
     static let files: [FetchOption] = [
         .flag("Z", "parallel", .files, "Load several URLs at once.") { $0.common.isParallel = $1 },
-        .value(nil, "parallel-max", "number", .files, "As many at most, 50 unless set.") {
+        .value(nil, "parallel-max", "number", .files, "At most this many at once; 50 unless set.") {
             let count = try number($1, for: "--parallel-max")
             $0.common.maximumParallel = count < 1 || count > 300 ? 50 : Int(count)
         },
@@ -13,7 +13,10 @@ extension FetchOption {
             "g", "globoff", .files,
             "Take {}[] in URLs as they stand; else {a,b} and [1-9], [a-z], [0-100:10] stand for several URLs."
         ) { $0.current.takesGlobs = !$1 },
-        .flag(":", "next", .files, "What follows is for other URLs.", isNegatable: false) { command, _ in
+        .flag(
+            ":", "next", .files, "Begin a new group: options from here on are for the URLs from here on.",
+            isNegatable: false
+        ) { command, _ in
             try command.beginOperation()
         },
         .value("K", "config", "file", .files, "Read options from a file, one a line; - is standard input.") {
@@ -53,24 +56,24 @@ extension FetchOption {
         .ignored(nil, "happy-eyeballs-timeout-ms", "250 ms.", value: "milliseconds"),
         .ignored(nil, "styled-output", "Heads are printed as they are."),
         .ignored(nil, "npn", "Not spoken any more."),
-        .ignored(nil, "ssl-reqd", "Of mail and FTP."),
+        .ignored(nil, "ssl-reqd", "For mail and FTP."),
         .ignored(nil, "ssl-no-revoke", "Of Windows."),
-        .ignored(nil, "ssl-allow-beast", "Of old versions of TLS."),
+        .ignored(nil, "ssl-allow-beast", "For old versions of TLS."),
         .ignored(nil, "parallel-immediate", "Of HTTP/2."),
         .ignored(nil, "compressed-ssh", "Of SSH."),
-        .ignored(nil, "create-file-mode", "Of files on servers.", value: "mode"),
+        .ignored(nil, "create-file-mode", "For files on servers.", value: "mode"),
         .ignored(nil, "disable-eprt", "Of FTP."),
         .ignored(nil, "disable-epsv", "Of FTP."),
         .ignored(nil, "ftp-create-dirs", "Of FTP."),
         .ignored(nil, "ftp-skip-pasv-ip", "Of FTP."),
         .ignored(nil, "egd-file", "The system has random numbers.", value: "file"),
         .ignored(nil, "random-file", "The same.", value: "file"),
-        .ignored(nil, "false-start", "Of old versions of TLS."),
+        .ignored(nil, "false-start", "For old versions of TLS."),
         .ignored(nil, "ssl-auto-client-cert", "Of Windows."),
         .ignored(nil, "ssl-revoke-best-effort", "Of Windows."),
-        .ignored(nil, "proxy-ssl-allow-beast", "Of old versions of TLS."),
+        .ignored(nil, "proxy-ssl-allow-beast", "For old versions of TLS."),
         .ignored(nil, "proxy-ssl-auto-client-cert", "Of Windows."),
-        .ignored(nil, "socks5-basic", "As it is done anyway."),
+        .ignored(nil, "socks5-basic", "This is done anyway."),
         .ignored(nil, "suppress-connect-headers", "Heads of proxies' tunnels are not printed anyway."),
     ]
 
@@ -92,7 +95,9 @@ extension FetchOption {
             .missing(nil, "proxy-basic", "use -U"),
             .missing(nil, "proxy-ntlm", "use -U"), .missing(nil, "proxy-negotiate", "use -U"),
             .missing(
-                "p", "proxytunnel", "an HTTP proxy is handed http requests; use a SOCKS proxy, or https"),
+                "p", "proxytunnel",
+                "http requests go to an HTTP proxy as they are, without a tunnel; use a SOCKS proxy, or https"
+            ),
             .missing(nil, "preproxy", takesValue: true, "use one proxy, -x"),
             .missing(nil, "proxy1.0", takesValue: true, "use -x"),
             .missing(nil, "haproxy-protocol", "leave the option out"),

@@ -84,7 +84,7 @@ struct FetchURL: Equatable, Sendable {
             }
             port = Int(digits)
         } else if !digits.isEmpty {
-            throw Self.malformed(text, "what follows the host is no port")
+            throw Self.malformed(text, "what follows the host is not a port")
         }
         if host.isEmpty { throw Self.malformed(text, "it names no host") }
         let allowed = host.utf8.allSatisfy { byte in
@@ -138,7 +138,7 @@ struct FetchURL: Equatable, Sendable {
     }
 
     static func malformed(_ text: String, _ reason: String) -> FetchFailure {
-        FetchFailure(.badURL, "this is no URL: \(text): \(reason)", status: .malformedURL)
+        FetchFailure(.badURL, "this is not a URL: \(text): \(reason)", status: .malformedURL)
     }
 
     // MARK: - Derived values

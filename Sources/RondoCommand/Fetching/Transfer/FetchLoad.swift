@@ -43,7 +43,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         guard let connection = URLConnection(request: urlRequest, delegate: self, startImmediately: false)
         else {
             throw FetchFailure(
-                .unsupportedURL, "nothing here can load \(request.url.text)", status: .unsupportedScheme)
+                .unsupportedURL, "cannot load \(request.url.text)", status: .unsupportedScheme)
         }
         connection.configuration = configuration
         connection.schedule(in: RunLoop.current, forMode: context.mode)

@@ -2,9 +2,9 @@ import Rondo
 
 extension Experiment {
     static let commonModes = Experiment(
-        "common-modes", title: "A load in the common modes goes on while somebody scrolls",
+        "common-modes", title: "A load in the common modes goes on while the user scrolls",
         background: """
-            A run loop calls only what is scheduled in the mode that it runs in. While somebody scrolls that is tracking, \
+            A run loop calls only what is scheduled in the mode that it runs in. While the user scrolls that is tracking, \
             else default. “The common modes” is a name to schedule by.
             """,
         question: """

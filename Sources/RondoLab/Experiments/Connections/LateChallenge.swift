@@ -5,14 +5,14 @@ extension Experiment {
         "late-challenge", title: "A challenge that is answered late",
         question: """
             The server wants a name and a password. The delegate keeps the challenge and returns; the answer comes 0.3 s \
-            later, from elsewhere, as when somebody types. What does the loop do meanwhile?
+            later, from elsewhere, as when the user has to type it. What does the loop do meanwhile?
             """,
         choices: [
             "It waits inside the callback", "It runs on: everything else is served, this load waits",
             "The load fails at once", "The load goes on without a password",
         ], answer: 1,
         why: """
-            A challenge is a question with a sender to answer to. Until somebody does, the load stands still, and the \
+            A challenge is a question with a sender to answer to. Until it is answered, the load stands still, and the \
             loop is free: timers fire, other loads go on. The answer may come from any place, once; the request is then \
             sent again with it.
             """,

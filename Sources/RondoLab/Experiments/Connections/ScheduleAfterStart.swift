@@ -4,8 +4,8 @@ extension Experiment {
     static let scheduleAfterStart = Experiment(
         "schedule-after-start", title: "Scheduling after the start does nothing",
         question: """
-            A connection is started in the default mode. Then somebody who has read about scrolling schedules it in \
-            the common modes, too. The loop runs in tracking. Do bytes come?
+            A connection is started in the default mode. Then the program also schedules it in \
+            the common modes. The loop runs in tracking. Do bytes come?
             """,
         choices: ["Yes, from then on", "No: it is too late", "Yes, but twice", "The program traps"],
         answer: 1,

@@ -2,25 +2,25 @@ import Rondo
 
 extension Experiment {
     static let scrollingStalls = Experiment(
-        "scrolling-stalls", title: "A load in the default mode stops while somebody scrolls",
+        "scrolling-stalls", title: "A load in the default mode stops while the user scrolls",
         background: """
-            A run loop is how a thread waits: it sleeps until something happens, calls whoever is scheduled for that, \
+            A run loop is how a thread waits: it sleeps until something happens, calls what is scheduled for that, \
             and sleeps again. It runs in one mode at a time, and calls only what is scheduled in that mode. Mostly the \
-            mode is “default”. While somebody scrolls, a user interface runs the loop in “tracking”, so that nothing \
+            mode is “default”. While the user scrolls, a user interface runs the loop in “tracking”, so that nothing \
             else can make the scrolling stutter.
             """,
         question: """
             A load of a URL is started in the usual way, which schedules it in default. While its bytes come in, the \
-            loop runs in tracking for 0.4 s, as if somebody scrolled. What happens to the load?
+            loop runs in tracking for 0.4 s, as if the user scrolled. What happens to the load?
             """,
         choices: [
             "It goes on: bytes are bytes", "It stands still, and goes on when default runs again",
             "It stands still, and the bytes sent meanwhile are lost", "It fails with a timeout",
         ], answer: 1,
         why: """
-            This is why callbacks stop while somebody scrolls: the load is scheduled in default, the loop runs in \
-            tracking, and what is not scheduled in the running mode is not called, however ready it is. Nobody even \
-            listens to its socket: the bytes wait in the kernel, and when that is full the server has to wait. Nothing is \
+            This is why callbacks stop while the user scrolls: the load is scheduled in default, the loop runs in \
+            tracking, and what is not scheduled in the running mode is not called, however ready it is. The loop does not \
+            even watch its socket: the bytes wait in the kernel, and when that is full the server has to wait. Nothing is \
             lost. As soon as the loop runs in default again, it finds the socket ready and calls. To have it called while \
             scrolling, schedule it in both modes: the next experiment, common-modes, does.
             """,

@@ -12,7 +12,7 @@ extension Experiment {
             "Yes, after the current pass", "The queue's thread ends",
         ], answer: 1,
         why: """
-            RunLoop.current is the loop of the thread that asks. On a queue's thread that is a loop that nobody runs; \
+            RunLoop.current is the loop of the thread that asks. On a queue's thread that is a loop that is not run; \
             stopping it does nothing and is not remembered. Save the worker's loop before it runs, and stop that. A port \
             keeps the worker's mode from being empty, so that only a stop can end its run.
             """,

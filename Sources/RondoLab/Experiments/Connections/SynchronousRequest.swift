@@ -9,7 +9,7 @@ extension Experiment {
             """,
         choices: ["About 15 times", "Never", "Once, at the end of the request", "Twice as often"], answer: 1,
         why: """
-            The request is an ordinary connection, and the thread's own loop drives it: in a mode that nobody else \
+            The request is an ordinary connection, and the thread's own loop drives it: in a private mode that no other code \
             knows, and that nothing else is in. So no callback of yours comes in between, however common its modes are. \
             That is what makes the call synchronous, and why it must not be made on a thread that has other duties.
             """,

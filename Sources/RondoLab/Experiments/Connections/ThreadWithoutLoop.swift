@@ -13,7 +13,7 @@ extension Experiment {
             """,
         choices: ["Both", "The one that runs its loop", "Neither", "The one that waits"], answer: 1,
         why: """
-            Every thread has a run loop, but none runs unless somebody runs it. The connection is scheduled on the loop \
+            Every thread has a run loop, but none runs unless the thread runs it. The connection is scheduled on the loop \
             of the thread that started it; a thread that waits on a semaphore runs no loop, so it waits for a callback \
             that only it could make.
             """,

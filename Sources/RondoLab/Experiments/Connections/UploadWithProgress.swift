@@ -13,7 +13,7 @@ extension Experiment {
         choices: [
             "No: a length has to be known first",
             "Yes: it is sent at the speed of the network, and the writer waits",
-            "Yes, but the pair grows to 512 KiB", "It hangs: nobody reads while the thread writes",
+            "Yes, but the pair grows to 512 KiB", "It hangs: no code reads while the thread writes",
         ], answer: 1,
         why: """
             The connection takes bytes from the pair as the network takes them from it. Each time there is space, the \

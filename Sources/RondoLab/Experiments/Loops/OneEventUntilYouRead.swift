@@ -10,7 +10,7 @@ extension Experiment {
             """,
         choices: ["Six", "One", "One each pass", "None"], answer: 1,
         why: """
-            After one hasBytesAvailable no other is sent until somebody reads: whoever was told and has not looked yet \
+            After one hasBytesAvailable no other is sent until bytes are read: a delegate that was told and has not read yet \
             has nothing new to learn. After a read the next event follows, if bytes remain or arrive. So a handler need \
             not read everything, but it has to read something.
             """,

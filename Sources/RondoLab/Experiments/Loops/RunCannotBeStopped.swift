@@ -4,7 +4,7 @@ extension Experiment {
     static let runCannotBeStopped = Experiment(
         "run-cannot-be-stopped", title: "run() cannot be stopped, and does not even begin without a port",
         question: """
-            A worker adds a port to its loop and calls run(). Somebody calls stop() on that loop three times. When does \
+            A worker adds a port to its loop and calls run(). Another thread calls stop() on that loop three times. When does \
             run() return?
             """,
         choices: ["After the first stop", "After the third", "When the port is taken out", "Never"],

@@ -5,7 +5,7 @@ extension Experiment {
         "timer-modes", title: "A timer in default, and one in the common modes",
         background: """
             A run loop calls only what is scheduled in the mode that it runs in, and that holds for timers too: tracking \
-            while somebody scrolls, else default.
+            while the user scrolls, else default.
             """,
         question: """
             Two timers repeat every 20 ms. One was made with scheduledTimer, the other was added for the common modes. \
@@ -13,8 +13,8 @@ extension Experiment {
             """,
         choices: ["Both", "The scheduled one", "The common one", "Neither"], answer: 2,
         why: """
-            scheduledTimer adds to the default mode, and to that alone, so while somebody scrolls its date passes and \
-            nobody calls it: the clock above a list that is scrolled stands still, and jumps when the finger lifts. A \
+            scheduledTimer adds to the default mode, and to that alone, so while the user scrolls its date passes and \
+            it is not called: the clock above a list that is scrolled stands still, and jumps when the finger lifts. A \
             timer that has to go on is made with init(timeInterval:…) and added for the common modes.
             """,
         rules: ["TM-10", "RL-20", "RL-8"], body: timerModesCode

@@ -13,7 +13,7 @@ extension Experiment {
         ], answer: 1,
         why: """
             A signal is a fact about the source, not about a loop. Whichever loop sees it first takes it, and the other \
-            finds nothing. That makes a source a simple queue for two workers; who gets it is not yours to choose.
+            finds nothing. That makes a source a simple queue for two workers; which of the two gets it is not yours to choose.
             """,
         rules: ["SRC-8", "SRC-3"], body: twoLoopsOneSourceCode
     ) { evidence in

@@ -9,7 +9,7 @@ extension Experiment {
             """,
         choices: [
             "It goes on: a session has threads of its own", "It stands still, and goes on in default",
-            "It fails: nobody takes what comes", "What comes meanwhile is lost",
+            "It fails: what comes is not taken", "What comes meanwhile is lost",
         ], answer: 1,
         why: """
             A session that was made with a run loop has no other engine than that loop in the modes that were named. In \
