@@ -73,7 +73,7 @@ import Testing
         /// Foundation writes its file.
         mutating func file() {
             filed = objects
-            ledger.hasFiled()
+            ledger.noteFiled()
         }
 
         /// The program sets a cookie, which has Foundation write its file.

@@ -109,7 +109,7 @@ import Testing
 
     private func opened(_ window: Window, _ file: URL?) throws -> CookieStore {
         let store = CookieStore(window, file: file)
-        if !store.isReady(orTell: { {} }) { try settle(store) }
+        if !store.prepareReading(orTell: { {} }) { try settle(store) }
         return store
     }
 
@@ -480,7 +480,7 @@ import Testing
             let jar = Jar()
             let window = FoundationCookies(jar.storage)
             let store = CookieStore(window, file: file)
-            if !store.isReady(orTell: { {} }) { try settle(store) }
+            if !store.prepareReading(orTell: { {} }) { try settle(store) }
             try receive(["a=1; max-age=1000", "b=2; max-age=1000"], store)
             #expect(Set((jar.storage.cookies ?? []).map(\.name)) == ["a", "b"])
             #expect(jar.storage.cookies?.first { $0.name == "a" }?.isSessionOnly == false)

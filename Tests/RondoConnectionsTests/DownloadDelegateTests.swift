@@ -190,6 +190,46 @@ import Testing
         #expect(other.calls == ["wrote", "fail -1005"])
     }
 
+    /// `@unchecked Sendable`: the storage has a lock of its own.
+    private final class Cookies: @unchecked Sendable {
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+
+        init() { storage.cookieAcceptPolicy = .always }
+
+        var names: Set<String> { Set((storage.cookies ?? []).map(\.name)) }
+    }
+
+    @Test func `UC-57 the rest of a file is asked for with cookies, and those that it brings are stored`()
+        throws
+    {
+        let text = longText(300_000)
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            if request.value("Range") == nil {
+                try peer.send(
+                    "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nSet-Cookie: first=1\r\nContent-Length: 300000\r\n\r\n"
+                        + text.prefix(100_000))
+                return
+            }
+            try peer.respond(
+                "206 Partial Content",
+                ["Content-Range: bytes 100000-299999/300000", "Set-Cookie: rest=1"],
+                body: String(text.dropFirst(100_000)))
+            peer.waitForEnd()
+        }
+        let (delegate, cookies) = (Downloader(), Cookies())
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: server.url()), delegate: delegate, startImmediately: false)
+            connection?.configuration.cookieStorage = cookies.storage
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(delegate.calls.last == "finish")
+        #expect(server.requests.last?.value("Cookie") == "first=1")
+        #expect(cookies.names == ["first", "rest"])
+    }
+
     /// Cancels at the first bytes.
     private final class Canceller: NSObject, URLConnectionDownloadDelegate, Sendable {
         let log = EventLog()

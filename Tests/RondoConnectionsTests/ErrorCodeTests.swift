@@ -26,7 +26,7 @@ import Testing
             .exceeded(.trailerSize(1)),
         ] as [HTTP1Error.Peer])
     func `UC-59 a response that cannot be parsed fails with -1017`(fault: HTTP1Error.Peer) {
-        #expect(Self.code(.http(.peer(fault))) == .cannotParseResponse)
+        #expect(Self.code(.http(HTTPFailure(.peer(fault)))) == .cannotParseResponse)
     }
 
     /// Each field can be read, and what they say together cannot be.
@@ -37,7 +37,7 @@ import Testing
             .exceeded(.informationalResponses(1)),
         ] as [HTTP1Error.Peer])
     func `UC-59 a response that is well formed and makes no sense fails with -1011`(fault: HTTP1Error.Peer) {
-        #expect(Self.code(.http(.peer(fault))) == .badServerResponse)
+        #expect(Self.code(.http(HTTPFailure(.peer(fault)))) == .badServerResponse)
     }
 
     @Test(
@@ -46,7 +46,7 @@ import Testing
             .truncatedBody(expected: 2, received: 1), .truncatedBody(expected: nil, received: 1),
         ] as [HTTP1Error.Peer])
     func `UC-59 a response that breaks off fails with -1005`(fault: HTTP1Error.Peer) {
-        #expect(Self.code(.http(.peer(fault))) == .networkConnectionLost)
+        #expect(Self.code(.http(HTTPFailure(.peer(fault)))) == .networkConnectionLost)
     }
 
     @Test func `UC-59 a part's head that cannot be parsed fails with -1017`() {
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `UC-59 a request that cannot be sent is a bad URL`() {
-        #expect(Self.code(.http(.local(.missingHost))) == .badURL)
+        #expect(Self.code(.http(HTTPFailure(.local(.missingHost)))) == .badURL)
         #expect(Self.code(.impossiblePort) == .badURL)
         #expect(Self.code(.invalidDataURL) == .badURL)
     }

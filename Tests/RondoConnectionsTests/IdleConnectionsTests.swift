@@ -35,7 +35,7 @@ import Testing
             _ key: ConnectionKey = key(), _ loop: ObjectIdentifier? = nil,
             where isUsable: (Int) -> Bool = { _ in true }
         ) -> Int? {
-            guard let position = state.next(for: key, of: loop, where: isUsable) else { return nil }
+            guard let position = state.choose(for: key, of: loop, where: isUsable) else { return nil }
             return state.remove(at: position)
         }
 

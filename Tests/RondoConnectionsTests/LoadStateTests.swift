@@ -28,10 +28,10 @@ import Testing
         _ = state.begin()
         switch phase {
         case .created, .askingAboutCanonical, .exchanging: break
-        case .askingAboutRedirect: _ = state.received(redirect("/y"), bodyLength: 3)
-        case .receiving: _ = state.received(ok, bodyLength: 3)
+        case .askingAboutRedirect: _ = state.receivedHead(redirect("/y"), bodyLength: 3)
+        case .receiving: _ = state.receivedHead(ok, bodyLength: 3)
         case .ended:
-            _ = state.received(ok, bodyLength: 3)
+            _ = state.receivedHead(ok, bodyLength: 3)
             _ = state.bodyEnded()
         case .failed: _ = state.failed(.unsupportedURL)
         case .cancelled: state.cancelled()
@@ -108,7 +108,7 @@ import Testing
 
     @Test(arguments: Phase.allCases) func `a head counts only while one is awaited`(phase: Phase) {
         var state = Self.state(in: phase)
-        let action = state.received(Self.ok, bodyLength: nil)
+        let action = state.receivedHead(Self.ok, bodyLength: nil)
         #expect(action == (phase == .exchanging ? .deliver(.http(Self.ok, bodyLength: nil)) : .nothing))
         #expect(state.deliversBody == (phase == .exchanging || phase == .receiving))
     }
@@ -135,8 +135,8 @@ import Testing
         #expect(state.begin() == .nothing)
         #expect(state.replied(Self.plain) == .nothing)
         #expect(state.replied(nil) == .nothing)
-        #expect(state.received(Self.ok, bodyLength: nil) == .nothing)
-        #expect(state.received(Self.redirect("/y"), bodyLength: nil) == .nothing)
+        #expect(state.receivedHead(Self.ok, bodyLength: nil) == .nothing)
+        #expect(state.receivedHead(Self.redirect("/y"), bodyLength: nil) == .nothing)
         #expect(state.bodyEnded() == .nothing)
         #expect(state.failed(.noRunLoop) == .nothing)
         #expect(state.isEnded)
@@ -158,7 +158,7 @@ import Testing
         if let field { fields.append(name: field, value: "Basic realm=\"r\"") }
         let head = ResponseHead(version: .http11, status: status, reason: "", fields: fields)
         var state = Self.state(in: .exchanging)
-        let action = state.received(head, bodyLength: 2, isFromProxy: isFromProxy)
+        let action = state.receivedHead(head, bodyLength: 2, isFromProxy: isFromProxy)
         #expect(action == (isChallenge ? .authenticate(head) : .deliver(.http(head, bodyLength: 2))))
     }
 
@@ -171,7 +171,7 @@ import Testing
         var state = LoadState(LoadRequest(request))
         _ = state.begin()
         let head = ResponseHead(version: .http11, status: 417, reason: "", fields: HeaderFields())
-        let action = state.received(head, bodyLength: 2, isHoldingBackBody: isHoldingBack)
+        let action = state.receivedHead(head, bodyLength: 2, isHoldingBackBody: isHoldingBack)
         #expect(
             action
                 == (isHoldingBack ? .send(LoadRequest(Self.plain)) : .deliver(.http(head, bodyLength: 2))))
@@ -179,36 +179,36 @@ import Testing
 
     @Test func `UC-30 only redirects that are followed are counted`() {
         var state = Self.state(in: .askingAboutRedirect)
-        #expect(state.redirectCount == 0)
+        #expect(state.redirectsFollowed == 0)
         _ = state.replied(Self.plain)
-        #expect(state.redirectCount == 1)
-        _ = state.received(Self.redirect("/z"), bodyLength: 3)
+        #expect(state.redirectsFollowed == 1)
+        _ = state.receivedHead(Self.redirect("/z"), bodyLength: 3)
         _ = state.replied(nil)
-        #expect(state.redirectCount == 1)
+        #expect(state.redirectsFollowed == 1)
     }
 
     @Test func `UC-34 a redirect without Location, or to elsewhere than the web, fails`() {
         var missing = Self.state(in: .exchanging)
         #expect(
-            missing.received(Self.redirect(nil), bodyLength: nil)
+            missing.receivedHead(Self.redirect(nil), bodyLength: nil)
                 == .fail(.redirectWithoutLocation(status: 302)))
         var file = Self.state(in: .exchanging)
         #expect(
-            file.received(Self.redirect("file:///x"), bodyLength: nil)
+            file.receivedHead(Self.redirect("file:///x"), bodyLength: nil)
                 == .fail(.unsupportedRedirect(url("file:///x"))))
     }
 
     @Test func `UC-32 the seventeenth redirect fails`() {
         var state = Self.state(in: .exchanging)
         for number in 1...16 {
-            guard case .ask(let request, _) = state.received(Self.redirect("/\(number)"), bodyLength: 0)
+            guard case .ask(let request, _) = state.receivedHead(Self.redirect("/\(number)"), bodyLength: 0)
             else {
                 Issue.record("redirect \(number) was not asked about")
                 return
             }
             #expect(state.replied(request) == .send(LoadRequest(request)))
         }
-        #expect(state.received(Self.redirect("/17"), bodyLength: 0) == .fail(.tooManyRedirects(16)))
+        #expect(state.receivedHead(Self.redirect("/17"), bodyLength: 0) == .fail(.tooManyRedirects(16)))
     }
 
     @Test func `UC-33 a redirect is proposed in the form that its status wants`() {
@@ -219,7 +219,7 @@ import Testing
             var state = LoadState(LoadRequest(post))
             _ = state.begin()
             let head = Self.redirect("https://b.example/", status: status)
-            guard case .ask(let request, let redirect) = state.received(head, bodyLength: 0) else {
+            guard case .ask(let request, let redirect) = state.receivedHead(head, bodyLength: 0) else {
                 Issue.record("\(status) was not asked about")
                 continue
             }

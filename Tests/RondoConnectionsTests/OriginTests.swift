@@ -54,7 +54,7 @@ import Testing
             switch state.lease(key, of: nil, for: waiter, within: budget, mayReuse: mayReuse) {
             case .open: return "open"
             case .reuse(let number): return "\(number)"
-            case .wait(let waiterID, let lacksBudget):
+            case .wait(_, let waiterID, let lacksBudget):
                 self.waiterID = waiterID
                 if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
                 return nil
@@ -278,12 +278,13 @@ import Testing
             LoopThread { loop in
                 let key = keys[number % 3]
                 for _ in 0..<2_000 {
-                    let waiter = Waiter()
+                    let admission = Latch()
+                    let wait = LeaseWait(priority: 0.5) { admission.open() }
                     let origin = pool.origin(of: key.server)
-                    switch origin.lease(key, of: loop, at: nil, for: waiter, mayReuse: true) {
+                    switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: true) {
                     case .granted(let lease): lease.end()
                     case .wait:
-                        #expect(throws: Never.self) { try waiter.latch.wait() }
+                        #expect(throws: Never.self) { try admission.wait() }
                         origin.admittedLease(key, of: loop, at: nil, mayReuse: true).end()
                     }
                 }
@@ -293,14 +294,6 @@ import Testing
         #expect(pool.budget.counts.inUse == 0 && !pool.budget.hasQueue)
         pool.closeAll()
         #expect(pool.origins.isEmpty)
-    }
-
-    private final class Waiter: ConnectionWaiter {
-        let latch = Latch()
-
-        var priority: Float { 0.5 }
-
-        func isAdmitted(with waiterID: Int) { latch.open() }
     }
 }
 

@@ -4,8 +4,8 @@ import Testing
 
 @testable import RondoCore
 
-/// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the
-/// kernel: until then a program cannot see that they are still there.
+/// Sources that leave the mode that runs, in their callback. Their watchers are stopped when the mode next looks at the
+/// kernel: a program cannot see that they are still there until then.
 @Suite(.leavesNothing) struct LeavingSourceTests {
     /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as
     /// it does.

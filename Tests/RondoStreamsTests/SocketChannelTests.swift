@@ -119,7 +119,7 @@ import Testing
             loop.add(Port(), forMode: .default)
             loop.pass()
             return [
-                "\(talk.words.last == word)", "\(talk.channel.isOpen)", "\(talk.channel.isAliveWhenIdle)",
+                "\(talk.words.last == word)", "\(talk.channel.isOpen)", "\(talk.channel.checkIdle())",
             ]
         }
         #expect(findings == ["true", "false", "false"])
@@ -173,13 +173,13 @@ import Testing
             try loop.run { talk.channel.isOpen }
             talk.channel.removeFromAllLoops()
             let peer = accept(descriptor, nil, nil)
-            var findings = ["\(talk.channel.isAliveWhenIdle)"]
+            var findings = ["\(talk.channel.checkIdle())"]
             #expect(send(peer, "x", 1, 0) == 1)
-            findings.append("\(talk.channel.isAliveWhenIdle)")
+            findings.append("\(talk.channel.checkIdle())")
             talk.read()
-            findings.append("\(talk.channel.isAliveWhenIdle)")
+            findings.append("\(talk.channel.checkIdle())")
             close(peer)
-            findings.append("\(talk.channel.isAliveWhenIdle)")
+            findings.append("\(talk.channel.checkIdle())")
             return findings
         }
         #expect(findings == ["true", "false", "true", "false"])
@@ -194,16 +194,16 @@ import Testing
             talk.channel.open()
             try loop.run { talk.channel.isOpen }
             talk.channel.removeFromAllLoops()
-            var findings = ["\(talk.channel.isAliveWhenIdle)"]
+            var findings = ["\(talk.channel.checkIdle())"]
             server.tell("speak")
             _ = try server.line(after: "SENT")
             talk.channel.schedule(in: loop, forMode: .default)
             talk.channel.wantsRead = true
             try loop.run { talk.received.count == 5 }
-            findings.append("\(talk.channel.isAliveWhenIdle)")
+            findings.append("\(talk.channel.checkIdle())")
             server.tell("close")
             _ = try server.line(after: "CLOSED")
-            findings.append("\(talk.channel.isAliveWhenIdle)")
+            findings.append("\(talk.channel.checkIdle())")
             return findings
         }
         #expect(findings == ["true", "true", "false"])

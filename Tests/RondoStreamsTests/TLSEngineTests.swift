@@ -134,17 +134,17 @@ import Testing
         // The tickets of TLS 1.3 arrive unasked.
         try wait(client.socket.descriptor, for: POLLIN)
         #expect(!client.socket.isQuiet())
-        #expect(client.engine.isQuiet())
+        #expect(client.engine.checkQuiet())
         server.tell("speak")
         _ = try server.line(after: "SENT")
         try wait(client.socket.descriptor, for: POLLIN)
-        #expect(!client.engine.isQuiet())
+        #expect(!client.engine.checkQuiet())
         #expect(try client.read().1 == Array("told\n".utf8))
-        #expect(client.engine.isQuiet())
+        #expect(client.engine.checkQuiet())
         server.tell("close")
         _ = try server.line(after: "CLOSED")
         try wait(client.socket.descriptor, for: POLLIN)
-        #expect(!client.engine.isQuiet())
+        #expect(!client.engine.checkQuiet())
     }
 
     @Test func `a failed write leaves what has arrived to be read`() throws {

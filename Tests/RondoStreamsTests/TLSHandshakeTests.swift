@@ -113,7 +113,7 @@ import Testing
         #expect(throws: error) { try client.read() }
         #expect(throws: error) { try client.write([1]) }
         #expect(client.engine.shutdown() == .done)
-        #expect(!client.engine.isQuiet())
+        #expect(!client.engine.checkQuiet())
     }
 
     @Test func `an alert in the first answer`() throws {

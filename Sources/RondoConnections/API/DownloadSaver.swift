@@ -259,7 +259,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     func connectionDidFinishLoading(_ connection: URLConnection) {
         let (total, bytes) = work.withLock { ($0.total, $0.bytes) }
         if let total, bytes != total {
-            let failure = LoadFailure.http(.peer(.truncatedBody(expected: total, received: bytes)))
+            let failure = LoadFailure.http(.truncatedBody(expected: total, received: bytes))
             return fail(URLErrors.error(failure, url: connection.currentRequest.url))
         }
         if let file = work.withLock({ $0.file }) {

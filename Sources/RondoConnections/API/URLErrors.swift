@@ -59,8 +59,8 @@ package enum URLErrors {
             return (code(of: error), error.description, error.underlyingError)
         case .http(let error):
             let cause = NSError(
-                domain: "HTTP/1.1", code: 0, userInfo: [NSLocalizedDescriptionKey: error.description])
-            return (code(of: error), "\(host): \(error.description)", cause)
+                domain: error.version, code: 0, userInfo: [NSLocalizedDescriptionKey: error.description])
+            return (code(of: error.kind), "\(host): \(error.description)", cause)
         case .timedOut(let seconds):
             return (
                 .timedOut,
@@ -204,26 +204,12 @@ package enum URLErrors {
 
     /// The codes distinguish a response that cannot be parsed from one that is parsed and contradicts itself,
     /// such as two different lengths, or a switch to a protocol that was not requested.
-    private static func code(of error: HTTP1Error) -> URLError.Code {
-        switch error {
-        case .local: return .badURL
-        case .peer(let peer):
-            switch peer {
-            case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead, .truncatedBody:
-                return .networkConnectionLost
-            case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
-                .invalidLineEnd, .invalidContentLength, .invalidChunk, .unsolicitedBytes:
-                return .cannotParseResponse
-            case .conflictingContentLengths, .contentLengthWithTransferEncoding, .transferEncodingInHTTP10,
-                .unsupportedTransferCoding, .unexpectedSwitchingProtocols:
-                return .badServerResponse
-            case .exceeded(let limit):
-                switch limit {
-                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .chunkLineLength, .trailerSize:
-                    return .cannotParseResponse
-                case .informationalResponses: return .badServerResponse
-                }
-            }
+    private static func code(of kind: HTTPFailure.Kind) -> URLError.Code {
+        switch kind {
+        case .invalidRequest: .badURL
+        case .closedEarly, .truncatedBody: .networkConnectionLost
+        case .unreadable: .cannotParseResponse
+        case .contradictory: .badServerResponse
         }
     }
 

@@ -83,7 +83,7 @@ protocol AnswerOwner: AnyObject, Sendable {
     /// Makes `Answer.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// Called when bytes have come that cause no event yet.
+    /// Notes a sign of life of the peer: bytes have come that make up no event yet.
     func noteProgress()
 
     /// Notes that the program was called, or may have been: a run that ends after a source then ends (rule

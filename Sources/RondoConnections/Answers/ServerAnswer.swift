@@ -1,24 +1,16 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import RondoMutex
 internal import RondoStreams
-
-internal import struct Synchronization.Atomic
 
 /// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
 /// A request goes through steps, each of which may have to wait: preparing the body, leasing a connection,
 /// and the exchange. If a kept connection turns out to be dead, the request is sent again once over a new one,
-/// without a call to the delegate (see `Exchange.mayBeSentAgain`).
+/// without a call to the delegate (see `RetryRule`).
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, except for `admittedWaiterID`, which has a lock,
-/// and `rank`, which is atomic.
-final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
-    /// How often a request is sent again because its connection broke before the server had answered
-    /// anything.
-    static let maximumRetries = 1
-
+/// `@unchecked Sendable`: used inside the gate of its load.
+final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// A request that has no exchange yet.
     private struct Attempt {
         let request: LoadRequest
@@ -35,37 +27,38 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         /// The whole body is being read and hashed, because its hash goes into the head.
         indirect case hashingBody(Attempt)
         /// The maximum of connections is in use; `waiterID` identifies this request in the queue.
-        indirect case waitingForConnection(Attempt, waiterID: Int, Route)
-        case exchanging(any Exchange)
+        indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
+        case exchanging(any Exchange, Wait)
+    }
+
+    /// The event, besides those of the connection, that an exchange waits for.
+    private enum Wait {
+        case none
+        /// The body's stream has no bytes yet.
+        case body
+        /// The body waits for the server's go-ahead, for a limited time.
+        case goAhead(GoAheadWait)
     }
 
     private let schedule: [LoopMode]
     private let settings: LoadSettings
-    /// The load's driver, which releases this object at the end of the load.
+    /// The load's driver, which releases this answer when the load is over.
     private let owner: any ServerAnswerOwner
-    /// The request that may have a connection now; set by any thread.
-    private let admittedWaiterID = Mutex<Int?>(nil)
-
-    // Used inside the gate of the load:
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
     private var request: LoadRequest?
-    /// How often the current request was sent again.
-    private var retries = 0
+    private var retryRule = RetryRule()
     /// Whether the request goes to a proxy as it is, and not through a tunnel.
     private var isAskingProxy = false
-    private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
-    private var goAheadWait: GoAheadWait?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
     /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
-    private let rank = Atomic(LoadRank.normal.bits)
-    /// The last exchange, which has ended; see `takeIdleConnection()`.
+    /// The last exchange, which has ended; see `takeIdleStay()`.
     private var finished: (any Exchange)?
 
     init(
@@ -83,16 +76,16 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// Sends `request`, over a kept connection if `mayReuse`.
     func start(_ request: LoadRequest, mayReuse: Bool = true) {
-        if mayReuse { retries = 0 }
+        retryRule.reset()
         self.request = request
         transfers?.begin()
         authenticator?.beginRequest(for: request.url)
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
 
-    /// Sends the same request over a new connection, because the kept one was dead.
+    /// Sends the same request over a new connection, as `RetryRule` allows.
     private func sendAgain(_ request: LoadRequest) {
-        retries += 1
+        retryRule.noteRetry()
         transfers?.begin()
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
     }
@@ -148,7 +141,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
                 phase = .hashingBody(attempt)
                 return wakeUp()
             }
-            connect(attempt, by: route)
+            leaseConnection(for: attempt, by: route)
         } catch {
             fail(error)
         }
@@ -168,34 +161,21 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
-    private func connect(_ attempt: Attempt, by route: Route) {
-        noteRank()
+    private func leaseConnection(for attempt: Attempt, by route: Route) {
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: owner.onlyQueue, for: self, mayReuse: attempt.mayReuse)
+            route.key, of: schedule[0].loop, at: owner.onlyQueue,
+            for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
+            mayReuse: attempt.mayReuse)
         switch consume outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
-        case .wait(let waiterID):
-            phase = .waitingForConnection(attempt, waiterID: waiterID, route)
+        case .wait(let wait, let waiterID):
+            phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
             owner.noteObstacle(.connectionLimit)
         }
     }
 
-    /// Notes the load's priority, which may have changed.
-    private func noteRank() {
-        rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed)
-    }
-
-    /// Any thread may read it.
-    var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
-
-    /// Notes that the request waiting as `waiterID` may lease a connection. Any thread may call it.
-    func isAdmitted(with waiterID: Int) {
-        admittedWaiterID.withLock { $0 = waiterID }
-        wakeUp()
-    }
-
-    /// Continues the request that was admitted.
-    private func connectAdmitted(_ attempt: Attempt, by route: Route) {
+    /// Takes the lease of the request that was admitted.
+    private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
         owner.noteProgress()
         owner.noteObstacle(nil)
         let lease = route.origin.admittedLease(
@@ -219,13 +199,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.noteCall()
             body.open(in: schedule)
         }
-        let exchange = ExchangeChoice.exchange(
-            by: lease, opening: route.channel, for: self,
+        let exchange = route.exchange(
+            by: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }
-        phase = .exchanging(exchange)
-        owner.setChannel(exchange.channel)
+        phase = .exchanging(exchange, .none)
         exchange.start(outgoing)
     }
 
@@ -289,15 +268,17 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
-        case .waitingForConnection(let attempt, let wanted, let route):
-            let isAdmitted = admittedWaiterID.withLock { $0 == wanted }
-            if isAdmitted { connectAdmitted(attempt, by: route) } else { noteRank() }
-        case .exchanging(let exchange):
-            if goAheadWait?.takeEnd() ?? false { exchange.goAhead() }
+        case .waitingForConnection(let attempt, let wait, _, let route):
+            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
+        case .exchanging(let exchange, let wait):
+            if case .goAhead(let wait) = wait, wait.takeEnd() {
+                endWait(of: exchange)
+                exchange.goAhead()
+            }
             exchange.serveUpgrade()
-            // Serving the upgrade may have ended the load.
-            guard current != nil, isWaitingForBody else { break }
-            isWaitingForBody = false
+            // The load may have ended by now.
+            guard case .exchanging(let exchange, .body) = phase else { break }
+            endWait(of: exchange)
             owner.noteCall()
             exchange.bodyIsReady()
         }
@@ -314,7 +295,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection: return true
-        case .exchanging(let exchange): return exchange.isHeldByClient
+        case .exchanging(let exchange, _): return exchange.isHeldByClient
         }
     }
 
@@ -336,24 +317,24 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// The current exchange; nil if there is none.
     private var current: (any Exchange)? {
-        if case .exchanging(let exchange) = phase { exchange } else { nil }
+        if case .exchanging(let exchange, _) = phase { exchange } else { nil }
     }
 
     /// Whether a request is using a connection.
     var isExchanging: Bool { current != nil }
 
-    /// The failure, if the sender of `head` claims to know the password, and its proof is wrong.
-    func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
-
-    /// The connection of the last exchange, if it is idle and still registered with the loop.
-    func takeIdleConnection() -> ServerConnection? { finished.take()?.idleConnection }
+    /// Ends the stay of the last exchange's connection in the loop; nil if it is in none.
+    func takeIdleStay() -> (any DeferredWork)? { finished.take()?.idleStay }
 
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent, from exchange: any Exchange) {
         switch event {
         // A wait on this side is not a sign of life of the server.
-        case .waitsForBody: return waitForBody()
+        case .waitsForBody:
+            if let exchange = current { phase = .exchanging(exchange, .body) }
+            body?.waitForBytes()
+            return
         case .waitsForGoAhead: return waitForGoAhead()
         case .step, .progress, .sent, .informational, .mayGoAhead, .head, .body, .end, .failed:
             owner.noteProgress()
@@ -380,9 +361,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
-        if exchange.hasServerTimedOut, retries < Self.maximumRetries, let request {
+        if let request, retryRule.allowsRetry(of: request, afterStatus: head.status, exchange.progress) {
             releaseExchange(mayStay: false)
             return sendAgain(request)
+        }
+        if let failure = authenticator?.received(head) {
+            releaseExchange(mayStay: false)
+            return fail(failure)
         }
         let origin = ResponseOrigin(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
@@ -399,17 +384,17 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.received(.end)
         }
         // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
-        finished?.idleConnection?.leave()
+        _ = finished?.idleStay?.performDeferredWork()
     }
 
     private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
-        let mayBeSentAgain = !cause.isLocal && exchange.mayBeSentAgain && retries < Self.maximumRetries
-        let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
+        let progress = exchange.progress
         releaseExchange(mayStay: false)
-        if let head = TunnelNegotiation.challenge(in: failure) {
+        let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
+        if case .tunnelChallenge(let head, _) = cause {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
-        } else if mayBeSentAgain, let request {
+        } else if let request, retryRule.allowsRetry(of: request, after: cause, progress) {
             sendAgain(request)
         } else {
             fail(failure)
@@ -423,15 +408,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     ///
     /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.
     private func releaseExchange(mayStay: Bool) {
-        isWaitingForBody = false
         endGoAheadWait()
         let phase = phase
         self.phase = .idle
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: break
-        case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
-        case .exchanging(let exchange):
-            owner.setChannel(nil)
+        case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
+        case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)
             if !exchange.end(registeredAt: mayStay ? owner.onlyQueue : nil) {
                 owner.received(.step(.closed(reason: "the connection cannot serve another request")))
@@ -474,19 +457,22 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // MARK: - Waiting
 
-    private func waitForBody() {
-        isWaitingForBody = true
-        body?.waitForBytes()
-    }
-
     private func waitForGoAhead() {
-        guard goAheadWait == nil else { return }
-        goAheadWait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
+        guard case .exchanging(let exchange, .none) = phase else { return }
+        let wait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
+        phase = .exchanging(exchange, .goAhead(wait))
     }
 
-    private func endGoAheadWait() { goAheadWait.take()?.stop() }
+    private func endGoAheadWait() {
+        guard case .exchanging(let exchange, .goAhead(let wait)) = phase else { return }
+        wait.stop()
+        endWait(of: exchange)
+    }
+
+    /// - Parameter exchange: The one under way.
+    private func endWait(of exchange: any Exchange) { phase = .exchanging(exchange, .none) }
 
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
@@ -494,6 +480,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - ExchangeOwner
 
     var label: String? { owner.nameInRunLoops }
+    func setChannel(_ channel: SocketChannel?) { owner.setChannel(channel) }
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner.forEachQueue(body) }
     func noteReceived() { owner.noteProgress() }
     func wakeUp() { owner.wakeUp() }

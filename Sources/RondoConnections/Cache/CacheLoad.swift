@@ -16,7 +16,7 @@ struct CacheLoad {
     private(set) var isOfProtocol = false
     /// The stored response that the server is asked to confirm, or that may be used although it is stale if the server
     /// fails.
-    @Boxed var found: FoundResponse?
+    @Boxed var candidate: FoundResponse?
     /// The stored response that a protocol of the program may use.
     var stored: CachedURLResponse?
     var isRevalidating = false
@@ -26,7 +26,7 @@ struct CacheLoad {
     /// Whether the response could be used for other requests.
     private(set) var isOfUse = true
     /// The response to be stored, as far as it has come; nil if there is none.
-    private(set) var collected: CollectedResponse?
+    private(set) var incoming: CollectedResponse?
 
     /// Whether the cache is used for the current request.
     var isInProgress: Bool { request != nil }
@@ -66,8 +66,8 @@ struct CacheLoad {
     /// Forgets the request: the cache is not used for it any more.
     mutating func end() {
         guard request != nil else { return }
-        (store, request, stored, fields, collected) = (nil, nil, nil, nil, nil)
-        found = nil
+        (store, request, stored, fields, incoming) = (nil, nil, nil, nil, nil)
+        candidate = nil
         isOfProtocol = false
         isRevalidating = false
         isOfUse = true
@@ -81,8 +81,8 @@ struct CacheLoad {
         return store?.hasJustStored(head, size: size, for: request) ?? false
     }
 
-    /// Notes whether a response with this head could be used for other requests.
-    mutating func isOfUse(_ head: ResponseHead) -> Bool {
+    /// Finds out, and notes, whether a response with this head could be used for other requests.
+    mutating func checkUse(of head: ResponseHead) -> Bool {
         isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
     }
@@ -98,18 +98,18 @@ struct CacheLoad {
         guard let maximumSize = store?.maximumSize,
             response.expectedContentLength <= Int64(maximumSize)
         else { return false }
-        collected = CollectedResponse(
+        incoming = CollectedResponse(
             response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
-        found = nil
+        candidate = nil
         stored = nil
         return true
     }
 
     /// The decision for a delegate that accepts every proposal unchanged, and therefore need not be asked.
     func storeAsReceived() -> CacheDecision {
-        guard let store, let request, let collected else { return .nothing }
-        guard let received = collected.received(fields, sentAt: sentAt) else {
-            return store.store(ofProtocol: collected.cached(), for: request)
+        guard let store, let request, let incoming else { return .nothing }
+        guard let received = incoming.received(fields, sentAt: sentAt) else {
+            return store.store(ofProtocol: incoming.cached(), for: request)
         }
         return store.store(received, for: request)
     }
@@ -117,23 +117,23 @@ struct CacheLoad {
     /// The decision for the response that the delegate wants stored in place of the proposal (rule UC-54).
     func store(_ approved: CachedURLResponse) -> CacheDecision {
         guard let store, let request else { return .nothing }
-        guard let collected, var received = collected.received(fields, sentAt: sentAt) else {
+        guard let incoming, var received = incoming.received(fields, sentAt: sentAt) else {
             return store.store(ofProtocol: approved, for: request)
         }
         if approved.storagePolicy == .notAllowed { return .nothing }
         received.approved = approved
-        received.isChanged = approved !== collected.proposal
+        received.isChanged = approved !== incoming.proposal
         return store.store(received, for: request)
     }
 }
 
 extension CacheLoad {
     /// The decision for a stored response that the server has confirmed.
-    func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
+    func store(_ candidate: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {
         guard let store, let request else { return .nothing }
-        return store.store(found, confirmed: renewed, confirmed, for: request)
+        return store.store(candidate, confirmed: renewed, confirmed, for: request)
     }
 }
 

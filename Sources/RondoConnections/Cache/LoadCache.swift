@@ -65,7 +65,7 @@ struct LoadCache: ~Copyable {
         }
         if policy == .reload || policy == .reloadEndToEnd { return .send }
         let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
-        current.found = found
+        current.candidate = found
         // Without an entry no field matters except for only-if-cached.
         let relevant = found == nil ? Self.cacheControl(of: request) : fields()
         switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
@@ -114,7 +114,7 @@ struct LoadCache: ~Copyable {
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
         guard current.isInProgress else { return }
         if current.isRevalidating {
-            for (name, value) in current.found?.entry.conditions ?? [] {
+            for (name, value) in current.candidate?.entry.conditions ?? [] {
                 fields.set(name: name, value: value)
             }
         }
@@ -143,7 +143,7 @@ struct LoadCache: ~Copyable {
     ) -> HeadDecision {
         self.isVerified = isVerified
         if request.method != "GET" { invalidate(by: head, request, settings, for: waiter) }
-        guard let found = current.found else { return .deliver }
+        guard let found = current.candidate else { return .deliver }
         if current.isRevalidating, head.status == 304 { return confirm(found, by: head, for: waiter) }
         if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
         {
@@ -158,7 +158,7 @@ struct LoadCache: ~Copyable {
     ) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
-            current.found = nil
+            current.candidate = nil
             current.isRevalidating = false
             return .sendAgain
         }
@@ -170,7 +170,7 @@ struct LoadCache: ~Copyable {
 
     /// The stored response, if it may be used although it is stale, because the server was not reached.
     mutating func staleResponse() -> (URLResponse, Data)? {
-        guard let found = current.found, mayServeStale(for: nil),
+        guard let found = current.candidate, mayServeStale(for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
         return (response, data)
@@ -178,7 +178,7 @@ struct LoadCache: ~Copyable {
 
     /// - Parameter status: The status of the server's error; nil if the server was not reached.
     private func mayServeStale(for status: Int?) -> Bool {
-        guard let entry = current.found?.entry else { return false }
+        guard let entry = current.candidate?.entry else { return false }
         return CacheRules.mayServeStale(
             entry, for: status, request: current.fields ?? HeaderFields(), policy: current.policy, now: Date()
         )
@@ -214,7 +214,7 @@ struct LoadCache: ~Copyable {
         _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) {
         guard current.isInProgress else { return }
-        if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
+        if let bodyLength, isPlain, defaults.usesDefault(of: .willCacheResponse),
             current.hasJustStored(head, size: bodyLength)
         {
             current.end()
@@ -222,7 +222,7 @@ struct LoadCache: ~Copyable {
         }
         let isStored =
             !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
-            && (current.isOfUse(head) || Self.mayAsk(defaults))
+            && (current.checkUse(of: head) || Self.mayAsk(defaults))
             && current.begin(storing: response, head, bodyLength: bodyLength)
         if !isStored { current.end() }
     }
@@ -233,15 +233,15 @@ struct LoadCache: ~Copyable {
         guard current.isOfProtocol else { return }
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
         let isStored =
-            policy != .notAllowed && isGood && !isDownload && current.collected == nil
+            policy != .notAllowed && isGood && !isDownload && current.incoming == nil
             && current.begin(storing: response, nil, bodyLength: nil, policy)
         if !isStored { current.end() }
     }
 
     /// Collects a piece of the content.
     mutating func received(_ content: Data) {
-        guard let collected = current.collected else { return }
-        if !collected.add(content) { current.end() }
+        guard let incoming = current.incoming else { return }
+        if !incoming.add(content) { current.end() }
     }
 
     /// Call it when the response is complete.
@@ -251,21 +251,21 @@ struct LoadCache: ~Copyable {
     mutating func receivedEnd(
         callsOnLoop: Bool, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) -> End {
-        guard let collected = current.collected else { return .nothing }
-        if callsOnLoop, defaults.spares(.willCacheResponse) {
+        guard let incoming = current.incoming else { return .nothing }
+        if callsOnLoop, defaults.usesDefault(of: .willCacheResponse) {
             let decision = current.storeAsReceived()
             current.end()
             store(decision, for: waiter)
             return .nothing
         }
-        return collected.propose().map(End.ask) ?? .nothing
+        return incoming.propose().map(End.ask) ?? .nothing
     }
 
     /// Takes the delegate's reply to `End.ask`: the response to store; nil if none.
     mutating func replied(
         _ approved: CachedURLResponse?, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) {
-        guard current.collected?.proposal != nil else { return }
+        guard current.incoming?.proposal != nil else { return }
         // By now it is known whether the delegate implements the method.
         let decision = approved.flatMap {
             current.isOfUse || Self.mayAsk(defaults) ? current.store($0) : nil

@@ -265,10 +265,10 @@ final class ResponseDisk: Sendable {
                 let usage = try makeRoom(by: tools, capacity)
                 let known = wantsNumbers ? try numbers(in: tools.database) : nil
                 writing.hasFailed = false
-                state.withLock { $0.hasWritten(work, known: known, usage: usage) }
+                state.withLock { $0.noteWritten(work, known: known, usage: usage) }
             } catch {
                 fail(error, &writing)
-                state.withLock { $0.hasNotWritten(work) }
+                state.withLock { $0.noteNotWritten(work) }
             }
         }
         let underway = state.withLock { state in
@@ -374,7 +374,7 @@ extension ResponseDisk.State {
         return waiting
     }
 
-    fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
+    fileprivate mutating func noteWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
         if let numbers, known == nil, !removesAll { known = numbers }
         for key in work.responses.keys {
             // A URL that was removed meanwhile is left out.
@@ -383,7 +383,7 @@ extension ResponseDisk.State {
         if !removesAll { self.usage = usage }
     }
 
-    fileprivate mutating func hasNotWritten(_ work: ResponseDisk.Work) {
+    fileprivate mutating func noteNotWritten(_ work: ResponseDisk.Work) {
         removals.formUnion(work.removals)
         removesAll = removesAll || work.removesAll
         // A disk that does not work is not asked any more.

@@ -148,7 +148,7 @@ struct CookieLedger {
             }
         }
         // A change by the program makes Foundation write its file; the expiry of a cookie does not.
-        if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { hasFiled() }
+        if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { noteFiled() }
         for object in added {
             let storageKey = Self.storageKey(of: object)
             let new = ShownCookie(object, storageKey)
@@ -289,7 +289,7 @@ struct CookieLedger {
     }
 
     /// Notes that Foundation has written its file: it contains the cookies that the storage shows.
-    mutating func hasFiled() {
+    mutating func noteFiled() {
         // A row with the digest of the cookie that it replaces stays valid, unless that cookie has changed since.
         for (storageKey, unfiled) in unfiled where unfiled.digest == nil || marks[storageKey] != nil {
             dirty.insert(unfiled.key)

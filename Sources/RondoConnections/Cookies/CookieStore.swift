@@ -71,10 +71,11 @@ final class CookieStore: Sendable {
 
     // MARK: For the loads
 
-    /// Whether the cookies can be read at once.
+    /// Asks for reading the cookies. If that has to wait, the result of `tell` is called by another thread when they can be
+    /// read.
     ///
-    /// - Parameter tell: Called by another thread when they can, if not.
-    func isReady(orTell tell: () -> @Sendable () -> Void) -> Bool {
+    /// - Returns: Whether they can be read at once.
+    func prepareReading(orTell tell: () -> @Sendable () -> Void) -> Bool {
         if isReadable.load(ordering: .acquiring) { return true }
         let mustWork = state.withLock { state -> Bool? in
             if state.isReadable { return nil }
@@ -284,7 +285,7 @@ final class CookieStore: Sendable {
         state.withLock { state in
             guard state.hasProgramFiled else { return false }
             state.hasProgramFiled = false
-            state.ledger.hasFiled()
+            state.ledger.noteFiled()
             return true
         }
     }
@@ -409,7 +410,7 @@ final class CookieStore: Sendable {
         case .file:
             let began = LoopClock.systemNow
             observer.keepingFile(by: nil) { visible.write() }
-            state.withLock { $0.hasFiled(from: began, to: LoopClock.systemNow) }
+            state.withLock { $0.noteFiled(from: began, to: LoopClock.systemNow) }
             hasFiled = true
         }
         if isShared, hasFiled { CookieFolder.hideFile() }

@@ -78,8 +78,8 @@ struct CookieStoreState {
     }
 
     /// Notes that Foundation has written its file because of the store.
-    mutating func hasFiled(from began: LoopInstant, to ended: LoopInstant) {
-        ledger.hasFiled()
+    mutating func noteFiled(from began: LoopInstant, to ended: LoopInstant) {
+        ledger.noteFiled()
         let delay = max(Self.filingInterval, Self.filingShare * ended.seconds(since: began))
         filesAt = ended.advanced(bySeconds: delay)
     }

@@ -80,7 +80,7 @@ final class Authenticator {
     }
 
     /// Carries out the delegate's decision about `inquiry`.
-    func settle(_ inquiry: Inquiry, by disposition: ChallengeDisposition) -> Step {
+    func answer(_ inquiry: Inquiry, by disposition: ChallengeDisposition) -> Step {
         let (question, isProxy) = (inquiry.question, inquiry.isProxy)
         switch disposition {
         case .use(let credential):

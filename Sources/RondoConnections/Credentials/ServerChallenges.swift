@@ -123,7 +123,7 @@ final class ServerChallenges {
         switch handling {
         case .taken: break
         case .takenByOlderMethod: open?.isForOlderMethod = true
-        case .useSilently, .performDefaultHandling: settle(by: .performDefaultHandling)
+        case .useSilently, .performDefaultHandling: decide(.performDefaultHandling)
         }
         takeDispositions()
     }
@@ -131,32 +131,32 @@ final class ServerChallenges {
     /// Carries out the decision about the open challenge. Decisions about earlier challenges are dropped.
     func takeDispositions() {
         for (number, disposition) in dispositions.take() where number == open?.number {
-            settle(by: disposition)
+            decide(disposition)
         }
     }
 
     /// Drops the open challenge, whose decision is not wanted any more.
     func close() { open = nil }
 
-    private func settle(by disposition: ChallengeDisposition) {
-        guard let settled = open.take() else { return }
+    private func decide(_ disposition: ChallengeDisposition) {
+        guard let decided = open.take() else { return }
         owner.noteProgress()
-        if case .cancel(let challenge) = disposition, settled.isForOlderMethod {
+        if case .cancel(let challenge) = disposition, decided.isForOlderMethod {
             owner.received(.cancelledChallenge(challenge))
         }
-        switch settled.kind {
-        case .http(let inquiry): perform(authenticator.settle(inquiry, by: disposition))
-        case .tls(let question, let exchange): settle(question, of: exchange, by: disposition)
+        switch decided.kind {
+        case .http(let inquiry): perform(authenticator.answer(inquiry, by: disposition))
+        case .tls(let question, let exchange): apply(disposition, to: question, of: exchange)
         }
     }
 
     /// Answers a question of TLS; without a decision the settings answer it.
-    private func settle(
-        _ question: TLSProtectionSpace.Question, of exchange: any Exchange,
-        by disposition: ChallengeDisposition
+    private func apply(
+        _ disposition: ChallengeDisposition, to question: TLSProtectionSpace.Question,
+        of exchange: any Exchange
     ) {
         do throws(LoadFailure) {
-            try question.settle(by: disposition) {
+            try question.apply(disposition) {
                 // The delegates of other loads have not accepted this server.
                 if !owner.sharesVerdicts { exchange.makePrivate() }
             }

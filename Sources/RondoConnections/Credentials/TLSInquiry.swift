@@ -53,9 +53,9 @@ package final class TLSInquiry {
     ///
     /// - Returns: Whether there was one.
     /// - Throws: If the delegate wants the connection to end.
-    package func goOn() throws(LoadFailure) -> Bool {
+    package func continueHandshake() throws(LoadFailure) -> Bool {
         guard let disposition = decision.disposition.withLock({ $0.take() }) else { return false }
-        try question.settle(by: disposition)
+        try question.apply(disposition)
         return true
     }
 }
@@ -66,7 +66,7 @@ extension TLSProtectionSpace.Question {
     /// - Parameter granting: Called before the connection is granted more than the default: trust, or an
     ///   identity.
     /// - Throws: If the delegate wants the connection to end.
-    func settle(by disposition: ChallengeDisposition, granting: () -> Void = {}) throws(LoadFailure) {
+    func apply(_ disposition: ChallengeDisposition, granting: () -> Void = {}) throws(LoadFailure) {
         switch (disposition, self) {
         case (.use(let credential), .trust(let trust)):
             // A delegate may answer any challenge with a name and a password, which is no decision about this

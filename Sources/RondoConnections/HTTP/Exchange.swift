@@ -31,8 +31,8 @@ protocol Exchange: AnyObject, Sendable {
     /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
     /// request.
     ///
-    /// - Parameter queue: The queue with which the connection may stay registered until `idleConnection`
-    ///   leaves; nil for none.
+    /// - Parameter queue: The queue with which the connection may stay registered until `idleStay` is performed; nil for
+    ///   none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
     /// Excludes other loads from the connection, because this load's delegate has accepted its server or shown it an
@@ -49,22 +49,15 @@ protocol Exchange: AnyObject, Sendable {
     var isHeldByClient: Bool { get }
     /// Whether the body is held back until the server's go-ahead.
     var isWaitingForGoAhead: Bool { get }
-    /// Whether the request may be sent again: the server cannot have acted on it, or it may act on it twice.
-    var mayBeSentAgain: Bool { get }
-    /// Whether the response is a 408 by which the server closes an idle connection, and which does not answer this
-    /// request.
-    var hasServerTimedOut: Bool { get }
+    /// What decides whether the request is sent again.
+    var progress: RetryRule.Progress { get }
     /// Whether the server's certificate has passed all checks.
     var isPeerVerified: Bool { get }
     /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
 
-    // MARK: Loops
-
-    /// The channel of this exchange. Its events pass the load's gate.
-    var channel: SocketChannel { get }
-    /// The connection, if it is idle and still registered with a loop.
-    var idleConnection: ServerConnection? { get }
+    /// Ends the stay of the idle connection in a loop, where it waits for the next load; nil if it is in none.
+    var idleStay: (any DeferredWork)? { get }
 }
 
 /// The owner of an exchange, which acts for a load.
@@ -73,6 +66,9 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
+    /// The channel that serves the exchange alone, while it does: what loops bring to it goes through the load's gate. Nil:
+    /// none any more.
+    func setChannel(_ channel: SocketChannel?)
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
     /// Called when bytes have come that complete no event.
     func noteReceived()

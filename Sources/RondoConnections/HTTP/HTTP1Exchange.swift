@@ -22,8 +22,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
-    /// Whether the request may be sent twice without repeating its effect. Set at the start.
-    private var isIdempotent = false
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
     private let reportsSteps: Bool
@@ -83,21 +81,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     deinit { giveBackBuffer() }
 
-    /// Whether no byte of a response has come, and a second request does no harm: the body waits for the go-ahead, or
-    /// the connection was a kept one, and the request is idempotent or was not sent at all.
-    var mayBeSentAgain: Bool {
-        if connection.codec.hasReceivedAnyByteOfResponse { return false }
-        // A server that waits for the body cannot have acted on the request (rule UC-42).
-        if isWaitingForGoAhead { return true }
-        return isSafeToRepeat
-    }
-
-    /// Whether a 408 has crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that
-    /// the server closed.
-    var hasServerTimedOut: Bool { status == 408 && !hasInformational && isSafeToRepeat }
-
-    private var isSafeToRepeat: Bool {
-        connection.isReused && (isIdempotent || sender?.nothingWasSent ?? true)
+    var progress: RetryRule.Progress {
+        RetryRule.Progress(
+            isReusedConnection: connection.isReused, isUnsent: sender?.nothingWasSent ?? true,
+            isWaitingForGoAhead: isWaitingForGoAhead,
+            hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
     }
 
     private var isSent: Bool { sender?.isSent ?? false }
@@ -133,9 +121,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     // MARK: - Loops
 
-    var channel: SocketChannel { connection.channel }
-
-    var idleConnection: ServerConnection? { connection.isRegisteredIdle ? connection : nil }
+    var idleStay: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
@@ -146,7 +132,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // MARK: - Running
 
     func start(_ request: consuming OutgoingRequest) {
-        isIdempotent = request.isIdempotent
+        owner.setChannel(channel)
         if reportsSteps, !isNew {
             owner.received(
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
@@ -159,7 +145,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         do throws(HTTP1Error) {
             sender = try RequestSender(request, codec: &connection.codec)
         } catch {
-            return fail(.http(error))
+            return fail(.http(HTTPFailure(error)))
         }
         switch phase {
         case .opening: channel.open()
@@ -169,6 +155,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
+        owner.setChannel(nil)
         discardRest()
         let upgrade = upgrade.take()
         if isNew {
@@ -243,7 +230,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .open: didOpen()
         case .readable: receive()
         case .writable: send()
-        case .failed(let error): fail(.channel(error))
+        case .failed(let error):
+            let challenge = TunnelNegotiation.challenge(in: error)
+            fail(challenge.map { .tunnelChallenge($0, error) } ?? .channel(error))
         }
     }
 
@@ -391,7 +380,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
                     return fail(.channel(sendFailure))
                 }
-                return fail(.http(error))
+                return fail(.http(HTTPFailure(error)))
             }
         }
     }
@@ -436,13 +425,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // If only the end of the connection ends the body (RFC 9112 §9.8), a forged end could have cut it
             // short.
             if endIsForgeable, !sawEnd {
-                fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
+                fail(.http(.truncatedBody(expected: nil, received: bodyReceived)))
             } else {
                 end(by: .end)
             }
             return false
         case .paused, .closed, .switchedProtocol:
-            end(by: .failed(.http(.peer(.closedBeforeResponse))))
+            end(by: .failed(.http(HTTPFailure(.peer(.closedBeforeResponse)))))
             return false
         }
         return true

@@ -29,10 +29,10 @@ enum IdleConnection: @unchecked Sendable {
         if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
     }
 
-    /// Whether the connection seems to be open: no end, and no bytes, have come.
-    var isAlive: Bool {
+    /// Looks at the connection: true if it seems to be open, so that no end, and no bytes, have come.
+    func checkIdle() -> Bool {
         switch self {
-        case .ready(let connection): connection.channel.isAliveWhenIdle
+        case .ready(let connection): connection.channel.checkIdle()
         case .parked(let socket): socket.isQuiet
         }
     }

@@ -46,7 +46,7 @@ struct IdleConnections<Connection>: ~Copyable {
 
     /// The position of the connection with `key` that is to be used next: the loop's own that became idle
     /// last, otherwise one of the loop that has the most.
-    func next(
+    func choose(
         for key: ConnectionKey, of loop: ObjectIdentifier?,
         where isUsable: (Connection) -> Bool = { _ in true }
     ) -> Position? {

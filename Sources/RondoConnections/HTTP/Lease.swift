@@ -1,13 +1,33 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// A waiter for a connection, which is told when it is admitted.
-protocol ConnectionWaiter: AnyObject, Sendable {
-    /// Called on any thread, with no lock held. The waiter has a lease from now on.
-    func isAdmitted(with waiterID: Int)
+internal import struct Synchronization.Atomic
 
-    /// Waiters of higher priority go first. Any thread reads it, under a lock.
-    var priority: Float { get }
+/// A request's wait for a lease, which ends when its origin admits it. Any thread may use it.
+final class LeaseWait: Sendable {
+    private let admitted = Atomic(false)
+    private let rank: Atomic<UInt32>
+    private let wakeUp: @Sendable () -> Void
+
+    /// - Parameter wakeUp: Called on any thread when the wait is over.
+    init(priority: Float, wakeUp: @escaping @Sendable () -> Void) {
+        rank = Atomic(LoadRank(priority: priority).bits)
+        self.wakeUp = wakeUp
+    }
+
+    /// Ends the wait: its request has a lease from now on. Call it with no lock held.
+    func admit() {
+        admitted.store(true, ordering: .releasing)
+        wakeUp()
+    }
+
+    var isAdmitted: Bool { admitted.load(ordering: .acquiring) }
+
+    /// Waiters of higher priority go first.
+    var priority: Float {
+        get { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
+        set { rank.store(LoadRank(priority: newValue).bits, ordering: .relaxed) }
+    }
 }
 
 /// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has

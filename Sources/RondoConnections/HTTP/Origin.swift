@@ -9,13 +9,13 @@ internal import RondoStreams
 /// all of these together; each idle connection has its own key. An origin has one lock. It is taken before the locks
 /// of channels, queues, sources and loops, because a channel may be removed from its loops under it.
 final class Origin: BudgetCandidate {
-    private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
+    private typealias State = OriginState<IdleConnection, LeaseWait>
 
     /// The result of a request for a connection.
     enum LeaseOutcome: ~Copyable {
         case granted(Lease)
-        /// There is no room: `ConnectionWaiter.isAdmitted(with:)` is called when there is some.
-        case wait(waiterID: Int)
+        /// The wait ends when there is room; `withdraw(_:)` ends it before.
+        case wait(LeaseWait, waiterID: Int)
     }
 
     let server: ConnectionKey.Server
@@ -41,9 +41,11 @@ final class Origin: BudgetCandidate {
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
     ///     several. A connection that is registered with it stays registered (see
     ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
+    ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
-        _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
+        _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?,
+        for wait: @autoclosure () -> LeaseWait,
         mayReuse: Bool
     ) -> LeaseOutcome {
         let isUsable = Self.isUsable
@@ -51,7 +53,7 @@ final class Origin: BudgetCandidate {
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
             let decision = state.lease(
-                key, of: ObjectIdentifier(loop), for: waiter, within: budget, mayReuse: mayReuse,
+                key, of: ObjectIdentifier(loop), for: wait(), within: budget, mayReuse: mayReuse,
                 where: isUsable)
             return (decision, dropped)
         }
@@ -62,9 +64,9 @@ final class Origin: BudgetCandidate {
             return .granted(lease(of: connection, key, of: loop))
         case .open:
             return .granted(lease(of: nil, key, of: loop))
-        case .wait(let waiterID, let lacksBudget):
+        case .wait(let wait, let waiterID, let lacksBudget):
             if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
-            return .wait(waiterID: waiterID)
+            return .wait(wait, waiterID: waiterID)
         }
     }
 
@@ -128,6 +130,7 @@ final class Origin: BudgetCandidate {
         noteIdle()
     }
 
+    /// Changes the state, in which a place may become free, and admits the next waiter to that.
     private func end(
         _ change:
             @Sendable (inout State) -> (
@@ -140,15 +143,20 @@ final class Origin: BudgetCandidate {
             let admitted = state.hasWaiters ? state.admit(within: budget, rank: rank) : nil
             return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleWaiterID : nil)
         }
-        for idle in dropped { idle.close() }
-        if parked != nil { HeapTrimmer.shared.noteParked() }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
+        release(dropped, parked)
+        if let admitted { admitted.waiter.admit() }
         if let lacking { budget.enqueue(self, waiterID: lacking) } else if budget.hasQueue { budget.admit() }
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
 
+    /// Releases connections that were removed under the lock: some closed, one parked.
+    private func release(_ dropped: [IdleConnection], _ parked: IdleConnection?) {
+        for idle in dropped { idle.close() }
+        if parked != nil { HeapTrimmer.shared.noteParked() }
+    }
+
     /// Nil while all loads of the pool have the same priority.
-    private var rank: (@Sendable (any ConnectionWaiter) -> Float)? {
+    private var rank: (@Sendable (LeaseWait) -> Float)? {
         guard pool.ranksWaiters else { return nil }
         return { waiter in waiter.priority }
     }
@@ -165,7 +173,7 @@ final class Origin: BudgetCandidate {
         let (admitted, next) = state.withLock { state in
             (state.admit(within: budget, isQueued: true, rank: rank), state.admissibleWaiterID)
         }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
+        if let admitted { admitted.waiter.admit() }
         return next
     }
 
@@ -181,8 +189,7 @@ final class Origin: BudgetCandidate {
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state))
         }
-        for idle in dropped { idle.close() }
-        if parked != nil { HeapTrimmer.shared.noteParked() }
+        release(dropped, parked)
         noteIdle()
     }
 
@@ -224,7 +231,7 @@ final class Origin: BudgetCandidate {
         switch idle {
         case .ready(let connection):
             connection.unregister(unlessAt: queue)
-            if connection.channel.isAliveWhenIdle { return connection }
+            if connection.channel.checkIdle() { return connection }
             connection.channel.close()
         case .parked(let socket):
             if socket.isQuiet { return ServerConnection(resuming: socket, for: key, of: self) }
@@ -276,7 +283,7 @@ final class Origin: BudgetCandidate {
     func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
         remove { state in
             state.remove { idle in
-                idle.descriptor.map(readable.contains) ?? true && !idle.isAlive
+                idle.descriptor.map(readable.contains) ?? true && !idle.checkIdle()
             }
         }
     }

@@ -12,7 +12,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         ///
         /// `lacksBudget`: The server's limit has room, but the process's has none: the origin has to enter the
         /// budget's queue.
-        case wait(waiterID: Int, lacksBudget: Bool)
+        case wait(Waiter, waiterID: Int, lacksBudget: Bool)
     }
 
     struct Waiting {
@@ -26,6 +26,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     private(set) var inUse = 0
     /// Waiters in the order in which they came.
     private var waiting: [Waiting] = []
+    /// Also changed by `Origin`, which closes and parks idle connections: no decision here is concerned.
     var idle = IdleConnections<Connection>()
 
     init(limit: Int, idleLimit: Int) {
@@ -38,18 +39,21 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Leases
 
-    /// - Parameter mayReuse: False if the connection has to be a new one.
+    /// - Parameters:
+    ///   - waiter: Made if there is no room.
+    ///   - mayReuse: False if the connection has to be a new one.
     mutating func lease(
-        _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: Waiter, within budget: ConnectionBudget,
+        _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: @autoclosure () -> Waiter,
+        within budget: ConnectionBudget,
         mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
     ) -> Decision {
         // A later request does not overtake waiters.
         guard waiting.isEmpty, inUse < limit else {
-            return .wait(waiterID: add(waiter, within: budget), lacksBudget: false)
+            return wait(waiter(), lacksBudget: false, within: budget)
         }
-        let position = mayReuse ? idle.next(for: key, of: loop, where: isUsable) : nil
+        let position = mayReuse ? idle.choose(for: key, of: loop, where: isUsable) : nil
         guard budget.take(fromIdle: position != nil) else {
-            return .wait(waiterID: add(waiter, within: budget), lacksBudget: true)
+            return wait(waiter(), lacksBudget: true, within: budget)
         }
         inUse += 1
         guard let position else { return .open }
@@ -61,7 +65,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
         where isUsable: (Connection) -> Bool = { _ in true }
     ) -> Connection? {
-        guard let position = idle.next(for: key, of: loop, where: isUsable) else { return nil }
+        guard let position = idle.choose(for: key, of: loop, where: isUsable) else { return nil }
         budget.removeIdle(1)
         return idle.remove(at: position)
     }
@@ -139,9 +143,11 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return dropped
     }
 
-    private mutating func add(_ waiter: Waiter, within budget: ConnectionBudget) -> Int {
+    private mutating func wait(
+        _ waiter: Waiter, lacksBudget: Bool, within budget: ConnectionBudget
+    ) -> Decision {
         let waiterID = budget.nextWaiterID()
         waiting.append(Waiting(waiterID: waiterID, waiter: waiter))
-        return waiterID
+        return .wait(waiter, waiterID: waiterID, lacksBudget: lacksBudget)
     }
 }

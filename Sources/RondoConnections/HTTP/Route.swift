@@ -26,6 +26,18 @@ final class Route: Sendable {
         self.isForProxy = isForProxy
     }
 
+    /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
+    ///
+    /// Here the version of HTTP is decided, by the route: its connections offer no protocol but HTTP/1.1 (no ALPN), so that the
+    /// version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
+    /// exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a connection that
+    /// is open gives an exchange of that connection's version.
+    func exchange(
+        by lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
+    ) -> any Exchange {
+        HTTP1Exchange(by: lease, opening: channel, of: owner, reporting: reporting)
+    }
+
     /// How connections are established.
     struct Options {
         var connect: ConnectSettings?

@@ -111,10 +111,9 @@ struct TunnelNegotiation: ChannelNegotiation {
 }
 
 extension TunnelNegotiation {
-    /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of the failure; nil
-    /// otherwise.
-    static func challenge(in failure: LoadFailure) -> ResponseHead? {
-        guard case .channel(.negotiation(let error)) = failure, error.code == 407, !error.response.isEmpty
+    /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of `error`; nil otherwise.
+    static func challenge(in error: ChannelError) -> ResponseHead? {
+        guard case .negotiation(let error) = error, error.code == 407, !error.response.isEmpty
         else { return nil }
         var codec = HTTP1Connection()
         var request: [UInt8] = []

@@ -48,7 +48,7 @@ package final class DelegateDefaults: Sendable {
 extension DelegateDefaults? {
     /// Whether a call of `method` would only reach its default, as an earlier call has shown. While a trace
     /// is recorded all calls are made, since the trace lists them.
-    func spares(_ method: DelegateDefaults.Method) -> Bool {
+    func usesDefault(of method: DelegateDefaults.Method) -> Bool {
         self?.contains(method) ?? false && !RunLoop.isTraced
     }
 }

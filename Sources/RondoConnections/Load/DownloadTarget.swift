@@ -177,7 +177,7 @@ final class DownloadTarget {
     var restFailure: LoadFailure? {
         guard resumptions > 0 || continuesEarlier, file != nil, expectedLength > 0, length != expectedLength
         else { return nil }
-        return .http(.peer(.truncatedBody(expected: expectedLength, received: length)))
+        return .http(.truncatedBody(expected: expectedLength, received: length))
     }
 }
 
@@ -185,8 +185,9 @@ extension LoadFailure {
     /// Whether the connection broke. After any other failure a new request would fail too.
     fileprivate var isLossOfConnection: Bool {
         switch self {
-        case .channel(.broken), .http(.peer(.truncatedBody)): true
-        case .channel, .http, .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
+        case .channel(.broken): true
+        case .http(let failure): failure.kind == .truncatedBody
+        case .channel, .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
             .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
             .authenticationCancelled, .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData,

@@ -91,7 +91,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
-        registration.leave(self, idle: driver.take()?.close())
+        registration.leave(self, idleStay: driver.take()?.close())
         if let client = delivery.end() { client.loadDidEnd() }
     }
 
@@ -172,7 +172,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if inbox.isSuspended { return }
         makeWaitingCalls()
         let messages = inbox.take()
-        if messages.mustGoOn { times.endPause() }
+        if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
         if times.isOver, !driver.isEnded {
@@ -264,7 +264,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         // which a timer does not (rule UC-72).
         switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
-        case .pass(let mayWait): registration.wakeUp(self, deferred: mayWait)
+        case .wakeUp(let deferred): registration.wakeUp(self, deferred: deferred)
         }
     }
 
@@ -280,11 +280,12 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
-    /// Notes that bytes of the body were taken. Returns whether no more are to be taken for now, because they
-    /// have come faster than the settings allow.
-    func mustPause(after count: Int) -> Bool {
+    /// Notes that bytes of the body were taken, and begins a pause if they have come faster than the settings allow.
+    ///
+    /// - Returns: Whether no more are to be taken for now.
+    func limitRate(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
-            inbox.putGoOn()
+            inbox.putRatePauseEnd()
             wakeUp()
         } ?? false
     }

@@ -60,7 +60,7 @@ final class LoadAnswers {
     private func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
         current.take()?.cancel()
         noteCached(response, to: request)
-        start(StoredAnswer(response, data, for: owner))
+        start(LocalAnswer(response, data, for: owner))
     }
 
     private func noteCached(_ response: URLResponse, to request: LoadRequest) {
@@ -89,13 +89,13 @@ final class LoadAnswers {
 
     private func answerFromURL(_ url: URL) {
         do throws(LoadFailure) {
-            start(StoredAnswer(try LocalContent(url), for: owner))
+            start(LocalAnswer(try LocalContent(url), for: owner))
         } catch {
             owner.received(.failed(error))
         }
     }
 
-    private func start(_ stored: StoredAnswer) {
+    private func start(_ stored: LocalAnswer) {
         current.take()?.cancel()
         current = stored
         stored.start()
@@ -118,7 +118,8 @@ final class LoadAnswers {
     /// The next step after a head.
     enum HeadDecision {
         case deliver
-        case fail(LoadFailure)
+        /// The request has to be sent to the server again: the stored response does not fit this head.
+        case sendAgain
         /// Another answer has replaced this one, and delivers the response.
         case answeredAnew
     }
@@ -127,18 +128,15 @@ final class LoadAnswers {
     func received(
         _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
     ) -> HeadDecision {
-        if let failure = server?.verifySender(of: head) { return .fail(failure) }
-        noteFields(of: head, from: origin, to: request)
         switch cache.received(
             head, to: request, settings, isVerified: origin.isTrustworthy(for: request), for: owner)
         {
         case .deliver: return .deliver
-        case .use(let response, let data): answerFromCache(response, data, to: request)
-        case .sendAgain:
-            current?.cancel()
-            answerByServer(request)
+        case .sendAgain: return .sendAgain
+        case .use(let response, let data):
+            answerFromCache(response, data, to: request)
+            return .answeredAnew
         }
-        return .answeredAnew
     }
 
     /// Answers with a stored response, although it is stale, because the server was not reached (RFC 5861 §4).
@@ -150,12 +148,12 @@ final class LoadAnswers {
         return true
     }
 
-    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those
-    /// of redirects.
+    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those of
+    /// redirects and of the rest of a download (rule UC-57).
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
     /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
-    private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
+    func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
                 // Before the returned closure, which ends this, can be called.
@@ -182,13 +180,13 @@ final class LoadAnswers {
 
     /// Call it when the load is over.
     ///
-    /// - Returns: The connection of the last exchange, if it is idle and still registered with the loop.
-    func close() -> ServerConnection? {
+    /// - Returns: What ends the stay of the last exchange's connection in the loop; nil if it is in none.
+    func close() -> (any DeferredWork)? {
         cancel()
         cache.forget()
         guard let server = server.take() else { return nil }
         server.close()
-        return server.takeIdleConnection()
+        return server.takeIdleStay()
     }
 
     // MARK: - The server's answer

@@ -45,8 +45,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Releases everything.
     ///
-    /// - Returns: A connection that is still registered with the loop.
-    func close() -> ServerConnection? {
+    /// - Returns: What ends the stay of an idle connection in the loop; nil if there is none.
+    func close() -> (any DeferredWork)? {
         content.discardAll()
         return answers.take()?.close()
     }
@@ -73,9 +73,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasBegun {
-            perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
+            perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let request = state.takeRequestWithCookies() { beginAnswer(to: request) }
+        if messages.hasCookies, let (request, sending) = state.takeRequestWithCookies() {
+            beginAnswer(to: request, sending)
+        }
         if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
@@ -92,7 +94,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .ask(let request, let redirect):
             pause()
             load.deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
-        case .send(let request): send(request)
+        case .send(let request): send(request, .anew)
         case .authenticate(let head):
             pause()
             answers?.challenged(by: head)
@@ -106,24 +108,31 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Sends a request for the first time, or again with other fields; all requests are sent here. (If a kept
-    /// connection breaks, `ServerAnswer` itself sends the request again.)
-    private func send(_ request: LoadRequest) {
+    // MARK: - Sending
+
+    /// Sends a request: the only place of a load where that happens, for whatever reason. (If a kept connection breaks before
+    /// the server has answered, `ServerAnswer` sends the same request again, unnoticed here: see `RetryRule`.)
+    private func send(_ request: LoadRequest, _ sending: LoadState.Sending) {
+        if case .anew = sending { prepareNew(request) }
+        answers?.cancel()
+        state.noteSending(request)
+        if prepareCookies(of: request) {
+            beginAnswer(to: request, sending)
+        } else {
+            state.waitForCookies(request, sending)
+        }
+    }
+
+    /// Shows the client the request that is to be sent, and drops what belongs to the last one.
+    private func prepareNew(_ request: LoadRequest) {
         // Otherwise the client knows the request: it is the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
-        if let answers {
-            answers.cancel()
-            if let before = state.lastSent.url, let url = state.url, !Redirect.areSameOrigin(before, url) {
-                answers.leaveOrigin()
-            }
-        }
-        state.noteSending()
-        if mustWaitForCookies(request) { return state.waitForCookies(request) }
-        beginAnswer(to: request)
+        guard let answers, let before = state.lastSent.url, let url = state.url else { return }
+        if !Redirect.areSameOrigin(before, url) { answers.leaveOrigin() }
     }
 
-    private func beginAnswer(to request: LoadRequest) {
+    private func beginAnswer(to request: LoadRequest, _ sending: LoadState.Sending) {
         let answers =
             answers
             ?? LoadAnswers(
@@ -131,20 +140,22 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage)
         self.answers = answers
-        if upgrade?.isRequired ?? false {
-            answers.answerByServer(request)
-        } else {
-            answers.answer(request)
+        switch sending {
+        case .anew where !(upgrade?.isRequired ?? false): answers.answer(request)
+        case .anew, .toServer: answers.answerByServer(request)
+        case .forRest: answers.answerByServer(request, mayReuse: false)
         }
     }
 
-    /// Whether the request has to wait until its cookies can be read. That is rare: they have not been read from the
-    /// disk yet, or a thread is copying cookies to Foundation's storage.
-    private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
+    /// Asks for the cookies of a request. It rarely has to wait for them: they have not been read from the disk yet, or a
+    /// thread is copying cookies to Foundation's storage.
+    ///
+    /// - Returns: Whether they can be read at once; a later pass is told otherwise.
+    private func prepareCookies(of request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
-            return false
+            return true
         }
-        return !store.isReady(orTell: {
+        return store.prepareReading(orTell: {
             { [load] in
                 load.inbox.putCookies()
                 load.wakeUp()
@@ -178,19 +189,21 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .response(let response, let policy):
             if let policy { answers?.cache.beginStoring(response, policy) }
             perform(state.received(response))
-        case .redirect(let request, let response): perform(state.redirected(to: request, by: response))
+        case .redirect(let request, let response):
+            perform(state.protocolRedirected(to: request, by: response))
         case .content(let data):
             guard state.deliversBody else { return }
             load.noteTransferred(data.count)
             content.receive(data)
             readContent()
-            if !state.isEnded, load.mustPause(after: data.count) { pause() }
+            if !state.isEnded, load.limitRate(after: data.count) { pause() }
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
+        answers?.noteFields(of: head, from: origin, to: state.lastSent)
         switch content.download?.receive(head, bodyLength: bodyLength, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))
@@ -204,11 +217,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         switch answers?.received(head, from: origin, to: state.lastSent) {
         case .deliver: break
-        case .fail(let failure): return perform(state.failed(failure))
+        case .sendAgain: return send(state.lastSent, .toServer)
         case .answeredAnew, nil: return
         }
         perform(
-            state.received(
+            state.receivedHead(
                 head, bodyLength: bodyLength, isHoldingBackBody: origin.isHoldingBackBody,
                 isFromProxy: origin.isFromProxy))
         if origin.isHeadAlone, state.deliversBody { perform(state.bodyEnded()) }
@@ -232,8 +245,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.deliversBody, !content.isChanged,
             let rest = target.requestForRest(after: failure, of: state.request)
         {
-            answers?.answerByServer(rest, mayReuse: false)
-            return
+            return send(rest, .forRest)
         }
         perform(state.failed(failure))
     }
@@ -257,7 +269,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         guard state.endConnectivityWait() else { return }
         load.noteObstacle(nil)
         noteProgress()
-        answers?.answerByServer(state.lastSent)
+        send(state.lastSent, .toServer)
     }
 
     /// Reports a step that has no delegate method to the listener of the settings, if there is one.
@@ -454,7 +466,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discard()
         load.stopTimes()
         if collectsMetrics {
-            let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
+            let (redirects, transfers) = (state.redirectsFollowed, answers?.transfers ?? [])
             load.deliver(
                 .metrics(LoadMetrics(since: load.startedAt, redirectCount: redirects, transfers: transfers)))
         }
@@ -462,7 +474,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// Whether the delegate may implement the method that gets the metrics.
-    private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
+    private var collectsMetrics: Bool { defaults != nil && !defaults.usesDefault(of: .didCollectMetrics) }
 
     // MARK: - The client's replies
 

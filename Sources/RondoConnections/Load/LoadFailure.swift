@@ -9,7 +9,7 @@ package import RondoStreams
 /// Indirect, because each load has room for one, and few loads fail.
 package indirect enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
-    case http(HTTP1Error)
+    case http(HTTPFailure)
     case timedOut(seconds: Double)
     /// The load took longer than its maximum time.
     case exceededTotalTime(seconds: Double)
@@ -62,8 +62,9 @@ extension LoadFailure {
     /// The server has failed, or was not reached: a kept response may stand in for its answer (RFC 5861 §4).
     var isOfServer: Bool {
         switch self {
-        case .channel, .http(.peer): true
-        case .http(.local), .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
+        case .channel: true
+        case .http(let failure): failure.kind != .invalidRequest
+        case .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
             .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
             .authenticationCancelled, .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData,

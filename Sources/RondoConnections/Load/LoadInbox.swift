@@ -16,7 +16,7 @@ struct LoadInbox: ~Copyable, Sendable {
         /// The cookies for which a request waits can be read.
         var hasCookies = false
         /// More bytes may be taken; see `RateLimiter`.
-        var mustGoOn = false
+        var ratePauseIsOver = false
         /// The network may be available again; see `ConnectivityWait`.
         var mustTryAgain = false
     }
@@ -56,7 +56,7 @@ struct LoadInbox: ~Copyable, Sendable {
         state.withLock { $0.messages.reply = reply }
     }
     func putTimeCheck() { state.withLock { $0.messages.mustCheckTimes = true } }
-    func putGoOn() { state.withLock { $0.messages.mustGoOn = true } }
+    func putRatePauseEnd() { state.withLock { $0.messages.ratePauseIsOver = true } }
     func putTryAgain() { state.withLock { $0.messages.mustTryAgain = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
 

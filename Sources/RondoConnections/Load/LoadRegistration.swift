@@ -2,7 +2,8 @@ package import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// A client's registration with the shared queues of the loops and modes that it is scheduled in.
+/// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
+/// runs, nothing of the client is served, and it does nothing.
 package struct LoadRegistration: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a registration in another file then.
     struct State: Sendable {
@@ -79,18 +80,20 @@ package struct LoadRegistration: ~Copyable, Sendable {
         return true
     }
 
-    package func leave(_ client: any RegisteredClient) { leave(client, idle: nil) }
+    package func leave(_ client: any RegisteredClient) { leave(client, idleStay: nil) }
 
-    /// - Parameter idle: An idle connection that is still registered with the loop. It stays registered as long as a
-    ///   load that waits in the queue may use it.
-    func leave(_ client: any RegisteredClient, idle: ServerConnection?) {
+    /// - Parameter idleStay: Ends the stay of an idle connection in the loop: until then a load that waits in the queue may use
+    ///   the connection where it is.
+    func leave(_ client: any RegisteredClient, idleStay: (any DeferredWork)?) {
         let (left, first, others) = state.withLock { state in
             defer { state.others = [] }
             return (state.schedule.takeAll(of: client), state.first.take(), state.others)
         }
         withExtendedLifetime(left) {}
         if let first {
-            if let idle, !first.queue.deferWorkBehindClients(idle) { idle.leave() }
+            if let idleStay, !first.queue.deferWorkBehindClients(idleStay) {
+                _ = idleStay.performDeferredWork()
+            }
             first.leave()
         }
         for other in others { other.leave() }

@@ -25,7 +25,7 @@ struct LoadState {
         /// The delegate was shown the canonical request; nothing has been sent.
         case askingAboutCanonical(URLRequest)
         /// The request goes out once its cookies can be read.
-        case waitingForCookies(LoadRequest)
+        case waitingForCookies(LoadRequest, Sending)
         /// An answer is working on the request, and no response has come.
         case answering
         /// There is no network: the request goes out again when there may be one (rule US-70).
@@ -48,6 +48,16 @@ struct LoadState {
         case ended
     }
 
+    /// Why a request is sent, which decides what may answer it.
+    enum Sending {
+        /// It is a new request, or one with other fields or a credential: the cache, a protocol, or a server answers it.
+        case anew
+        /// The server has to be asked, since the cache cannot answer, or no network was there.
+        case toServer
+        /// It asks for the rest of a body, the beginning of which is delivered or in a file already.
+        case forRest
+    }
+
     enum Action: Equatable {
         case nothing
         /// Ask the delegate whether the credential storage may be used, and say `repliedAboutStorage()`.
@@ -66,9 +76,10 @@ struct LoadState {
     }
 
     private var phase = Phase.created
-    private var redirects = 0
-    /// Redirects that were followed.
-    private(set) var redirectCount = 0
+    /// The redirects that the delegate was asked about.
+    private var redirectsProposed = 0
+    /// Those that were followed.
+    private(set) var redirectsFollowed = 0
     /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private(set) var usesCredentialStorage = true
     /// Whether the client was told that the load waits for a network; it is told at most once.
@@ -99,11 +110,11 @@ struct LoadState {
 
     var url: URL? { request.url }
 
-    /// Notes that the request is being sent.
-    mutating func noteSending() {
-        if request !== lastSent {
+    /// Notes that `sent` is being sent: the load's request, or one for the rest of its body.
+    mutating func noteSending(_ sent: LoadRequest) {
+        if sent !== lastSent {
             if hasSent, first == nil { first = lastSent }
-            lastSent = request
+            lastSent = sent
         }
         hasSent = true
     }
@@ -182,19 +193,21 @@ struct LoadState {
         return .ask(canonical, redirect: nil)
     }
 
-    /// Makes the request of a `.send` action wait for its cookies.
-    mutating func waitForCookies(_ request: LoadRequest) {
-        guard case .answering = phase else { return }
-        phase = .waitingForCookies(request)
+    /// Makes a request that is being sent wait for its cookies.
+    mutating func waitForCookies(_ request: LoadRequest, _ sending: Sending) {
+        phase = .waitingForCookies(request, sending)
     }
 
     /// Call it when the cookies can be read.
     ///
     /// - Returns: The request that waited for them; nil if there is none.
-    mutating func takeRequestWithCookies() -> LoadRequest? {
-        guard case .waitingForCookies(let request) = phase else { return nil }
-        phase = .answering
-        return request
+    mutating func takeRequestWithCookies() -> (LoadRequest, Sending)? {
+        guard case .waitingForCookies(let request, let sending) = phase else { return nil }
+        switch sending {
+        case .anew, .toServer: phase = .answering
+        case .forRest: phase = .receiving
+        }
+        return (request, sending)
     }
 
     /// Whether a request was sent and no response has come.
@@ -232,7 +245,7 @@ struct LoadState {
                 phase = .receiving
                 return .deliver(response)
             }
-            redirectCount += 1
+            redirectsFollowed += 1
             return follow(reply)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
             .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
@@ -278,12 +291,12 @@ struct LoadState {
         return .send(request)
     }
 
-    /// The head of a final response.
+    /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the delegate.
     ///
     /// - Parameters:
     ///   - isHoldingBackBody: The request's body was waiting for the server's go-ahead.
     ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a credential.
-    mutating func received(
+    mutating func receivedHead(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
         guard case .answering = phase else { return .nothing }
@@ -298,13 +311,17 @@ struct LoadState {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }
-        guard policy.follows, Redirect.isRedirect(head.status), let url else {
-            phase = .receiving
-            return .deliver(.http(head, bodyLength: bodyLength))
+        if policy.follows, Redirect.isRedirect(head.status), let url {
+            return followRedirect(head, bodyLength: bodyLength, from: url)
         }
+        phase = .receiving
+        return .deliver(.http(head, bodyLength: bodyLength))
+    }
+
+    /// Decides where a redirect leads to, and proposes that to the delegate.
+    private mutating func followRedirect(_ head: ResponseHead, bodyLength: Int64?, from url: URL) -> Action {
         let decision = Redirect.follow(
-            status: head.status, location: location(in: head),
-            method: request.method, currentURL: url)
+            status: head.status, location: location(in: head), method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:
             phase = .receiving
@@ -316,7 +333,7 @@ struct LoadState {
         case .to(let target, let method, let keepsBody, let sameOrigin):
             let next = RedirectedRequest.from(
                 request.value, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
-            return redirect(to: next, by: .http(head, bodyLength: bodyLength))
+            return proposeRedirect(to: next, by: .http(head, bodyLength: bodyLength))
         }
     }
 
@@ -339,17 +356,20 @@ struct LoadState {
         return .send(request)
     }
 
-    private mutating func redirect(to next: URLRequest, by response: IncomingResponse) -> Action {
-        guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
-        redirects += 1
+    /// Proposes to the delegate to send `next`, unless there were too many redirects.
+    private mutating func proposeRedirect(to next: URLRequest, by response: IncomingResponse) -> Action {
+        guard redirectsProposed < policy.maximum else {
+            return fail(.tooManyRedirects(max(policy.maximum, 0)))
+        }
+        redirectsProposed += 1
         phase = .askingAboutRedirect(response)
         return .ask(next, redirect: response)
     }
 
     /// Follows a redirect that a protocol of the program reports.
-    mutating func redirected(to next: URLRequest, by response: URLResponse) -> Action {
+    mutating func protocolRedirected(to next: URLRequest, by response: URLResponse) -> Action {
         guard case .answering = phase else { return .nothing }
-        return redirect(to: next, by: .other(response))
+        return proposeRedirect(to: next, by: .other(response))
     }
 
     /// Takes a response that is not HTTP, or that a protocol of the program has made; there may be several.

@@ -72,8 +72,8 @@ struct LoadTimes {
     /// The result of a check.
     enum Look {
         case nothing
-        /// A pass has to call `takeFailure`. If it `mayWait`, events that have come by then are handled first.
-        case pass(mayWait: Bool)
+        /// A pass has to call `takeFailure`. If it is deferred, events that have come by then are handled first.
+        case wakeUp(deferred: Bool)
     }
 
     /// Checks the times, and sets timers for the next check.
@@ -83,8 +83,8 @@ struct LoadTimes {
         let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
         // Not at once: events that have come already are handled first, and may complete the load (rule US-69).
         let isOver = total?.look(makeTimer: makeTimer) ?? false
-        if isIdle { return .pass(mayWait: false) }
-        return isOver ? .pass(mayWait: true) : .nothing
+        if isIdle { return .wakeUp(deferred: false) }
+        return isOver ? .wakeUp(deferred: true) : .nothing
     }
 
     /// Whether the last check has found a time over.

@@ -18,12 +18,12 @@ final class RateLimiter {
 
     /// Notes that bytes were taken.
     ///
-    /// - Parameter goOn: Called in a mode of the load when more may be taken, unless that is at once.
+    /// - Parameter pauseIsOver: Called in a mode of the load when more may be taken, unless that is at once.
     /// - Returns: Whether the load has to wait for that call.
-    func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
+    func received(_ count: Int, thenCall pauseIsOver: @escaping @Sendable () -> Void) -> Bool {
         guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()
-        pause = ScheduleTimer(schedule, after: seconds, repeats: false) { _ in goOn() }
+        pause = ScheduleTimer(schedule, after: seconds, repeats: false) { _ in pauseIsOver() }
         return true
     }
 

@@ -8,13 +8,19 @@ enum OutgoingBody {
     case stream(BodyStream)
 }
 
-/// A request in the form in which HTTP/1.1 sends it. It is sent once, and so is passed on without copies.
+/// A request in the form in which an exchange sends it. It is sent once, and so is passed on without copies.
 struct OutgoingRequest: ~Copyable {
     let head: RequestHead
-    let framing: RequestBodyFraming
+    let length: BodyLength
     let body: OutgoingBody
-    /// Whether the request may be sent a second time without repeating its effect (RFC 9110 §9.2.2).
-    let isIdempotent: Bool
+    /// The length of the body, as the head announces it.
+    enum BodyLength: Equatable {
+        case noBody
+        case known(Int64)
+        /// How the end of the body is told is the exchange's.
+        case unknown
+    }
+
     /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
@@ -68,7 +74,7 @@ struct OutgoingRequest: ~Copyable {
     /// - Parameters:
     ///   - draft: Of the same request, with the fields of the exchange.
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
-    ///     without one it is sent in chunks (rule UC-35).
+    ///     without one it is not known (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
     ///   - usualFields: The result of an earlier call of `usualFields(_:)` for the server; nil for none. The codec
     ///     need not write a head again if its fields share the storage of these.
@@ -91,21 +97,21 @@ struct OutgoingRequest: ~Copyable {
             Self.addDefaults(to: &fields, omitting: omitted)
         }
         let body: OutgoingBody
-        let framing: RequestBodyFraming
+        let length: BodyLength
         if let stream {
             body = .stream(stream)
-            framing = announcedLength(of: request.value).map { .length($0) } ?? .chunked
+            length = announcedLength(of: request.value).map { .known($0) } ?? .unknown
         } else {
             let data = request.value.httpBody ?? Data()
             body = .data(data)
-            framing =
+            length =
                 data.isEmpty && !saysLength(of: request.method, omitting: omitted)
-                ? .none : .length(Int64(data.count))
+                ? .noBody : .known(Int64(data.count))
         }
-        let isEmpty = framing == .none || framing == .length(0)
+        let isEmpty = length == .noBody || length == .known(0)
         return OutgoingRequest(
             head: RequestHead(method: request.method, target: draft.sentTarget, fields: fields),
-            framing: framing, body: body, isIdempotent: request.isIdempotent,
+            length: length, body: body,
             expectsContinue: !isEmpty && fields.contains("Expect", token: "100-continue"))
     }
 

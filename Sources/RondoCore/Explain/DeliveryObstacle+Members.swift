@@ -4,7 +4,7 @@ extension RunLoop.Source {
         let (isValid, modes, threadHasEnded) = state.withLock { state in
             // The common name stands for the modes that the source entered through it.
             let common = (state.details?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
-            let others = state.activeMemberships.all.filter { !state.isCommon(in: $0.loop) }
+            let others = state.memberships.all.filter { !state.isCommon(in: $0.loop) }
             return (
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
             )

@@ -154,8 +154,6 @@ extension RunLoop {
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
             let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
-            // Sources may have left during a run before the embedding began.
-            update.endLeaves()
             update.noteInterrupted()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
             update.apply(changes)

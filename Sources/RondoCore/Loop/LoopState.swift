@@ -87,15 +87,6 @@ struct LoopState: ~Copyable {
         return index
     }
 
-    /// Returns `source`, which was leaving `mode`, to it.
-    ///
-    /// - Returns: False if that is not possible, since the thread has ended.
-    mutating func takeBack(_ source: RunLoop.Source, _ mode: RunLoop.Mode) -> Bool {
-        guard isAlive, let index = existingIndex(of: mode) else { return false }
-        modes[index].noteReturn(of: source)
-        return true
-    }
-
     /// - Returns: False if the mode was already common.
     @discardableResult
     mutating func makeCommon(_ index: Int) -> Bool {
@@ -217,8 +208,6 @@ extension LoopState {
         /// Whether `Attention` now reports that the loop waits. The caller then has to wait, and to call
         /// `endWaiting()` afterwards.
         let waits: Bool
-        /// Sources have left and must be removed first: `WatcherUpdate.endLeaves()`.
-        let hasLeaves: Bool
         let changes: ModeState.Changes?
     }
 
@@ -230,19 +219,18 @@ extension LoopState {
         _ attention: Attention
     ) -> Outlook {
         var wasWoken = takeRequest(attention)
-        let hasLeaves = updatesWatchers && !modes[mode].leaving.isEmpty
         let changes =
-            updatesWatchers && !hasLeaves && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
+            updatesWatchers && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
         let nearest = withTimers(of: mode) { $0.nearest }
         let timersAreDue = nearest.map { $0 <= now } ?? false
         // A change made from now on is followed by a request, which finds that the loop waits.
         let mayWait =
-            maySleep && !wasWoken && !isStopped && !timersAreDue && !hasLeaves && changes == nil
+            maySleep && !wasWoken && !isStopped && !timersAreDue && changes == nil
         let waits = mayWait && attention.beginWaiting(spins: spins)
         if mayWait && !waits { wasWoken = takeRequest(attention) }
         return Outlook(
             nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, waits: waits,
-            hasLeaves: hasLeaves, changes: changes)
+            changes: changes)
     }
 
     /// Takes the request for attention, if there is one, for the innermost activation.

@@ -4,16 +4,7 @@ struct ModeState {
     /// Set by `LoopState.makeCommon(_:)`; `blocks` and `ranNanoseconds` are changed by `LoopState` as well.
     var isCommon = false
 
-    /// The sources that are in the mode, and those that are leaving it.
-    private(set) var listed = ObjectSet<RunLoop.Source>()
-    /// Sources that have left while the loop ran in the mode, and are removed at its next look at the kernel;
-    /// the last element left last. A connection leaves when its load ends and comes back with the next load,
-    /// often in the same pass; its watcher is then still set. These sources are not members: they do not keep
-    /// the mode from being empty, and are not served.
-    ///
-    /// A source is in this list exactly while its own state has `isLeaving` set. The locks of the source and
-    /// of the loop guard that together.
-    private(set) var leaving: [RunLoop.Source] = []
+    private(set) var sources = ObjectSet<RunLoop.Source>()
     /// Signalled sources. Another mode may meanwhile have served the signal of one.
     var signalled = ObjectSet<RunLoop.Source>()
 
@@ -60,32 +51,14 @@ struct ModeState {
         outdated.insert(source)
     }
 
-    /// The members.
-    var sources: ObjectSet<RunLoop.Source> { leaving.isEmpty ? listed : listed.subtracting(leaving) }
+    var holdsSources: Bool { !sources.isEmpty }
 
-    var holdsSources: Bool { listed.count > leaving.count }
+    func holds(_ source: RunLoop.Source) -> Bool { sources.contains(source) }
 
-    func holds(_ source: RunLoop.Source) -> Bool {
-        listed.contains(source) && !leaving.contains { $0 === source }
-    }
-
-    mutating func insert(_ source: RunLoop.Source) { listed.insert(source) }
-
-    mutating func noteLeaving(_ source: RunLoop.Source) { leaving.append(source) }
-
-    /// Removes `source` from the list of sources that are leaving, if it is there.
-    mutating func noteReturn(of source: RunLoop.Source) {
-        // Most often it is the last one.
-        if leaving.last === source {
-            leaving.removeLast()
-        } else if let index = leaving.lastIndex(where: { $0 === source }) {
-            leaving.remove(at: index)
-        }
-    }
+    mutating func insert(_ source: RunLoop.Source) { sources.insert(source) }
 
     mutating func remove(_ source: RunLoop.Source) {
-        noteReturn(of: source)
-        listed.remove(source)
+        sources.remove(source)
         signalled.remove(source)
         // So a mode that is never run does not remember every source that was added and removed.
         if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
@@ -117,7 +90,7 @@ struct ModeState {
     mutating func takeWithdrawn() -> [RunLoop.Source] {
         guard !outdated.isEmpty else { return [] }
         var withdrawn: [RunLoop.Source] = []
-        for source in outdated where !listed.contains(source) && watched.remove(source) {
+        for source in outdated where !sources.contains(source) && watched.remove(source) {
             withdrawn.append(source)
         }
         for source in withdrawn { outdated.remove(source) }

@@ -55,11 +55,6 @@ extension Pass {
                 let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
                 modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
-            if outlook.hasLeaves {
-                mayHaveCalled = true
-                endLeaves()
-                continue
-            }
             if let changes = outlook.changes {
                 apply(changes)
                 continue
@@ -111,9 +106,6 @@ extension Pass {
 
     // Not inlined: the values made in these functions would be made in each look, 120 instructions of the
     // guard's pass.other-mode.
-
-    @inline(never)
-    private func endLeaves() { WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).endLeaves() }
 
     @inline(never)
     private func watchInterrupted() {

@@ -76,7 +76,7 @@ struct ThreadEnd {
         let modes = loop.state.withLock { state in
             state.modes.enumerated().map { index, mode in
                 (
-                    name: mode.name, sources: mode.listed, timers: state.timers(inMode: index),
+                    name: mode.name, sources: mode.sources, timers: state.timers(inMode: index),
                     observers: mode.observers
                 )
             }

@@ -51,7 +51,7 @@ extension Port {
     }
 
     private func warnIfOwnThread() {
-        let loops = source?.state.withLock { $0.activeMemberships.all.map(\.loop) } ?? []
+        let loops = source?.state.withLock { $0.memberships.all.map(\.loop) } ?? []
         guard !loops.isEmpty, loops.allSatisfy({ $0.isCurrent }) else { return }
         warnOnce(
             .ownThread,

@@ -95,13 +95,6 @@ extension RunLoop.Source {
         let membership = Membership(loop: loop, mode: mode)
         let schedule = state.withLock { state -> ModeCallback?? in
             guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
-            if state.isLeaving {
-                if state.memberships.isOnly(membership), loop.state.withLock({ $0.takeBack(self, mode) }) {
-                    state.isLeaving = false
-                    return .some(state.details?.schedule)
-                }
-                endLeaving(&state)
-            }
             guard !state.memberships.contains(membership) else { return nil }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
@@ -125,46 +118,11 @@ extension RunLoop.Source {
         let membership = Membership(loop: loop, mode: mode)
         let cancel = state.withLock { state -> ModeCallback?? in
             guard !isCommon || !state.isCommon(in: loop) else { return nil }
-            if state.isLeaving {
-                endLeaving(&state)
-                return nil
-            }
-            if keepsFile, state.mayLeaveLater(membership), leaveLater(loop, mode) {
-                state.isLeaving = true
-                return nil
-            }
             guard state.memberships.remove(membership) else { return nil }
             withdraw(from: membership)
             state.threadHasEnded = !loop.state.withLock { $0.isAlive }
             return .some(state.details?.cancel)
         }
         if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
-    }
-
-    /// Makes `loop` remove the source from `mode` when it next looks. That is soon, because this is done only
-    /// if the loop is the calling thread's and runs in the mode.
-    ///
-    /// - Returns: False if that is not so: the source has to leave at once.
-    private func leaveLater(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
-        return loop.state.withLock { state in
-            guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
-                return false
-            }
-            state.modes[running].noteLeaving(self)
-            return true
-        }
-    }
-
-    /// Removes a source that is leaving from its mode, unless it has come back. The loop's thread calls this
-    /// when it looks.
-    func endLeaving() {
-        state.withLock { state in if state.isLeaving { endLeaving(&state) } }
-    }
-
-    private func endLeaving(_ state: inout State) {
-        state.isLeaving = false
-        state.memberships.forEach { withdraw(from: $0) }
-        state.memberships = Memberships()
     }
 }

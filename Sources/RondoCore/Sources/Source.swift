@@ -87,15 +87,15 @@ extension RunLoop {
         }
 
         /// Whether some mode of some loop holds the source.
-        package var isScheduled: Bool { state.withLock { !$0.activeMemberships.isEmpty } }
+        package var isScheduled: Bool { state.withLock { !$0.memberships.isEmpty } }
 
         /// The modes that hold the source.
         package var scheduledModes: [(loop: RunLoop, mode: Mode)] {
-            state.withLock { $0.activeMemberships.all.map { (loop: $0.loop, mode: $0.mode) } }
+            state.withLock { $0.memberships.all.map { (loop: $0.loop, mode: $0.mode) } }
         }
 
         package func isIn(_ loop: RunLoop, _ mode: Mode) -> Bool {
-            state.withLock { $0.activeMemberships.contains(Membership(loop: loop, mode: mode)) }
+            state.withLock { $0.memberships.contains(Membership(loop: loop, mode: mode)) }
         }
 
         /// Whether the source waits to be served for a signal.
@@ -210,7 +210,7 @@ extension RunLoop {
         /// Invalidates the source and wakes the loops of other threads that held it, so that a run whose mode
         /// has become empty ends.
         package func invalidateAndWakeUp() {
-            let loops = state.withLock { $0.activeMemberships.all.map(\.loop) }
+            let loops = state.withLock { $0.memberships.all.map(\.loop) }
             invalidate()
             for loop in loops { loop.wakeIfForeign() }
         }

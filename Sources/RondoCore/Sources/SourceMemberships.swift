@@ -31,9 +31,6 @@ extension RunLoop.Source {
             first == membership || others.contains(membership)
         }
 
-        /// Whether `membership` is the only one.
-        func isOnly(_ membership: Membership) -> Bool { first == membership && others.isEmpty }
-
         mutating func append(_ membership: Membership) {
             if first == nil { first = membership } else { others.append(membership) }
         }

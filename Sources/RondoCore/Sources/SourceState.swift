@@ -6,9 +6,6 @@ extension RunLoop.Source {
         var isValid = true
         /// The thread of the loop that last held the source has ended.
         var threadHasEnded = false
-        /// The source has left its only mode; the loop removes it at its next look, unless it is back by
-        /// then: see `ModeState.leaving`.
-        var isLeaving = false
         /// The number of the pending signal, counted over all sources; nil while the source is not signalled.
         var signal: UInt64?
         var interest: Interest = []
@@ -19,16 +16,6 @@ extension RunLoop.Source {
 
         /// Whether the source is registered in `loop` under the common name.
         func isCommon(in loop: RunLoop) -> Bool { details?.commonLoops.contains(loop) ?? false }
-
-        /// The modes that hold the source, without a mode that it is leaving.
-        var activeMemberships: Memberships { isLeaving ? Memberships() : memberships }
-
-        /// Whether the removal may wait: no cancel callback has to be made, and no other mode holds the
-        /// source.
-        func mayLeaveLater(_ membership: Membership) -> Bool {
-            memberships.isOnly(membership)
-                && (details.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
-        }
 
         /// The details, made if there are none.
         mutating func makeDetails() -> Details {

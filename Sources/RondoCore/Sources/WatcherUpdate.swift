@@ -56,13 +56,4 @@ struct WatcherUpdate {
             for source in interrupted { state.modes[mode].noteChange(of: source) }
         }
     }
-
-    /// Removes the sources that have left the mode and not come back.
-    func endLeaves() {
-        // Locks of sources are taken before the loop's lock. In reverse, because `ModeState.noteReturn(of:)`
-        // searches from the end.
-        for source in loop.state.withLock({ $0.modes[mode].leaving }).reversed() {
-            source.endLeaving()
-        }
-    }
 }

@@ -38,12 +38,6 @@ struct ObjectSet<Object: AnyObject>: Sequence {
     @discardableResult
     mutating func remove(_ object: Object) -> Bool { members.remove(Member(object: object)) != nil }
 
-    func subtracting(_ others: [Object]) -> ObjectSet {
-        var rest = self
-        for other in others { rest.remove(other) }
-        return rest
-    }
-
     func makeIterator() -> some IteratorProtocol<Object> {
         // A closure, because a key path of a generic type is made anew each time, which takes 1 µs.
         members.lazy.map { $0.object }.makeIterator()

@@ -24,7 +24,7 @@ struct ExpiryQueue: Sendable {
             heap.append(node)
             rise(node, from: heap.count - 1)
         } else {
-            settle(node, at: places[slot])
+            restore(node, at: places[slot])
         }
     }
 
@@ -33,10 +33,10 @@ struct ExpiryQueue: Sendable {
         let place = places[slot]
         places[slot] = -1
         // The last node moves to the free position, unless that was its own.
-        if place < heap.count { settle(last, at: place) }
+        if place < heap.count { restore(last, at: place) }
     }
 
-    private mutating func settle(_ node: Node, at place: Int) {
+    private mutating func restore(_ node: Node, at place: Int) {
         if place > 0, node.expires < heap[(place - 1) / 2].expires {
             rise(node, from: place)
         } else {

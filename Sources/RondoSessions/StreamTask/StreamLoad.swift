@@ -138,11 +138,11 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     func serve(by queue: SharedQueue) -> Bool {
         guard registration.takeWakeUp(by: queue, of: self) else { return false }
-        goOn()
+        servePass()
         return true
     }
 
-    private func goOn() {
+    private func servePass() {
         let commands = commands.withLock { $0 }
         if commands.isOver { return leave() }
         guard !hasEnded, client != nil else { return }

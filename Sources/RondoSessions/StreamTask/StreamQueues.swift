@@ -60,9 +60,9 @@ struct StreamQueues {
     /// The write that was begun and is not finished.
     private(set) var current: Write?
     private var lastNumber = 0
-    private var reads = Line<Reading>()
-    private var writes = Line<Writing>()
-    private var changes = Line<(number: Int, change: Change)>()
+    private var reads = FIFO<Reading>()
+    private var writes = FIFO<Writing>()
+    private var changes = FIFO<(number: Int, change: Change)>()
 
     // MARK: - Adding operations
 
@@ -160,7 +160,7 @@ struct StreamQueues {
         while let next = writes.popFirst() {
             if case .write(let write) = next { all.writes.append(write.handler) }
         }
-        changes = Line()
+        changes = FIFO()
         return all
     }
 }

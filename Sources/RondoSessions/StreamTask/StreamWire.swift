@@ -90,25 +90,25 @@ final class StreamWire {
         startTimers()
         if let inquiry {
             do throws(LoadFailure) {
-                if try inquiry.goOn() { self.inquiry = nil }
+                if try inquiry.continueHandshake() { self.inquiry = nil }
             } catch {
                 return end(error)
             }
         }
-        goOn()
+        performOperations()
         // Operations that can be performed when their timeout is noticed succeed. Afterwards those that
         // waited behind expired ones go on.
-        if takeExpired() { goOn() }
+        if takeExpired() { performOperations() }
     }
 
-    func readable() { goOn() }
-    func writable() { goOn() }
+    func readable() { performOperations() }
+    func writable() { performOperations() }
     func failed(_ error: ChannelError) { end(.channel(error)) }
 
     func secured() {
         guard case .securing = phase else { return }
         phase = .open
-        goOn()
+        performOperations()
     }
 
     func pause() {
@@ -123,10 +123,10 @@ final class StreamWire {
         guard isPaused else { return }
         isPaused = false
         startTimers()
-        goOn()
+        performOperations()
     }
 
-    private func goOn() {
+    private func performOperations() {
         while isOpen, !isPaused {
             writeOn()
             readOn()

@@ -27,11 +27,11 @@ struct WebSocketQueues {
     /// The program's close frame, if it has closed the WebSocket.
     var close: WebSocketClose?
     private var lastIdentifier = 0
-    private var outgoing = Line<Sending>()
-    private var receivers = Line<(identifier: Int, receiver: Receiver)>()
-    private var messages = Line<WebSocketMessage>()
+    private var outgoing = FIFO<Sending>()
+    private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
+    private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
-    private var pings = Line<(identifier: Int, completion: Completion)>()
+    private var pings = FIFO<(identifier: Int, completion: Completion)>()
 
     // MARK: - Properties
 
@@ -120,43 +120,7 @@ struct WebSocketQueues {
 
     /// Drops received messages, which a program that has closed the WebSocket does not get.
     mutating func dropMessages() {
-        messages = Line()
+        messages = FIFO()
         waitingBytes = 0
-    }
-}
-
-/// A queue whose first element is removed without moving the others.
-struct Line<Element> {
-    private var elements: [Element?] = []
-    private var start = 0
-
-    var isEmpty: Bool { start == elements.count }
-    var first: Element? { isEmpty ? nil : elements[start] }
-
-    mutating func append(_ element: Element) { elements.append(element) }
-
-    mutating func popFirst() -> Element? {
-        guard !isEmpty else { return nil }
-        let element = elements[start].take()
-        start += 1
-        if start == elements.count {
-            elements.removeAll()
-            start = 0
-        } else if start > 64, start * 2 > elements.count {
-            elements.removeFirst(start)
-            start = 0
-        }
-        return element
-    }
-
-    func contains(where condition: (Element) -> Bool) -> Bool {
-        elements[start...].contains { $0.map(condition) ?? false }
-    }
-
-    mutating func remove(where condition: (Element) -> Bool) -> Element? {
-        guard let index = elements[start...].firstIndex(where: { $0.map(condition) ?? false }) else {
-            return nil
-        }
-        return elements.remove(at: index)
     }
 }

@@ -110,7 +110,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             phase = .closing
             startTimer()
         }
-        goOn()
+        moveMessages()
     }
 
     func readable() {
@@ -127,15 +127,15 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 receiveEnd()
             }
         }
-        goOn()
+        moveMessages()
     }
 
-    func writable() { if isServed { goOn() } }
+    func writable() { if isServed { moveMessages() } }
 
     func failed(_ error: ChannelError) {
         guard isServed else { return }
         receiveEnd()
-        goOn()
+        moveMessages()
     }
 
     func pause() {
@@ -146,7 +146,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     func resume() {
         guard isPaused else { return }
         isPaused = false
-        if isServed { goOn() }
+        if isServed { moveMessages() }
     }
 
     private var isServed: Bool {
@@ -161,7 +161,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         connection.receiveEnd()
     }
 
-    private func goOn() {
+    private func moveMessages() {
         readEvents()
         guard isServed else { return }
         handOver()

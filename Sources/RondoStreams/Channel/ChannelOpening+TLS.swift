@@ -60,8 +60,8 @@ extension ChannelOpening {
                 ask(engine)
             case .done:
                 removeAsker()
-                if engine.leadsToProxy { return isSecureToProxy(transport, engine) }
-                isOpen(transport)
+                if engine.leadsToProxy { return finishSecuringToProxy(transport, engine) }
+                finish(with: transport)
             }
         } catch {
             if engine.leadsToProxy { failOnFirstHop(.tls(error)) } else { owner.fail(.tls(error)) }
@@ -73,7 +73,7 @@ extension ChannelOpening {
         sources.setInterest(interest, of: transport.source)
     }
 
-    private func isSecureToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
+    private func finishSecuringToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
         guard let route = owner.configuration.route else { return }
         owner.tell(engine.securedEvent)
         // The owner may have closed the channel in `tell`.

@@ -19,7 +19,7 @@ protocol ChannelOpeningOwner: AnyObject {
     var handlers: ChannelHandlers { get }
     func tell(_ event: ChannelEvent)
     /// The connection is open. The opening has ended before this call.
-    func isOpened(_ transport: ChannelTransport)
+    func didOpen(_ transport: ChannelTransport)
     /// Closes the channel.
     func fail(_ error: ChannelError)
 }
@@ -103,7 +103,7 @@ final class ChannelOpening {
     // MARK: - Inputs
 
     /// Continues in a pass that was requested, or that a timer has brought.
-    func goOn() {
+    func servePass() {
         guard checkLimit() else { return }
         switch stage {
         case .starting(let origin): start(origin)
@@ -135,7 +135,7 @@ final class ChannelOpening {
             if ready.isEmpty, let refused = attempts.refusedSource {
                 return take(attempts.endRefused(refused))
             }
-            take(attempts.isReady(source))
+            take(attempts.continueAttempt(of: source))
         case .negotiating(let dialogue): negotiate(ready, dialogue)
         case .securing(let transport, let engine): handshake(transport, engine)
         case .starting, .resolving, .connected, .upgrading, .over: break
@@ -175,7 +175,7 @@ final class ChannelOpening {
         switch origin {
         case .socket(let socket):
             let source = sources.makeSource(socket.descriptor, interest: [])
-            isConnected(ChannelTransport(socket: socket, source: source))
+            passProxy(over: ChannelTransport(socket: socket, source: source))
         case .address(let address): connect(to: [address])
         case .host: lookUp()
         }
@@ -243,7 +243,7 @@ final class ChannelOpening {
         case .connected(let transport, let address):
             stage = .connected(transport)
             owner.tell(.connected(address))
-            if case .connected = stage { isConnected(transport) }
+            if case .connected = stage { passProxy(over: transport) }
         case .failed(let errors):
             let (host, port) = owner.configuration.nextHop
             failOnFirstHop(.connect(host: host, port: port, errors))
@@ -259,9 +259,10 @@ final class ChannelOpening {
 
     // MARK: - From connected to open
 
-    private func isConnected(_ transport: ChannelTransport) {
+    /// Begins with the proxy, if there is one, otherwise with the host.
+    private func passProxy(over transport: ChannelTransport) {
         stage = .connected(transport)
-        guard let route = owner.configuration.route else { return isDirect(transport) }
+        guard let route = owner.configuration.route else { return secureHost(over: transport) }
         if let settings = route.tls {
             secureToProxy(transport, route, settings)
         } else {
@@ -281,7 +282,7 @@ final class ChannelOpening {
     private func negotiate(_ ready: RunLoop.Source.Interest, _ before: ProxyDialogue) {
         var dialogue = before
         do throws(ChannelError) {
-            take(try dialogue.goOn(ready), dialogue)
+            take(try dialogue.advance(ready), dialogue)
         } catch {
             return owner.fail(error)
         }
@@ -292,7 +293,7 @@ final class ChannelOpening {
     private func take(_ progress: ProxyDialogue.Progress, _ dialogue: ProxyDialogue) {
         let transport = dialogue.transport
         switch progress {
-        case .done: isDirect(transport)
+        case .done: secureHost(over: transport)
         case .waits(let awaited):
             stage = .negotiating(dialogue)
             sources.setInterest(awaited, of: transport.source)
@@ -302,24 +303,25 @@ final class ChannelOpening {
     }
 
     /// Continues with the host itself as the peer, perhaps behind a proxy's TLS.
-    private func isDirect(_ transport: ChannelTransport) {
+    private func secureHost(over transport: ChannelTransport) {
         if let settings = owner.configuration.tls {
             secure(transport, settings, received: [])
         } else {
-            isOpen(transport)
+            finish(with: transport)
         }
     }
 
-    func isOpen(_ transport: ChannelTransport) {
+    /// Ends the opening: the connection is open.
+    func finish(with transport: ChannelTransport) {
         end()
-        owner.isOpened(transport)
+        owner.didOpen(transport)
     }
 
     // MARK: - The time limit
 
     /// - Returns: False if the limit was reached; the channel is closed then.
     private func checkLimit() -> Bool {
-        guard limit.isReached(mayHaveMore: transport?.socket.isReadable() ?? false) else { return true }
+        guard limit.takeExpiry(mayHaveMore: transport?.socket.isReadable() ?? false) else { return true }
         owner.fail(limit.timedOut(owner.configuration))
         return false
     }

@@ -102,7 +102,7 @@ package final class ChannelRegistration: SharedQueueClient {
 
     private func enter(_ body: (SocketChannel) -> Void) { gate?.enter(for: self, body) }
 
-    /// Requests a pass of the channel in one of its modes: a call of its `goOn()`. Any thread.
+    /// Requests a pass of the channel in one of its modes: a call of its `servePass()`. Any thread.
     ///
     /// - Parameter first: Whether it comes before the other channels and loads that wait.
     private func requestPass(first: Bool = false) {
@@ -119,7 +119,7 @@ package final class ChannelRegistration: SharedQueueClient {
             defer { state.schedule.isWanted = false }
             return state.schedule.isWanted
         }
-        if isWanted { enter { $0.goOn() } }
+        if isWanted { enter { $0.servePass() } }
         return isWanted
     }
 
@@ -287,7 +287,7 @@ extension ChannelRegistration: ChannelSources {
         Timer(timeInterval: max(0, seconds), repeats: false) { [self] timer in
             // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this one.
             timer.invalidate()
-            enter { $0.goOn() }
+            enter { $0.servePass() }
         }
     }
 

@@ -16,12 +16,12 @@ struct ChannelTransport {
     /// True if TLS leads to the host itself, not only to a proxy before it.
     var isSecuredToHost: Bool { engine.map { !$0.leadsToProxy } ?? false }
 
-    /// Nothing has come, the end neither: what a connection between two uses should look like.
-    var isQuiet: Bool {
+    /// Looks at a connection between two uses: true if nothing has come, nor the end.
+    func checkQuiet() -> Bool {
         guard let engine else { return socket.isQuiet() }
         // The kernel is asked first, since OpenSSL takes longer to find that there is nothing: see W5 over HTTPS.
         let isSilent = engine.failure == nil && !engine.hasPendingPlaintext && socket.isQuiet()
-        return isSilent || engine.isQuiet()
+        return isSilent || engine.checkQuiet()
     }
 
     /// Ends this side's stream and closes. The source must have been removed before (rule SRC-27: another

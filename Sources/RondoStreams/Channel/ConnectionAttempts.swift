@@ -57,7 +57,7 @@ final class ConnectionAttempts {
     }
 
     /// Continues an attempt whose socket is writable.
-    func isReady(_ source: RunLoop.Source) -> Progress? {
+    func continueAttempt(of source: RunLoop.Source) -> Progress? {
         guard let (id, attempt) = running.first(where: { $0.value.source === source }) else { return nil }
         do throws(SocketError) {
             guard try attempt.socket.finishConnecting(to: attempt.address) else { return nil }

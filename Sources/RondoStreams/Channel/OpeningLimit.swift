@@ -39,11 +39,12 @@ struct OpeningLimit {
         time = .unlimited
     }
 
-    /// Whether the time limit was reached.
+    /// Looks at the time limit; begins the time of grace where that applies.
     ///
     /// - Parameter mayHaveMore: Whether bytes of the peer have arrived. If so, they are processed before the
     ///   limit applies, because the loop may have been in another mode meanwhile.
-    mutating func isReached(mayHaveMore: @autoclosure () -> Bool) -> Bool {
+    /// - Returns: Whether the time limit was reached.
+    mutating func takeExpiry(mayHaveMore: @autoclosure () -> Bool) -> Bool {
         switch time {
         case .running(let timers) where timers.contains { !$0.isValid }:
             guard mayHaveMore() else { return true }

@@ -40,7 +40,7 @@ struct ProxyDialogue {
     mutating func begin() throws(ChannelError) -> Progress { try take(negotiation.begin()) }
 
     /// Continues when the connection is ready: sends the rest, or reads the answer.
-    mutating func goOn(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
+    mutating func advance(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
         guard unsent.isEmpty && !transport.hasUnsentBytes else { return try send() }
         // TLS may have waited for either direction.
         guard ready.contains(.read) || transport.engine != nil else { return .waits(for: .read) }

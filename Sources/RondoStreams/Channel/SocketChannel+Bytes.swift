@@ -94,7 +94,7 @@ extension SocketChannel {
         plainDescriptor < 0 && engine?.hasPendingPlaintext ?? false
     }
 
-    /// Whether a read would find bytes or the end. Has no effect, unlike `isAliveWhenIdle`, which makes
+    /// Whether a read would find bytes or the end. Has no effect, unlike `checkIdle()`, which makes
     /// OpenSSL read, after which the socket is no longer readable.
     package var hasUnreadBytes: Bool {
         hasBufferedBytes || phase.openTransport?.socket.isReadable() ?? false
@@ -128,10 +128,12 @@ extension SocketChannel {
         phase.hasWork || engine?.owesEnd ?? false
     }
 
-    /// For an idle connection: whether it is open, and neither bytes nor an end have arrived.
-    package var isAliveWhenIdle: Bool {
+    /// Looks at an idle connection. Over TLS this reads what has come, and processes TLS's own messages.
+    ///
+    /// - Returns: Whether it is open, and neither bytes nor an end have arrived.
+    package func checkIdle() -> Bool {
         if plainDescriptor >= 0 { return SocketCalls.poll(plainDescriptor, for: POLLIN) == 0 }
-        return phase.openTransport?.isQuiet ?? false
+        return phase.openTransport?.checkQuiet() ?? false
     }
 
     // MARK: - Readiness

@@ -172,10 +172,10 @@ package final class SocketChannel {
     }
 
     /// Continues in a pass that was requested, or that a timer has brought.
-    func goOn() {
+    func servePass() {
         if endRefused() { return }
         switch phase {
-        case .opening(let opening): opening.goOn()
+        case .opening(let opening): opening.servePass()
         case .open(let transport): if wantsRead, transport.hasPendingPlaintext { readable() }
         case .created, .closed: break
         }
@@ -277,7 +277,7 @@ extension SocketChannel: ChannelOpeningOwner {
         handler?(event)
     }
 
-    func isOpened(_ transport: ChannelTransport) {
+    func didOpen(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
         // The owner may have set `wantsRead` earlier, and the socket does not become readable for bytes that

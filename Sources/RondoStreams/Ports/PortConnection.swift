@@ -66,7 +66,7 @@ final class PortConnection: @unchecked Sendable {
     }
 
     func holdBack() { isHeldBack = true }
-    func goOn() { isHeldBack = false }
+    func resume() { isHeldBack = false }
 
     // MARK: - Messages
 

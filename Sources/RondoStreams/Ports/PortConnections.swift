@@ -81,7 +81,7 @@ struct PortConnections {
         defer { heldBack = [] }
         return heldBack.compactMap { number in
             let connection = all[number]
-            connection?.goOn()
+            connection?.resume()
             return connection
         }
     }

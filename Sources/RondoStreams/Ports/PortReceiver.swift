@@ -103,13 +103,13 @@ final class PortReceiver: PortBacking {
     // MARK: What happens to the port
 
     func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        schedule.settle(state.withLock { $0.sources }, in: loop, mode)
+        schedule.update(state.withLock { $0.sources }, in: loop, mode)
         // The timer that ends a pause may be in modes that run no more.
         endPause()
     }
 
     func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        schedule.settle(state.withLock { $0.sources }, in: loop, mode)
+        schedule.update(state.withLock { $0.sources }, in: loop, mode)
     }
 
     func close() {
@@ -273,18 +273,18 @@ final class PortReceiver: PortBacking {
 
     private func endPause() {
         state.withLock { $0.isPaused = false }
-        settleEndpoint()
+        updateEndpoint()
     }
 
     // MARK: With no lock held
 
     private func carryOut(_ followUp: FollowUp, for port: Port) {
         for connection in followUp.removed { connection.close() }
-        for source in followUp.added { schedule.settle(source) }
+        for source in followUp.added { schedule.update(source) }
         for connection in followUp.changed {
-            connection.source.settleInterest { state.withLock { _ in !connection.isHeldBack } }
+            connection.source.updateInterest { state.withLock { _ in !connection.isHeldBack } }
         }
-        if followUp.endpointHasChanged { settleEndpoint() }
+        if followUp.endpointHasChanged { updateEndpoint() }
         if followUp.pauses { schedule.perform(after: Self.pauseSeconds) { [weak self] in self?.endPause() } }
         for (connection, error) in followUp.broken {
             let peer = connection.peer.map { ", \($0)," } ?? ""
@@ -298,7 +298,7 @@ final class PortReceiver: PortBacking {
         port.signalIfMessagesWait()
     }
 
-    private func settleEndpoint() {
-        state.withLock { $0.source }?.settleInterest { state.withLock { $0.isWatched } }
+    private func updateEndpoint() {
+        state.withLock { $0.source }?.updateInterest { state.withLock { $0.isWatched } }
     }
 }

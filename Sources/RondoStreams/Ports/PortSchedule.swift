@@ -11,17 +11,17 @@ struct PortSchedule: Sendable {
     let port: @Sendable () -> Port?
 
     /// The port has entered the mode or left it, and its `sources` are to follow. They are asked for when the mode is known:
-    /// one that is new meanwhile is settled twice, but not missed.
-    func settle(_ sources: [RunLoop.Source], in loop: RunLoop, _ mode: RunLoop.Mode) {
-        for source in sources { settle(source, in: loop, mode) }
+    /// one that is new meanwhile is updated twice, but not missed.
+    func update(_ sources: [RunLoop.Source], in loop: RunLoop, _ mode: RunLoop.Mode) {
+        for source in sources { update(source, in: loop, mode) }
     }
 
     /// Adds a new source to all modes of the port.
-    func settle(_ source: RunLoop.Source) {
-        for scheduled in port()?.scheduledModes ?? [] { settle(source, in: scheduled.loop, scheduled.mode) }
+    func update(_ source: RunLoop.Source) {
+        for scheduled in port()?.scheduledModes ?? [] { update(source, in: scheduled.loop, scheduled.mode) }
     }
 
-    private func settle(_ source: RunLoop.Source, in loop: RunLoop, _ mode: RunLoop.Mode) {
+    private func update(_ source: RunLoop.Source, in loop: RunLoop, _ mode: RunLoop.Mode) {
         var isWanted: Bool
         repeat {
             isWanted = isHeld(by: loop, mode)
@@ -51,7 +51,7 @@ struct PortSchedule: Sendable {
 extension RunLoop.Source {
     /// Watches for reading if `isWatched()` is true, otherwise for nothing; repeats if the answer has changed
     /// meanwhile, as in `PortSchedule`.
-    func settleInterest(_ isWatched: () -> Bool) {
+    func updateInterest(_ isWatched: () -> Bool) {
         var isWanted: Bool
         repeat {
             isWanted = isWatched()

@@ -231,7 +231,7 @@ extension Socket {
     }
 
     /// Whether an idle connection can be used again: it is open and the peer has sent nothing unasked. (Over
-    /// TLS, session tickets may arrive unasked: `TLSEngine.isQuiet()` handles them.)
+    /// TLS, session tickets may arrive unasked: `TLSEngine.checkQuiet()` handles them.)
     package func isQuiet() -> Bool {
         descriptor >= 0 && !isReadable()
     }

@@ -36,23 +36,23 @@ final class BoundPair: StreamBackend, Sendable {
         switch side {
         case .input:
             input.opened(isReady: false)
-            input.update { settleInput(&$0) }
+            input.update { updateInput(&$0) }
         case .output:
             output.opened(isReady: false)
-            output.update { settleOutput(&$0) }
+            output.update { updateOutput(&$0) }
         }
     }
 
     // The ring is examined while the core is locked: a value taken earlier could be out of date when it is
     // stored, and overwrite an update of the other end.
 
-    private func settleInput(_ input: inout StreamState) {
+    private func updateInput(_ input: inout StreamState) {
         let (hasBytes, hasEnded) = state.withLock { ($0.ring.unread > 0, $0.isWriterClosed) }
         input.setReady(hasBytes)
         if hasEnded && !hasBytes { input.ended() }
     }
 
-    private func settleOutput(_ output: inout StreamState) {
+    private func updateOutput(_ output: inout StreamState) {
         let (hasSpace, isBroken) = state.withLock { ($0.ring.space > 0, $0.isReaderClosed) }
         output.setReady(hasSpace)
         if isBroken { output.failed(.brokenPair) }
@@ -65,9 +65,9 @@ final class BoundPair: StreamBackend, Sendable {
         }
         switch side {
         // The reader gets the bytes in the ring, and then the end.
-        case .output: input.update { settleInput(&$0) }
+        case .output: input.update { updateInput(&$0) }
         // No reader will make space again, so the writer fails.
-        case .input: output.update { settleOutput(&$0) }
+        case .input: output.update { updateOutput(&$0) }
         }
         reader?.signal()
         writer?.signal()
@@ -99,7 +99,7 @@ final class BoundPair: StreamBackend, Sendable {
                 writer?.signal()
                 return result
             }
-            output.update { settleOutput(&$0) }
+            output.update { updateOutput(&$0) }
             writer?.signal()
             gate = wait(at: gate)
         }
@@ -120,7 +120,7 @@ final class BoundPair: StreamBackend, Sendable {
             state.ring.takeBack()
             return (state.ring.lend(atMost: limit), state.writer)
         }
-        if lent == nil { output.update { settleOutput(&$0) } } else { inputWasUsed() }
+        if lent == nil { output.update { updateOutput(&$0) } } else { inputWasUsed() }
         writer?.signal()
         return lent
     }
@@ -128,9 +128,9 @@ final class BoundPair: StreamBackend, Sendable {
     private func inputWasUsed() {
         input.update { input in
             input.used(isReady: false)
-            settleInput(&input)
+            updateInput(&input)
         }
-        output.update { settleOutput(&$0) }
+        output.update { updateOutput(&$0) }
     }
 
     var hasBytesAvailable: Bool { state.withLock { $0.ring.unread > 0 } }
@@ -157,9 +157,9 @@ final class BoundPair: StreamBackend, Sendable {
             }
             output.update { output in
                 output.used(isReady: false)
-                settleOutput(&output)
+                updateOutput(&output)
             }
-            input.update { settleInput(&$0) }
+            input.update { updateInput(&$0) }
             reader?.signal()
             return result
         }

@@ -21,7 +21,7 @@ extension DrivenStream {
 
     /// Continues the opening as far as possible without waiting, if the stream is scheduled nowhere: a client
     /// that polls has no other way to let the opening proceed.
-    func goOnOpening() {
+    func continueOpening() {
         if core.status == .opening { backend?.advance() }
     }
 
@@ -29,7 +29,7 @@ extension DrivenStream {
     /// a later status (rule ST-3: `opening` is seen first).
     var statusAskedFor: Foundation.Stream.Status {
         let status = core.status
-        goOnOpening()
+        continueOpening()
         return status
     }
 

@@ -246,7 +246,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// This property never waits. A client that polls without a schedule drives the connection by reading
     /// this property or the status.
     open override var hasBytesAvailable: Bool {
-        goOnOpening()
+        continueOpening()
         guard core.status == .open else { return false }
         switch origin {
         case .socket(let pair): return pair.hasBytesAvailable

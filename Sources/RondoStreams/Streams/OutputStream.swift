@@ -245,7 +245,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// this property or the status.
     open override var hasSpaceAvailable: Bool {
         if case .socket = destination, core.isReady { return true }
-        goOnOpening()
+        continueOpening()
         guard core.status == .open else { return false }
         switch destination {
         case .socket(let pair): return pair.hasSpaceAvailable

@@ -15,7 +15,7 @@ extension SocketPair {
 
     var hasBytesAvailable: Bool {
         advance()
-        return lock.withLock { _ in reader.hasBytes(channel, &writer) }
+        return lock.withLock { _ in reader.lookForBytes(channel, &writer) }
     }
 
     // MARK: - Writing

@@ -132,7 +132,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         }
         self.channel = channel
         // An open channel that was handed over does not report `open` again.
-        if channel.isOpen { hasOpened() } else { channel.open() }
+        if channel.isOpen { didOpen() } else { channel.open() }
     }
 
     func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {
@@ -178,12 +178,12 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     private func handle(_ event: ChannelEvent) {
         switch event {
         case .resolving, .connecting, .connected, .negotiating: return
-        case .secured: hasBeenSecured()
-        case .open: hasOpened()
+        case .secured: didSecure()
+        case .open: didOpen()
         case .readable:
             // The interest is dropped only now, after an event in vain: most clients have read before the
             // next pass.
-            if !reader.isReadable(channel, &writer) { channel?.wantsRead = false }
+            if !reader.readAhead(from: channel, &writer) { channel?.wantsRead = false }
         case .writable:
             if output.state.wantsToBeReady { output.update { $0.setReady(true) } }
             if waiting?.isEmpty ?? true { channel?.wantsWrite = false }
@@ -196,7 +196,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         waiting?.wakeUp()
     }
 
-    private func hasOpened() {
+    private func didOpen() {
         applyOptions()
         if reader.isOpen { announce(.input) }
         if writer.isOpen { announce(.output) }
@@ -204,7 +204,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     }
 
     /// Handles the end of a STARTTLS; for TLS from the start the state is not open yet, and `open` follows.
-    private func hasBeenSecured() {
+    private func didSecure() {
         if output.status == .open { output.update { $0.setReady(true) } }
         updateInterest()
     }
@@ -213,7 +213,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         core(side).opened(isReady: side == .output)
         guard side == .input else { return }
         channel?.wantsRead = true
-        if reader.hasEarlyBytes { _ = reader.isReadable(channel, &writer) }
+        if reader.hasEarlyBytes { _ = reader.readAhead(from: channel, &writer) }
     }
 
     /// Handles the loss of the connection: each open stream fails, the input after its last byte was read

@@ -54,11 +54,11 @@ struct SocketReader {
     /// Records the loss of the connection: the stream fails after its last byte was read (rule ST-38).
     mutating func fail(_ error: NSError) {
         ending = ending ?? .failed(error)
-        settle()
+        reportEnding()
     }
 
     /// Reports the end or the failure once all bytes before it were read.
-    private func settle() {
+    private func reportEnding() {
         guard ahead == nil, early.isEmpty, let ending, isOpen else { return }
         switch ending {
         case .end: core.update { $0.ended() }
@@ -94,7 +94,7 @@ struct SocketReader {
             count += receive(
                 UnsafeMutableRawBufferPointer(rebasing: buffer.dropFirst(count)), channel, &writer)
         }
-        settle()
+        reportEnding()
         switch ending {
         case .end where count == 0: return 0
         case .failed where count == 0: return -1
@@ -113,12 +113,12 @@ struct SocketReader {
         lent = found
         let bytes = found.lend(atMost: limit)
         if found.isEmpty { ahead = nil }
-        settle()
+        reportEnding()
         _ = wasUsed(bytes.count, channel)
         return bytes
     }
 
-    mutating func hasBytes(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
+    mutating func lookForBytes(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         endLoan()
         if ahead == nil { lookAhead(channel, &writer) }
         return ahead != nil
@@ -127,7 +127,7 @@ struct SocketReader {
     /// Handles the readiness of the channel.
     ///
     /// - Returns: False if no bytes are wanted.
-    mutating func isReadable(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
+    mutating func readAhead(from channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         guard wantsBytes else { return false }
         lookAhead(channel, &writer)
         return true
@@ -143,7 +143,7 @@ struct SocketReader {
             // The delegates of several streams are called in a row.
             core.update(deferred: true) { $0.setReady(true) }
         }
-        settle()
+        reportEnding()
     }
 
     /// Reads from the channel, and remembers the end or a failure.

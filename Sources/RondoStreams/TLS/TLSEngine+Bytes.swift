@@ -139,9 +139,9 @@ extension TLSEngine {
         return result == 1 ? .done : outcome(of: result)
     }
 
-    /// Whether an idle connection can be used again: it is open, and the peer has sent nothing but messages
-    /// of TLS itself, such as session tickets, which this call processes.
-    package func isQuiet() -> Bool {
+    /// Looks whether an idle connection can be used again: it is open, and the peer has sent nothing but messages
+    /// of TLS itself, such as session tickets, which this call reads and processes.
+    package func checkQuiet() -> Bool {
         guard failure == nil else { return false }
         OpenSSLErrors.clear()
         var byte: UInt8 = 0

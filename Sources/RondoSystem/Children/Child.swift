@@ -73,7 +73,7 @@ public final class Child: Sendable {
         for collector in collectors { collector.overflow = { [weak self] in self?.stop() } }
         pipes.tracker.connect { [weak self] in self?.outputHasEnded() }
         // The handle retains the child until its end.
-        handle.whenEnded { [self] status in hasEnded(status) }
+        handle.whenEnded { [self] status in noteEnd(status) }
         handle.reaper.watch(handle)
     }
 
@@ -216,7 +216,7 @@ public final class Child: Sendable {
     // MARK: - Events
 
     /// Called on the thread that has collected the child.
-    private func hasEnded(_ status: Status) {
+    private func noteEnd(_ status: Status) {
         endSource.invalidate()
         stopTimer.withLock { $0.take() }?.invalidate()
         let mustWait = events.withLock { $0.ended(status) }

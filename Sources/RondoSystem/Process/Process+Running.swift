@@ -28,7 +28,7 @@ extension Process {
         }
         change?.apply()
         // The child retains the process until its end (rule PR-9).
-        child.whenEnded { [self] status in hasEnded(status) }
+        child.whenEnded { [self] status in noteEnd(status) }
         child.reaper.watch(child)
     }
 
@@ -71,7 +71,7 @@ extension Process {
     // MARK: - The end
 
     /// Called on the thread that has collected the child.
-    private func hasEnded(_ status: ChildStatus) {
+    private func noteEnd(_ status: ChildStatus) {
         let waits = state.withLock { state in
             state.status = status
             defer { state.waits = [] }

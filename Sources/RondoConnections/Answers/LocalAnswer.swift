@@ -4,7 +4,7 @@ internal import RondoCore
 /// The answer with content of this machine: a response of the cache, a file, or a `data:` URL.
 ///
 /// It delivers piece by piece, and stops while the load takes no more.
-final class StoredAnswer: Answer {
+final class LocalAnswer: Answer {
     private let response: URLResponse
     /// Returns the next piece of the content; nil at the end.
     private let next: () throws(LoadFailure) -> Data?

@@ -47,7 +47,8 @@ struct RequestSender {
     }
 
     private let body: OutgoingBody
-    private let framing: RequestBodyFraming
+    /// The length of the body, if it is announced.
+    private let length: Int64?
     private let head: [UInt8]
     private(set) var headSent = 0
     /// The number of body bytes that the channel has taken, without framing.
@@ -62,14 +63,14 @@ struct RequestSender {
 
     init(_ request: consuming OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
         var head: [UInt8] = []
-        try codec.send(head: request.head, body: request.framing, into: &head)
+        try codec.send(head: request.head, body: RequestBodyFraming(request.length), into: &head)
         self.init(request, head: head)
     }
 
     private init(_ request: borrowing OutgoingRequest, head: [UInt8]) {
         self.head = head
         body = request.body
-        framing = request.framing
+        length = if case .known(let length) = request.length { length } else { nil }
         isWaitingForGoAhead = request.expectsContinue
     }
 
@@ -131,15 +132,13 @@ struct RequestSender {
             var nothing: [UInt8] = []
             try connection.codec.sendEnd(into: &nothing)
         } catch {
-            return .failed(.http(error))
+            return .failed(.http(HTTPFailure(error)))
         }
         isSent = true
         return .sent
     }
 
     // MARK: - A body from a stream
-
-    private var length: Int64? { if case .length(let length) = framing { length } else { nil } }
 
     private mutating func send(
         _ stream: BodyStream, over connection: ServerConnection
@@ -204,7 +203,7 @@ struct RequestSender {
                 piece.count = count
             }
         } catch {
-            return .failed(.http(error))
+            return .failed(.http(HTTPFailure(error)))
         }
         return nil
     }
@@ -215,5 +214,17 @@ struct RequestSender {
         piece.buffer.replaceSubrange(0..<last.count, with: last)
         piece.unwritten = 0..<last.count
         piece.streamHasEnded = true
+    }
+}
+
+extension RequestBodyFraming {
+    /// A body of unknown length is sent in chunks.
+    fileprivate init(_ length: OutgoingRequest.BodyLength) {
+        self =
+            switch length {
+            case .noBody: .none
+            case .known(let length): .length(length)
+            case .unknown: .chunked
+            }
     }
 }

@@ -1,0 +1,64 @@
+internal import RondoHTTP
+
+/// A message that could not be sent or read, in terms that do not depend on the version of HTTP. The exchange of a version
+/// makes it from what its codec says.
+package struct HTTPFailure: Error, Equatable {
+    package enum Kind: Sendable {
+        /// Our request breaks the rules: nothing of it was sent.
+        case invalidRequest
+        /// The connection ended before the head of the response was complete.
+        case closedEarly
+        /// It ended in the middle of the body.
+        case truncatedBody
+        /// The bytes are no message, or more of one than is read.
+        case unreadable
+        /// What can be read contradicts itself, or answers something that was not asked.
+        case contradictory
+    }
+
+    package let kind: Kind
+    /// The version, as it is written in a message.
+    let version: String
+    /// A sentence for people.
+    let description: String
+
+    /// The failure of a body of which the end is missing.
+    ///
+    /// - Parameter expected: Nil if its length was not announced.
+    static func truncatedBody(expected: Int64?, received: Int64) -> HTTPFailure {
+        HTTPFailure(.peer(.truncatedBody(expected: expected, received: received)))
+    }
+}
+
+// MARK: - HTTP/1.1
+
+extension HTTPFailure {
+    init(_ error: HTTP1Error) {
+        kind = Self.kind(of: error)
+        version = "HTTP/1.1"
+        description = error.description
+    }
+
+    private static func kind(of error: HTTP1Error) -> Kind {
+        switch error {
+        case .local: return .invalidRequest
+        case .peer(let peer):
+            switch peer {
+            case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead: return .closedEarly
+            case .truncatedBody: return .truncatedBody
+            case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
+                .invalidLineEnd, .invalidContentLength, .invalidChunk, .unsolicitedBytes:
+                return .unreadable
+            case .conflictingContentLengths, .contentLengthWithTransferEncoding, .transferEncodingInHTTP10,
+                .unsupportedTransferCoding, .unexpectedSwitchingProtocols:
+                return .contradictory
+            case .exceeded(let limit):
+                switch limit {
+                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .chunkLineLength, .trailerSize:
+                    return .unreadable
+                case .informationalResponses: return .contradictory
+                }
+            }
+        }
+    }
+}

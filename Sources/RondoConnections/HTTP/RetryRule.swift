@@ -1,0 +1,70 @@
+/// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its connection was
+/// lost before the server answered. All that this depends on is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+///
+/// `ServerAnswer` asks it about each failed exchange; what an exchange knows is its `Progress`. So a POST that was sent in
+/// part over a kept connection fails, and a GET is sent again.
+struct RetryRule {
+    /// How often a request is sent again.
+    static let maximum = 1
+
+    /// How far a request and its response have come, as its exchange knows.
+    struct Progress {
+        /// The connection has served a request before: the server may have closed it while it was idle.
+        let isReusedConnection: Bool
+        /// No byte of the request was sent.
+        let isUnsent: Bool
+        /// The body is held back until the server's go-ahead.
+        let isWaitingForGoAhead: Bool
+        /// A byte of a response has come.
+        let hasResponse: Bool
+        /// An interim response has come.
+        let hasInformational: Bool
+    }
+
+    /// How often the current request was sent again.
+    private var count = 0
+
+    /// Begins with another request.
+    mutating func reset() { count = 0 }
+
+    /// Notes that the request is sent again.
+    mutating func noteRetry() { count += 1 }
+
+    /// Whether `request` is sent again after its exchange has failed.
+    func allowsRetry(
+        of request: LoadRequest, after failure: ExchangeFailure, _ progress: Progress
+    ) -> Bool {
+        guard count < Self.maximum, failure.isOfConnection, !progress.hasResponse else { return false }
+        // A server that waits for the body cannot have acted on the request (rule UC-42).
+        return progress.isWaitingForGoAhead || isHarmless(request, progress)
+    }
+
+    /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has crossed with the
+    /// request (RFC 9110 §15.5.9): it is treated like a connection that the server closed.
+    func allowsRetry(
+        of request: LoadRequest, afterStatus status: Int, _ progress: @autoclosure () -> Progress
+    )
+        -> Bool
+    {
+        guard status == 408, count < Self.maximum else { return false }
+        let progress = progress()
+        return !progress.hasInformational && isHarmless(request, progress)
+    }
+
+    /// The connection was dead when the request went out, or gave no sign of life since; and the request does no harm if
+    /// it arrives twice.
+    private func isHarmless(_ request: LoadRequest, _ progress: Progress) -> Bool {
+        progress.isReusedConnection && (request.isIdempotent || progress.isUnsent)
+    }
+}
+
+extension ExchangeFailure {
+    /// Whether another connection may do better. What the request itself, or its body, lacks is lacking there too.
+    fileprivate var isOfConnection: Bool {
+        switch self {
+        case .channel: true
+        case .http(let failure): failure.kind != .invalidRequest
+        case .tunnelChallenge, .bodyStreamFailed, .bodyTooShort, .bodyTooLong: false
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Rondo
+import RondoHTTP
+import Testing
+
+@testable import RondoConnections
+
+/// When a request is sent again because its connection was lost.
+@Suite struct RetryRuleTests {
+    private static func request(_ method: String) throws -> LoadRequest {
+        var request = URLRequest(url: try #require(URL(string: "http://host/")))
+        request.httpMethod = method
+        return LoadRequest(request)
+    }
+
+    private static func progress(
+        isReused: Bool = true, isUnsent: Bool = false, isWaitingForGoAhead: Bool = false,
+        hasResponse: Bool = false, hasInformational: Bool = false
+    ) -> RetryRule.Progress {
+        RetryRule.Progress(
+            isReusedConnection: isReused, isUnsent: isUnsent, isWaitingForGoAhead: isWaitingForGoAhead,
+            hasResponse: hasResponse, hasInformational: hasInformational)
+    }
+
+    private static let closed = ExchangeFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
+
+    @Test func `RFC 9110 9.2.2 what does no harm twice is sent again over a new connection`() throws {
+        let rule = RetryRule()
+        let (get, post) = (try Self.request("GET"), try Self.request("POST"))
+        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress(isReused: false)))
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: post, after: Self.closed, Self.progress()))
+        #expect(rule.allowsRetry(of: post, after: Self.closed, Self.progress(isUnsent: true)))
+    }
+
+    @Test func `UC-42 a request whose body waits for the go-ahead is sent again, whatever it does`() throws {
+        let post = try Self.request("POST")
+        let waiting = Self.progress(isReused: false, isWaitingForGoAhead: true)
+        #expect(RetryRule().allowsRetry(of: post, after: Self.closed, waiting))
+    }
+
+    @Test func `RFC 9110 15.5.9 a 408 that crossed with the request is like a closed connection`() throws {
+        let rule = RetryRule()
+        let (get, post) = (try Self.request("GET"), try Self.request("POST"))
+        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 503, Self.progress(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasInformational: true)))
+        #expect(!rule.allowsRetry(of: post, afterStatus: 408, Self.progress(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(isReused: false)))
+    }
+
+    @Test func `a request is sent again once, and another one anew`() throws {
+        var rule = RetryRule()
+        let get = try Self.request("GET")
+        rule.noteRetry()
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
+        rule.reset()
+        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
+    }
+
+    @Test(arguments: [
+        ExchangeFailure.bodyTooShort(announced: 10, given: 5), .bodyTooLong(announced: 5),
+        .bodyStreamFailed(NSError(domain: "test", code: 1)), .http(HTTPFailure(.local(.missingHost))),
+    ])
+    func `UC-35 a request that is at fault itself is not sent again`(failure: ExchangeFailure) throws {
+        let put = try Self.request("PUT")
+        #expect(!RetryRule().allowsRetry(of: put, after: failure, Self.progress(isUnsent: true)))
+    }
+}
