@@ -121,6 +121,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     // MARK: - Loops
 
+    private var channel: SocketChannel { connection.channel }
+
     var idleStay: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
