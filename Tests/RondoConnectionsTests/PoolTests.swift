@@ -191,7 +191,7 @@ extension ConnectionPool {
 
         init(_ channel: SocketChannel) { self.channel = channel }
 
-        func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) { body(channel) }
+        func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) { body(channel) }
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
@@ -206,8 +206,8 @@ extension ConnectionPool {
                 let read = try? buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
                 if case .bytes(let count) = read { received += buffer.prefix(count) }
             }
-            channel.gate = OneThread(channel)
-            defer { channel.gate = nil }
+            channel.registration.gate = OneThread(channel)
+            defer { channel.registration.gate = nil }
             channel.schedule(in: loop, forMode: .work)
             channel.wantsRead = true
             let request = Array("GET \(target) HTTP/1.1\r\nHost: server\r\n\r\n".utf8)

@@ -34,7 +34,7 @@ import Testing
 
         /// In how many places it is scheduled, and whether that is because it stays.
         var standing: String {
-            "\(link.channel.scheduledModes.count) \(link.isRegisteredIdle ? "stays" : "-")"
+            "\(link.channel.registration.modes.count) \(link.isRegisteredIdle ? "stays" : "-")"
         }
     }
 

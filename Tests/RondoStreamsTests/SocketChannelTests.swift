@@ -218,10 +218,10 @@ import Testing
             try loop.run { talk.channel.isOpen }
             talk.channel.wantsRead = true
             let turnedAway = Mutex(0)
-            let interest = talk.channel.interest
-            talk.channel.gate = TestGate { _ in
+            let registration = talk.channel.registration
+            talk.channel.registration.gate = TestGate { _ in
                 turnedAway.withLock { $0 += 1 }
-                interest.suspend()
+                registration.suspend()
             }
             let peer = accept(descriptor, nil, nil)
             #expect(send(peer, "x", 1, 0) == 1)
@@ -229,9 +229,9 @@ import Testing
             loop.pass()
             // A level-triggered descriptor does not spin at the gate.
             var findings = ["\(turnedAway.withLock { $0 })", "\(talk.received)"]
-            talk.channel.gate = TestGate { [channel = talk.channel] body in body(channel) }
-            defer { talk.channel.gate = nil }
-            talk.channel.resumeInterest()
+            talk.channel.registration.gate = TestGate { [channel = talk.channel] body in body(channel) }
+            defer { talk.channel.registration.gate = nil }
+            talk.channel.registration.resume()
             try loop.run { !talk.received.isEmpty }
             findings.append("\(talk.received)")
             close(peer)
@@ -246,19 +246,19 @@ import Testing
         let findings = try onStreamThread { [port = listener.port] loop in
             let talk = Conversation(port)
             let turnedAway = Mutex(0)
-            let interest = talk.channel.interest
-            talk.channel.gate = TestGate { _ in
+            let registration = talk.channel.registration
+            talk.channel.registration.gate = TestGate { _ in
                 turnedAway.withLock { $0 += 1 }
-                interest.suspend()
+                registration.suspend()
             }
             talk.channel.schedule(in: loop, forMode: .default)
             talk.channel.open()
             try loop.run { turnedAway.withLock { $0 } > 0 }
             loop.pass()
             var findings = ["\(turnedAway.withLock { $0 })", "\(talk.words)"]
-            talk.channel.gate = TestGate { [channel = talk.channel] body in body(channel) }
-            defer { talk.channel.gate = nil }
-            talk.channel.resumeInterest()
+            talk.channel.registration.gate = TestGate { [channel = talk.channel] body in body(channel) }
+            defer { talk.channel.registration.gate = nil }
+            talk.channel.registration.resume()
             try loop.run { talk.channel.isOpen }
             findings.append("\(talk.words)")
             talk.channel.close()
@@ -281,10 +281,10 @@ import Testing
             let next = Mutex<[String]>([])
             talk.onEvent = { [channel = talk.channel] event in
                 guard event == .readable else { return }
-                channel.gate = nil
+                channel.registration.gate = nil
                 channel.handler = { event in next.withLock { $0.append(event.word) } }
                 // None of the loops that it is in yet may come in.
-                channel.gate = TestGate { _ in }
+                channel.registration.gate = TestGate { _ in }
                 channel.wantsWrite = true
             }
             talk.say("x")
@@ -293,7 +293,7 @@ import Testing
             talk.channel.wantsWrite = true
             try loop.run { talk.words.last == "readable" }
             loop.pass()
-            talk.channel.gate = nil
+            talk.channel.registration.gate = nil
             talk.channel.handler = nil
             talk.channel.close()
             return next.withLock { $0 } + [talk.words.last ?? "nothing"]
@@ -309,8 +309,9 @@ import Testing
         talk.toSend = content[...]
         let shared = Shared(talk: talk)
         // The simplest gate there is: one at a time.
-        talk.channel.gate = TestGate { body in shared.lock.withLock { body(shared.talk.channel) } }
-        defer { talk.channel.gate = nil }
+        talk.channel.registration.gate = TestGate { body in shared.lock.withLock { body(shared.talk.channel) }
+        }
+        defer { talk.channel.registration.gate = nil }
         let loops = (0..<2).map { _ in
             LoopThread<Bool> { loop in
                 shared.lock.withLock { shared.talk.channel.schedule(in: loop, forMode: .default) }

@@ -83,7 +83,7 @@ import Testing
             configuration.openingLimit = 5
             let talk = Conversation(SocketChannel(configuration))
             let box = Mutex<TLSTrust?>(nil)
-            talk.channel.onTrust = { trust in box.withLock { $0 = trust } }
+            talk.channel.handlers.onTrust = { trust in box.withLock { $0 = trust } }
             talk.open(in: loop)
             try loop.run { box.withLock { $0 != nil } }
             let calls = Mutex(0)
@@ -116,7 +116,7 @@ import Testing
         let findings = try onStreamThread { loop in
             let talk = Conversation(port, host: "localhost", tls: .test)
             var trust: TLSTrust?
-            talk.channel.onTrust = { trust = $0 }
+            talk.channel.handlers.onTrust = { trust = $0 }
             talk.open(in: loop)
             try loop.run { trust != nil }
             talk.channel.close()
@@ -320,7 +320,7 @@ import Testing
         let findings = try onStreamThread { loop in
             let talk = Conversation(port, host: "localhost", tls: .test)
             var request: TLSIdentityRequest?
-            talk.channel.onIdentityRequest = { request = $0 }
+            talk.channel.handlers.onIdentityRequest = { request = $0 }
             talk.open(in: loop)
             try loop.run { request != nil }
             loop.pass()

@@ -8,5 +8,5 @@ final class TestGate: ChannelGate, @unchecked Sendable {
 
     init(_ onEnter: @escaping (_ body: (SocketChannel) -> Void) -> Void) { self.onEnter = onEnter }
 
-    func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) { onEnter(body) }
+    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) { onEnter(body) }
 }

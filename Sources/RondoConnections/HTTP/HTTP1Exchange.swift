@@ -136,8 +136,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
-        if let trust { connection.channel.onTrust = trust }
-        if let identity { connection.channel.onIdentityRequest = identity }
+        if let trust { connection.channel.handlers.onTrust = trust }
+        if let identity { connection.channel.handlers.onIdentityRequest = identity }
     }
 
     // MARK: - Running
@@ -149,7 +149,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
         if !isNew { times?.reuse(channel) }
-        channel.label = owner.label
+        channel.registration.label = owner.label
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
         // `abandon()` breaks this cycle.
         channel.handler = { [self] in handle($0) }
@@ -170,8 +170,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         let upgrade = upgrade.take()
         let channel = connection.channel
         if isNew {
-            channel.onTrust = nil
-            channel.onIdentityRequest = nil
+            channel.handlers.onTrust = nil
+            channel.handlers.onIdentityRequest = nil
         }
         guard upgrade == nil, startNextCycle() else {
             let wasOpen = channel.isOpen
@@ -179,7 +179,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             if upgrade != nil { connection.endUpgradedLease() } else { connection.endLease() }
             return !wasOpen
         }
-        let staysRegistered = queue.map { channel.mayStayScheduled(in: $0.loop) } ?? false
+        let staysRegistered = queue.map { channel.registration.mayStay(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
     }

@@ -17,10 +17,10 @@ enum IdleConnection: @unchecked Sendable {
         }
     }
 
-    /// See `SocketChannel.isServedInOuterRun`.
+    /// See `ChannelRegistration.isServedInOuterRun`.
     var isServedInOuterRun: Bool {
         switch self {
-        case .ready(let connection): connection.channel.isServedInOuterRun
+        case .ready(let connection): connection.channel.registration.isServedInOuterRun
         case .parked: false
         }
     }

@@ -237,7 +237,7 @@ final class Origin: BudgetCandidate {
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
             // Under the lock, so that no load can take the connection, or look for it, meanwhile.
-            let left = idle.channel.removeFromLoops()
+            let left = idle.channel.registration.removeAll()
             // Enough other connections may have become idle meanwhile that this one is to be parked.
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))

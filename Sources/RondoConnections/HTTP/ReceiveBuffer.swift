@@ -15,7 +15,11 @@ final class ReceiveBuffer: @unchecked Sendable {
     static let inPlaceThreshold = 16 * 1024
 
     /// Owned: freed in `deinit`, which runs only when every `Data` that shares it has been released.
-    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
+    ///
+    /// A piece of memory as large as this that only `malloc` has aligned begins 16 bytes behind the start of a page. There
+    /// AMD's processors copy the bytes of a page, as a file's are sent, six to ten times as slowly as to a multiple of
+    /// 32 (64 KiB in 41 µs instead of 4 to 7).
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 64)
     private(set) var isShared = false
 
     deinit { memory.deallocate() }

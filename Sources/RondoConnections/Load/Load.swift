@@ -99,7 +99,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Runs `body`, unless another call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
-        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
+        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendChannel() })
     }
 
     /// Runs `body`, the callback of an event of the current channel, inside the gate.
@@ -107,11 +107,11 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// A callback that has begun on a loop's thread may be late: the request that it was for may be over, and the
     /// channel may serve another load, perhaps in other loops. Then nothing is done, and no event is lost: a ready
     /// descriptor is also reported to the loops that watch it now.
-    package func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void) {
+    package func enter(for source: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
         enter {
             // The load may have gone on to another connection.
-            guard let channel, channel.has(interest) else { return }
+            guard let channel, channel.registration === source else { return }
             body(channel)
             // The idle time begins after the event (rule UC-58).
             times.endEvents()
@@ -123,9 +123,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         // A call that was refused at the gate has turned the old channel's events off; its next owner needs them.
         let old = self.channel
         self.channel = channel
-        inbox.setInterest(channel?.interest)
-        old?.removeGate()
-        channel?.gate = self
+        inbox.setChannel(channel?.registration)
+        old?.registration.removeGate()
+        channel?.registration.gate = self
     }
 
     /// Called inside the gate after another call was refused: carries out the commands of other threads, and has
@@ -324,13 +324,13 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
-        inbox.suspendInterest()
+        inbox.suspendChannel()
     }
 
     /// Undoes `applySuspension()`.
     private func endSuspension() {
         if times.resume() { inbox.putTimeCheck() }
-        channel?.resumeInterest()
+        channel?.registration.resume()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

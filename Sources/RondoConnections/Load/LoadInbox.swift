@@ -32,8 +32,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var abortion: LoadFailure?
         /// Whether the partial file of a download is handed over with the end.
         var keepsDownload = false
-        /// The interest that turns the channel's events off while another call is inside; see `Gate`.
-        var interest: ChannelInterest?
+        /// The registration by which the channel's events are turned off while another call is inside; see `Gate`.
+        var channel: ChannelRegistration?
     }
 
     private let state = Mutex(State())
@@ -162,8 +162,8 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - The channel
 
-    func setInterest(_ interest: ChannelInterest?) { state.withLock { $0.interest = interest } }
+    func setChannel(_ channel: ChannelRegistration?) { state.withLock { $0.channel = channel } }
 
     /// Turns the channel's events off until the call inside the gate has caught up.
-    func suspendInterest() { state.withLock { $0.interest?.suspend() } }
+    func suspendChannel() { state.withLock { $0.channel?.suspend() } }
 }

@@ -18,14 +18,14 @@ struct LoadTimeout {
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
     /// Starts the idle time. Most loads end quickly, so a timer is made only for a load that takes longer than a short
-    /// delay.
+    /// delay; such a load fails later by that delay at most.
     ///
     /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) -> Bool {
         guard isLimited else { return false }
-        if seconds > 2 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
+        if seconds > 4 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
         timer = makeTimer(seconds)
         return false
     }

@@ -34,7 +34,7 @@ final class TotalTime {
         makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
         since = LoopClock.now
-        if seconds <= 2 * SharedQueue.shortDelay || !(isToldOfDelay || registration.notifyAfterShortDelay()) {
+        if seconds <= 4 * SharedQueue.shortDelay || !(isToldOfDelay || registration.notifyAfterShortDelay()) {
             timer = makeTimer(seconds)
         }
     }

@@ -185,7 +185,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private func use(_ channel: SocketChannel, _ client: TaskWork) {
         self.channel = channel
-        channel.label = client.nameInRunLoops
+        channel.registration.label = client.nameInRunLoops
         // `closeConnection()` releases the channel before `self` is deallocated.
         channel.handler = { [unowned self] event in handle(event) }
     }

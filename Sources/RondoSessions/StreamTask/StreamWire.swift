@@ -334,12 +334,12 @@ final class StreamWire {
         let (host, port) = (link.host, link.port)
         let wakeUp: @Sendable () -> Void = { [link] in link.state.withLock { $0.owner }?.wakeUp() }
         if tls.trustHandler == nil {
-            channel.onTrust = { [weak self] trust in
+            channel.handlers.onTrust = { [weak self] trust in
                 self?.ask(TLSInquiry(trust, host: host, port: port, wakeUp: wakeUp))
             }
         }
         if tls.identityHandler == nil, tls.identity == nil {
-            channel.onIdentityRequest = { [weak self] request in
+            channel.handlers.onIdentityRequest = { [weak self] request in
                 self?.ask(TLSInquiry(request, host: host, port: port, wakeUp: wakeUp))
             }
         }

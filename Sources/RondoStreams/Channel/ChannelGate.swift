@@ -3,9 +3,9 @@
 /// The channel's owner implements it, because the owner holds the channel; a weak reference to the channel
 /// would make every use of it slower.
 package protocol ChannelGate: AnyObject, Sendable {
-    /// Runs `body` with the channel that has this interest. Does nothing where another thread is inside, or the channel is
+    /// Runs `body` with the channel of `registration`. Does nothing where another thread is inside, or the channel is
     /// gone. Any thread.
-    func enter(for interest: ChannelInterest, _ body: (SocketChannel) -> Void)
+    func enter(for registration: ChannelRegistration, _ body: (SocketChannel) -> Void)
 }
 
 /// The gate of a channel whose owner has set none.
@@ -16,7 +16,7 @@ final class OpenGate: ChannelGate, @unchecked Sendable {
 
     init(_ channel: SocketChannel) { self.channel = channel }
 
-    func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) {
+    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         if let channel { body(channel) }
     }
 }

@@ -1,7 +1,7 @@
-/// The handlers by which a channel asks its owner about trust or an identity.
+/// The handlers by which a channel asks its owner about the peer.
 ///
 /// Boxed, because most channels have none, and two closures are larger than the rest of a channel.
-struct ChannelHandlers {
+package struct ChannelHandlers {
     private final class Box {
         var onTrust: ((TLSTrust) -> Void)?
         var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
@@ -9,7 +9,8 @@ struct ChannelHandlers {
 
     private var box: Box?
 
-    var onTrust: ((TLSTrust) -> Void)? {
+    /// Called with the question whether the peer is trusted; nil: `TLSSettings.trustHandler` is.
+    package var onTrust: ((TLSTrust) -> Void)? {
         get { box?.onTrust }
         set {
             if box == nil, newValue == nil { return }
@@ -17,7 +18,8 @@ struct ChannelHandlers {
         }
     }
 
-    var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
+    /// Called with the question for an identity; nil: `TLSSettings.identityHandler` is.
+    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
         get { box?.onIdentityRequest }
         set {
             if box == nil, newValue == nil { return }

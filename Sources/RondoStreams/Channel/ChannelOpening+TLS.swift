@@ -31,8 +31,9 @@ extension ChannelOpening {
         do throws(TLSError) {
             let engine = try make()
             engine.ask(
-                forTrust: asksOwner && owner.onTrust != nil || settings.trustHandler != nil,
-                forIdentity: asksOwner && owner.onIdentityRequest != nil || settings.identityHandler != nil)
+                forTrust: asksOwner && owner.handlers.onTrust != nil || settings.trustHandler != nil,
+                forIdentity: asksOwner && owner.handlers.onIdentityRequest != nil
+                    || settings.identityHandler != nil)
             engine.state.questions?.trustHandler = settings.trustHandler
             engine.state.questions?.identityHandler = settings.identityHandler
             var transport = plain
@@ -86,10 +87,10 @@ extension ChannelOpening {
         guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
         switch question {
         case .trust(let trust):
-            if let onTrust = owner.onTrust, !engine.leadsToProxy { return onTrust(trust) }
+            if let onTrust = owner.handlers.onTrust, !engine.leadsToProxy { return onTrust(trust) }
             callOutside { [handler = questions?.trustHandler] in handler?.body(trust) }
         case .identity(let request):
-            if let onIdentityRequest = owner.onIdentityRequest, !engine.leadsToProxy {
+            if let onIdentityRequest = owner.handlers.onIdentityRequest, !engine.leadsToProxy {
                 return onIdentityRequest(request)
             }
             callOutside { [handler = questions?.identityHandler] in handler?.body(request) }

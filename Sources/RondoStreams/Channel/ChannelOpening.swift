@@ -15,10 +15,8 @@ internal import RondoCore
 /// The view that an opening has of its channel.
 protocol ChannelOpeningOwner: AnyObject {
     var configuration: ChannelConfiguration { get }
-    /// Called with the question about the peer, in place of `TLSSettings.trustHandler`.
-    var onTrust: ((TLSTrust) -> Void)? { get }
-    /// Called with the question for an identity, in place of `TLSSettings.identityHandler`.
-    var onIdentityRequest: ((TLSIdentityRequest) -> Void)? { get }
+    /// Called in place of the handlers of `TLSSettings`.
+    var handlers: ChannelHandlers { get }
     func tell(_ event: ChannelEvent)
     /// The connection is open. The opening has ended before this call.
     func isOpened(_ transport: ChannelTransport)

@@ -1,109 +1,290 @@
-internal import RondoCore
+package import RondoCore
+internal import RondoMutex
 
-/// The registration of a channel with loops and modes: its sources and timers are added to each of them.
+/// The registration of a channel with run loops: its modes, and the sources and timers that are in each of
+/// them.
 ///
-/// Only the channel and its opening use it, except for `interest` and `signal`, which any thread may use.
-final class ChannelRegistration: ChannelSources {
-    /// The events that the channel's descriptors are watched for.
-    let interest = ChannelInterest()
-    private let wakeUp: ChannelWakeUp
-    /// Nearly every open channel has one source and no timer, and needs no array.
-    private var source: RunLoop.Source?
-    private var otherSources: [RunLoop.Source] = []
-    private var timers: [Timer] = []
-    /// The name of the sources in traces; set by the channel.
-    var label: String? {
-        didSet { forEachSource { $0.label = label } }
+/// Run loops know this object and not the channel, which their callbacks reach through the gate. So any thread
+/// may use it; sources and timers are made and removed by the channel and its opening only.
+package final class ChannelRegistration: SharedQueueClient {
+    private struct WatchedSource {
+        let source: RunLoop.Source
+        /// The events that the channel wants; nil for a source that watches no socket of the channel, which is
+        /// not suspended with the others.
+        var interest: RunLoop.Source.Interest?
     }
 
-    init() { wakeUp = ChannelWakeUp(interest) }
+    /// What is in each mode.
+    private struct Members {
+        /// Nearly every channel has one source and no timer, and needs no array.
+        var first: WatchedSource?
+        /// While connecting, the sockets of further attempts.
+        var others: [WatchedSource] = []
+        var timers: [Timer] = []
 
-    var modes: [ScheduledMode] { wakeUp.modes }
+        func forEachSource(_ body: (WatchedSource) -> Void) {
+            if let first { body(first) }
+            for entry in others { body(entry) }
+        }
 
-    /// Requests a pass of the channel: a call of its `goOn()` in one of its modes.
-    var signal: @Sendable () -> Void { { [wakeUp] in wakeUp.signal() } }
+        func add(to queue: SharedQueue) {
+            forEachSource { queue.loop.add($0.source, forMode: queue.mode) }
+            for timer in timers { queue.loop.add(timer, forMode: queue.mode) }
+        }
 
-    /// Requests a pass of the channel before the other channels and loads that wait for one.
-    var signalFirst: @Sendable () -> Void { { [wakeUp] in wakeUp.signal(first: true) } }
+        func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
+            forEachSource { loop.remove($0.source, forMode: mode) }
+            for timer in timers { loop.remove(timer, forMode: mode) }
+        }
 
-    /// Takes the channel out of all modes for good.
-    func end() { wakeUp.invalidate() }
+        func watchAgain() {
+            forEachSource { entry in if let interest = entry.interest { entry.source.interest = interest } }
+        }
+
+        mutating func insert(_ entry: WatchedSource) {
+            if first == nil { first = entry } else { others.append(entry) }
+        }
+
+        mutating func setInterest(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
+            if first?.source === source {
+                first?.interest = interest
+            } else if let index = others.firstIndex(where: { $0.source === source }) {
+                others[index].interest = interest
+            }
+        }
+
+        mutating func remove(_ source: RunLoop.Source) {
+            if first?.source === source {
+                first = others.popLast()
+            } else {
+                others.removeAll { $0.source === source }
+            }
+        }
+    }
+
+    private struct State: ~Copyable {
+        /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there is
+        /// no mode, like the signal of a source.
+        var schedule = StreamSchedule()
+        /// True while no socket is watched, because the gate has refused an event.
+        var isSuspended = false
+        var members = Members()
+        /// Nil: no event is let in.
+        var gate: (any ChannelGate)?
+        var label: String?
+    }
+
+    private let state = Mutex(State())
+
+    // No queue can still refer to this object: a queue retains its waiting clients.
+    deinit { state.withLock { $0.schedule.takeAll(of: nil) }.leave() }
+
+    // MARK: - The way to the channel
+
+    /// Lets in the callbacks of run loops.
+    package var gate: (any ChannelGate)? {
+        get { state.withLock { $0.gate } }
+        set {
+            // The old gate is released after the lock, because it may run code in its deinit.
+            let old = state.withLock { state in
+                defer { state.gate = newValue }
+                return state.gate
+            }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    private func enter(_ body: (SocketChannel) -> Void) { gate?.enter(for: self, body) }
+
+    /// Requests a pass of the channel in one of its modes: a call of its `goOn()`. Any thread.
+    ///
+    /// - Parameter first: Whether it comes before the other channels and loads that wait.
+    private func requestPass(first: Bool = false) {
+        let queues = state.withLock { state in
+            state.schedule.isWanted = true
+            return state.schedule.startWaiting()
+        }
+        queues.enqueue(self, first: first)
+    }
+
+    package func serve(by queue: SharedQueue) -> Bool {
+        let isWanted = state.withLock { state in
+            guard state.schedule.endWaiting(servedBy: queue, self) else { return false }
+            defer { state.schedule.isWanted = false }
+            return state.schedule.isWanted
+        }
+        if isWanted { enter { $0.goOn() } }
+        return isWanted
+    }
 
     // MARK: - Modes
 
+    var modes: [ScheduledMode] { state.withLock { $0.schedule.modes } }
+
+    /// The name of the channel's sources in traces.
+    package var label: String? {
+        get { state.withLock { $0.label } }
+        set {
+            let members = state.withLock { state -> Members? in
+                guard newValue != state.label else { return nil }
+                state.label = newValue
+                return state.members
+            }
+            members?.forEachSource { $0.source.label = newValue }
+        }
+    }
+
     /// - Parameter queue: Must have been joined for the channel; the registration leaves it.
     func add(_ queue: SharedQueue) {
-        guard wakeUp.add(queue) else { return queue.leave() }
-        let (loop, mode) = (queue.loop, queue.mode)
-        forEachSource { loop.add($0, forMode: mode) }
-        for timer in timers { loop.add(timer, forMode: mode) }
+        let added = state.withLock { state -> (StreamSchedule.Queues, Members)? in
+            guard !state.schedule.contains(queue) else { return nil }
+            state.schedule.insert(queue)
+            return (state.schedule.isWanted ? state.schedule.startWaiting() : .none, state.members)
+        }
+        guard let (queues, members) = added else { return queue.leave() }
+        queues.enqueue(self)
+        members.add(to: queue)
     }
 
     func remove(_ mode: ScheduledMode) {
-        wakeUp.remove(mode)
-        remove(from: mode.loop, mode.mode)
+        let (queue, members) = state.withLock { ($0.schedule.remove(mode, of: self), $0.members) }
+        queue?.leave()
+        members.remove(from: mode.loop, mode.mode)
     }
 
-    /// - Returns: The queues, which the caller must leave.
-    func removeAll() -> StreamSchedule.RemovedQueues { wakeUp.removeAll { remove(from: $0, $1) } }
-
-    private func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
-        forEachSource { loop.remove($0, forMode: mode) }
-        for timer in timers { loop.remove(timer, forMode: mode) }
+    /// Takes the channel out of all modes, for a caller that may hold a lock.
+    ///
+    /// - Returns: The queues, which the caller must leave, with no lock held.
+    package func removeAll() -> StreamSchedule.RemovedQueues {
+        let (left, members) = state.withLock { ($0.schedule.takeAll(of: self), $0.members) }
+        left.forEach { members.remove(from: $0.loop, $0.mode) }
+        return left
     }
+
+    /// True if a callback of the channel's source is on this thread's stack, in an outer run of the loop: an
+    /// inner run would not deliver its events.
+    package var isServedInOuterRun: Bool { source.map { RunLoop.isServedInOuterRun($0) } ?? false }
+
+    /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which
+    /// the open connection may stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`. `loop`
+    /// must be this thread's.
+    package func mayStay(in loop: RunLoop) -> Bool { source.map { loop.mayLeaveLater($0) } ?? false }
+
+    /// The only source of a channel that is open.
+    private var source: RunLoop.Source? { state.withLock { $0.members.first?.source } }
+
+    /// Takes the channel out of all modes for good.
+    func end() {
+        let left = state.withLock { state in
+            state.schedule.isWanted = false
+            return state.schedule.takeAll(of: self)
+        }
+        left.leave()
+    }
+
+    // MARK: - Suspending
+
+    /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
+    /// again at once, over and over.
+    package func suspend() {
+        let members = state.withLock { state in
+            state.isSuspended = true
+            return state.members
+        }
+        members.forEachSource { if $0.interest != nil { $0.source.interest = [] } }
+    }
+
+    /// Undoes `suspend()`, and requests a pass in place of the events that were refused.
+    package func resume() {
+        resume { _ in }
+    }
+
+    /// Removes the gate, so that no callback gets in, and undoes `suspend()` for the next owner.
+    package func removeGate() {
+        // The old gate is released after the lock, because it may run code in its deinit.
+        var old: (any ChannelGate)?
+        resume { old = $0.gate.take() }
+        withExtendedLifetime(old) {}
+    }
+
+    /// - Parameter change: A further change of the state, under the lock.
+    private func resume(_ change: (inout State) -> Void) {
+        let members = state.withLock { state -> Members? in
+            change(&state)
+            defer { state.isSuspended = false }
+            return state.isSuspended ? state.members : nil
+        }
+        guard let members else { return }
+        members.watchAgain()
+        requestPass()
+    }
+}
+
+extension ChannelRegistration: ChannelSources {
+    var signal: @Sendable () -> Void { { [self] in requestPass() } }
+
+    var signalFirst: @Sendable () -> Void { { [self] in requestPass(first: true) } }
 
     // MARK: - Sources
 
-    private func forEachSource(_ body: (RunLoop.Source) -> Void) {
-        if let source { body(source) }
-        for source in otherSources { body(source) }
-    }
-
-    /// Makes a source for the descriptor and adds it to all modes.
-    func makeSource(_ descriptor: Int32, interest wanted: RunLoop.Source.Interest) -> RunLoop.Source {
-        let source = wakeUp.makeSource(descriptor, interest: wanted)
-        interest.set(wanted, of: source)
-        add(source)
+    func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
+        // The callback reaches the channel through this object, and so needs no memory of its own.
+        let source = RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: interest) {
+            [self] source, ready in
+            enter { $0.sourceIsReady(source, ready) }
+        }
+        add(WatchedSource(source: source, interest: interest))
         return source
     }
 
-    func add(_ added: RunLoop.Source) {
-        added.label = label
-        if source == nil { source = added } else { otherSources.append(added) }
-        for mode in modes { mode.loop.add(added, forMode: mode.mode) }
-    }
+    func add(_ source: RunLoop.Source) { add(WatchedSource(source: source)) }
 
-    func setInterest(_ wanted: RunLoop.Source.Interest, of source: RunLoop.Source) {
-        interest.set(wanted, of: source)
-    }
-
-    func remove(_ removed: RunLoop.Source) {
-        interest.remove(removed)
-        if source === removed {
-            source = otherSources.popLast()
-        } else {
-            otherSources.removeAll { $0 === removed }
+    private func add(_ entry: WatchedSource) {
+        let (label, modes) = state.withLock { state in
+            state.members.insert(entry)
+            return (state.label, state.schedule.modes)
         }
-        removed.invalidate()
+        if let label { entry.source.label = label }
+        for mode in modes { mode.loop.add(entry.source, forMode: mode.mode) }
+    }
+
+    func setInterest(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
+        let applies = state.withLock { state in
+            state.members.setInterest(interest, of: source)
+            return !state.isSuspended
+        }
+        if applies { source.interest = interest }
+    }
+
+    func remove(_ source: RunLoop.Source) {
+        state.withLock { $0.members.remove(source) }
+        source.invalidate()
     }
 
     // MARK: - Timers
 
-    /// Starts timers that bring the channel a pass, one for each loop, because a timer belongs to one loop.
     func startTimers(after seconds: Double) -> [Timer] {
         let modes = modes
         let started = Set(modes.map(\.loop)).map { loop in
-            let timer = wakeUp.makeTimer(after: seconds)
+            let timer = makeTimer(after: seconds)
             for mode in modes where mode.loop == loop { loop.add(timer, forMode: mode.mode) }
             return timer
         }
-        timers += started
+        state.withLock { $0.members.timers += started }
         return started
+    }
+
+    private func makeTimer(after seconds: Double) -> Timer {
+        Timer(timeInterval: max(0, seconds), repeats: false) { [self] timer in
+            // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this one.
+            timer.invalidate()
+            enter { $0.goOn() }
+        }
     }
 
     func stop(_ stopped: [Timer]) {
         guard !stopped.isEmpty else { return }
         for timer in stopped { timer.invalidate() }
-        timers.removeAll { timer in stopped.contains { $0 === timer } }
+        state.withLock { $0.members.timers.removeAll { timer in stopped.contains { $0 === timer } } }
     }
 }

@@ -17,8 +17,9 @@ final class ReadAhead: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// The most objects that are kept for reuse by all streams; further ones are freed.
-    private static let maximumSpare = 8
+    /// The most objects that are kept for reuse by all streams; further ones are freed. A loop reads ahead for as
+    /// many streams in a row, before it calls their delegates (`SocketReader`).
+    private static let maximumSpare = 16
 
     private static let spare = Mutex<[ReadAhead]>([])
 

@@ -17,10 +17,15 @@ extension SocketChannel {
         }
         guard let engine else { throw notOpen }
         do throws(TLSError) {
-            let neededWrite = tlsWaits.readNeedsWrite
-            let result = try tlsWaits.read(into: buffer, by: engine)
-            if tlsWaits.readNeedsWrite != neededWrite { updateInterest() }
-            return result
+            let neededWrite = engine.readNeedsWrite
+            let result = try engine.read(into: buffer)
+            if engine.readNeedsWrite != neededWrite { updateInterest() }
+            return switch result {
+            case .bytes(let count): .bytes(count)
+            case .wantsRead, .wantsWrite: .wouldBlock
+            case .end: .end
+            case .truncated: .truncated
+            }
         } catch {
             throw .tls(error)
         }
@@ -44,9 +49,9 @@ extension SocketChannel {
         guard let engine else { throw notOpen }
         do throws(TLSError) {
             let before = interest(of: engine)
-            let count = try tlsWaits.write(bytes, by: engine)
+            let result = try engine.write(bytes)
             if interest(of: engine) != before { updateInterest() }
-            return count
+            return if case .bytes(let count) = result { count } else { 0 }
         } catch {
             throw .tls(error)
         }
@@ -80,7 +85,7 @@ extension SocketChannel {
     package func endWriting() {
         guard case .open(let transport) = phase else { return }
         guard let engine = transport.engine else { return transport.socket.shutdownWriting() }
-        tlsWaits.endWriting(engine)
+        engine.endWriting()
         updateInterest()
     }
 
@@ -120,7 +125,7 @@ extension SocketChannel {
     /// Whether the channel must be served for something that its owner has already requested: opening,
     /// securing, or sending accepted bytes.
     var isBusy: Bool {
-        phase.hasWork || isOpen && tlsWaits.owesEnd
+        phase.hasWork || engine?.owesEnd ?? false
     }
 
     /// For an idle connection: whether it is open, and neither bytes nor an end have arrived.
@@ -132,11 +137,10 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
-        // Without TLS there are no waits to be considered.
-        let canRead = engine == nil ? ready.contains(.read) : tlsWaits.canRead(ready)
-        var canWrite = engine == nil ? ready.contains(.write) : tlsWaits.canWrite(ready)
-        if canWrite, let engine, tlsWaits.hasToFlush(engine) {
-            canWrite = tlsWaits.flush(engine)
+        let canRead = engine?.canRead(ready) ?? ready.contains(.read)
+        var canWrite = engine?.canWrite(ready) ?? ready.contains(.write)
+        if canWrite, let engine, engine.hasToSend {
+            canWrite = engine.sendRest()
             updateInterest()
         }
         if canRead && wantsRead {
@@ -156,20 +160,23 @@ extension SocketChannel {
     func readable() -> Bool {
         // A new owner has another gate. Only this thread could have released the channel, so the comparison
         // is safe.
-        let gate = gate
+        let gate = registration.gate
         handler?(.readable)
-        guard self.gate === gate else { return false }
+        guard registration.gate === gate else { return false }
         signalIfPlaintextIsPending()
         return true
     }
 
     func updateInterest() {
         guard let source = phase.openSource else { return }
-        interest.set(interest(of: plainDescriptor < 0 ? engine : nil), of: source)
+        registration.setInterest(interest(of: plainDescriptor < 0 ? engine : nil), of: source)
     }
 
     private func interest(of engine: TLSEngine?) -> RunLoop.Source.Interest {
-        tlsWaits.interest(of: engine, wantsRead: wantsRead, wantsWrite: wantsWrite)
+        var wanted: RunLoop.Source.Interest = []
+        if wantsRead { wanted.insert(.read) }
+        if wantsWrite { wanted.insert(.write) }
+        return engine?.interest(for: wanted) ?? wanted
     }
 
     private func broken(_ error: SocketError) -> ChannelError {

@@ -55,16 +55,17 @@ package final class SocketChannel {
 
     /// True once the owner was told `open`: a later `secure(_:)` does not repeat the event.
     private var hasOpened = false
-    /// The waits of TLS on an open connection; `+Bytes` maintains them.
-    var tlsWaits = TLSWaits()
 
     private(set) var phase: ChannelPhase {
         didSet { plainDescriptor = phase.plainDescriptor }
     }
     /// A copy of `phase.plainDescriptor`, so that reads and writes need not copy the phase.
     private(set) var plainDescriptor: Int32 = -1
-    private let registration = ChannelRegistration()
-    private var handlers = ChannelHandlers()
+    /// The channel's loops and modes, and the gate by which their callbacks reach it. Any thread may use it.
+    package let registration = ChannelRegistration()
+    /// Called with questions about the peer, in place of the handlers of `TLSSettings`; like `handler`, in a
+    /// pass.
+    package var handlers = ChannelHandlers()
 
     init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
         self.configuration = configuration
@@ -89,26 +90,6 @@ package final class SocketChannel {
     }
 
     deinit { close() }
-
-    // MARK: - Handlers and label
-
-    /// Called with the question about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a
-    /// pass.
-    package var onTrust: ((TLSTrust) -> Void)? {
-        get { handlers.onTrust }
-        set { handlers.onTrust = newValue }
-    }
-    /// Called with the question for an identity, in place of `TLSSettings.identityHandler`; like `handler`,
-    /// in a pass.
-    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
-        get { handlers.onIdentityRequest }
-        set { handlers.onIdentityRequest = newValue }
-    }
-    /// The name of the channel's sources in traces.
-    package var label: String? {
-        get { registration.label }
-        set { if newValue != label { registration.label = newValue } }
-    }
 
     // MARK: - State
 
@@ -219,8 +200,7 @@ package final class SocketChannel {
     ///   something left to send.
     func handOver() -> Int32? {
         guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
-            closesDescriptor,
-            !tlsWaits.owesEnd
+            closesDescriptor
         else { return nil }
         // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
@@ -249,7 +229,6 @@ package final class SocketChannel {
         let next = SocketChannel(configuration, .host)
         next.remoteAddress = remoteAddress
         next.closesDescriptor = closesDescriptor
-        next.tlsWaits = tlsWaits
         // The source goes first, before another source can use the descriptor.
         registration.remove(transport.source)
         phase = .closed
@@ -262,19 +241,6 @@ package final class SocketChannel {
 // MARK: - Schedule
 
 extension SocketChannel {
-    /// The part of the channel that any thread may use.
-    package var interest: ChannelInterest { registration.interest }
-
-    /// Whether `interest` is this channel's.
-    package func has(_ interest: ChannelInterest) -> Bool { registration.interest === interest }
-
-    /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; removed
-    /// by an owner that gives the channel up.
-    package var gate: (any ChannelGate)? {
-        get { interest.gate }
-        set { interest.gate = newValue }
-    }
-
     /// Schedules the channel, even while open. `.common` stands for every common mode; several loops and
     /// modes are allowed.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
@@ -292,7 +258,7 @@ extension SocketChannel {
 
     /// - Parameter queue: Must have been joined for the channel.
     private func schedule(in queue: SharedQueue) {
-        if gate == nil { gate = OpenGate(self) }
+        if registration.gate == nil { registration.gate = OpenGate(self) }
         registration.add(queue)
     }
 
@@ -301,37 +267,6 @@ extension SocketChannel {
     }
 
     package func removeFromAllLoops() { registration.removeAll().leave() }
-
-    /// As `removeFromAllLoops()`, for a caller that holds a lock.
-    ///
-    /// - Returns: The queues, which the caller must leave after releasing its lock; nil: none.
-    package func removeFromLoops() -> StreamSchedule.RemovedQueues? { registration.removeAll() }
-
-    /// True if a callback of the channel's source is on this thread's stack, in an outer run of the loop: an
-    /// inner run would not deliver its events.
-    package var isServedInOuterRun: Bool {
-        transport.map { RunLoop.isServedInOuterRun($0.source) } ?? false
-    }
-
-    /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which
-    /// the connection may stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`. `loop` must
-    /// be this thread's.
-    package func mayStayScheduled(in loop: RunLoop) -> Bool {
-        phase.openSource.map { loop.mayLeaveLater($0) } ?? false
-    }
-
-    /// Removes the gate, so that no callback gets in, and undoes `ChannelInterest.suspend()` for the next
-    /// owner.
-    package func removeGate() {
-        if interest.removeGate() { registration.signal() }
-    }
-
-    /// Undoes `ChannelInterest.suspend()`.
-    package func resumeInterest() {
-        if interest.resume() { registration.signal() }
-    }
-
-    var scheduledModes: [ScheduledMode] { registration.modes }
 }
 
 // MARK: - Calls of its opening

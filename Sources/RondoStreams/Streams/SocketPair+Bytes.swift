@@ -21,22 +21,23 @@ extension SocketPair {
     // MARK: - Writing
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let count = wait {
-            writer.write(bytes.count, to: channel) { channel throws(ChannelError) in try channel.write(bytes)
-            }
-        }
-        checkSpace()
-        return count
+        write(bytes.count) { channel throws(ChannelError) in try channel.write(bytes) }
     }
 
     func write(_ pieces: [UnsafeRawBufferPointer]) -> Int {
-        let total = pieces.reduce(0) { $0 + $1.count }
-        let count = wait {
-            writer.write(total, to: channel) { channel throws(ChannelError) in
-                try channel.write(gathering: pieces)
-            }
+        write(pieces.reduce(0) { $0 + $1.count }) { channel throws(ChannelError) in
+            try channel.write(gathering: pieces)
         }
-        checkSpace()
+    }
+
+    private func write(_ total: Int, by write: (SocketChannel) throws(ChannelError) -> Int) -> Int {
+        var mustCheck = false
+        let count = wait {
+            let count = writer.write(total, to: channel, by: write)
+            mustCheck = writer.scheduleCheck()
+            return count
+        }
+        if mustCheck { checkSpace() }
         return count
     }
 
@@ -48,11 +49,10 @@ extension SocketPair {
 
     // MARK: - Space
 
-    /// Checks after a write whether there is space for another one. In a pass that serves many streams, one
-    /// system call checks all of them.
+    /// Checks after a write whether there is space for another one, which was scheduled under the write's
+    /// lock. In a pass that serves many streams, one system call checks all of them.
     private func checkSpace() {
-        guard lock.withLock({ _ in writer.scheduleCheck() }) else { return }
-        if let loop = output.onlyLoopHere, SpaceCheck.of(loop).add(self) { return }
+        if let loop = output.onlyLoopHere, SpaceCheck.of(loop).add(self, on: loop) { return }
         lock.withLock { _ in checkSpaceAtOnce() }
     }
 

@@ -93,7 +93,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             closed = leave(side)
         }
         closed?.close()
-        closed?.gate = nil
+        closed?.registration.gate = nil
         closed?.handler = nil
         withExtendedLifetime(old) {}
     }
@@ -124,7 +124,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         // Both references retain the pair until both streams are closed; each stream closes in its deinit.
         // (Weak references would make every use of the pair slower. A closure that captures one object needs
         // no memory of its own.)
-        channel.gate = self
+        channel.registration.gate = self
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
         for mode in drivers(of: .input) + drivers(of: .output) {
@@ -135,7 +135,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         if channel.isOpen { hasOpened() } else { channel.open() }
     }
 
-    func enter(for _: ChannelInterest, _ body: (SocketChannel) -> Void) {
+    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         lock.withLock { _ in
             if let channel { body(channel) }
         }

@@ -140,7 +140,8 @@ struct SocketReader {
             ReadAhead.give(back: found)
         } else {
             ahead = found
-            core.update { $0.setReady(true) }
+            // The delegates of several streams are called in a row.
+            core.update(deferred: true) { $0.setReady(true) }
         }
         settle()
     }
@@ -186,7 +187,9 @@ struct SocketReader {
     private func wasUsed(_ count: Int, _ channel: SocketChannel?) -> Bool {
         if let channel, channel.isOpen { channel.wantsRead = ahead == nil && ending == nil }
         guard count > 0 else { return false }
-        core.update { $0.used(isReady: ahead != nil || hasEarlyBytes) }
+        // (Asked for inside the closure, it would cost a copy of the whole reader.)
+        let isReady = ahead != nil || hasEarlyBytes
+        core.update { $0.used(isReady: isReady) }
         return true
     }
 }

@@ -19,21 +19,18 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
         loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() })
     }
 
-    /// Adds a pair. Must be called on the loop's thread, with no lock held.
+    /// Adds a pair. Must be called on the thread of `loop`, whose check this is, with no lock held.
     ///
-    /// - Returns: False if the caller has to check at once.
-    func add(_ pair: SocketPair) -> Bool {
-        guard pairs.isEmpty ? deferLook() : pairs.count < Self.maximumPairs else {
-            return false
-        }
+    /// - Returns: False if the caller has to check at once: the loop has no descriptors left to serve first, or
+    ///   defers no work.
+    func add(_ pair: SocketPair, on loop: RunLoop) -> Bool {
+        guard
+            pairs.isEmpty
+                ? loop.hasDescriptorsToServe() && loop.deferWork(self)
+                : pairs.count < Self.maximumPairs
+        else { return false }
         pairs.append(pair)
         return true
-    }
-
-    /// - Returns: False if the loop has no descriptors left to serve first, or defers no work.
-    private func deferLook() -> Bool {
-        let loop = RunLoop.currentLoop()
-        return loop.hasDescriptorsToServe() && loop.deferWork(self)
     }
 
     func performDeferredWork() -> Bool {

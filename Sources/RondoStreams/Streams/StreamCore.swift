@@ -72,13 +72,16 @@ final class StreamCore: SharedQueueClient {
     // MARK: - State
 
     /// Changes the state and enqueues the stream if events are pending then.
+    ///
+    /// - Parameter deferred: Whether the stream may be served after the callbacks of the descriptors that are
+    ///   ready now.
     @discardableResult
-    func update<R>(_ body: (inout StreamState) -> R) -> R {
+    func update<R>(deferred: Bool = false, _ body: (inout StreamState) -> R) -> R {
         let (result, queues) = guarded.withLock { guarded in
             let result = body(&guarded.state)
             return (result, guarded.startWaiting())
         }
-        enqueue(in: queues)
+        enqueue(in: queues, deferred: deferred)
         return result
     }
 
@@ -109,9 +112,9 @@ final class StreamCore: SharedQueueClient {
     /// True if the stream is open, and bytes or space are there as far as is known.
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
-    private func enqueue(in queues: StreamSchedule.Queues) {
+    private func enqueue(in queues: StreamSchedule.Queues, deferred: Bool = false) {
         if case .dispatch(let queue) = queues { submit(to: queue) }
-        queues.enqueue(self)
+        queues.enqueue(self, deferred: deferred)
     }
 
     private func submit(to queue: DispatchQueue) {

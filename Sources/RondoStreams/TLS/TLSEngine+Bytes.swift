@@ -23,7 +23,7 @@ extension TLSEngine {
         if let failure { throw failure }
         guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
         OpenSSLErrors.clear()
-        hasUnreadOutcome = false
+        (hasUnreadOutcome, readNeedsWrite) = (false, false)
         var filled = 0
         while filled < buffer.count {
             var count = 0
@@ -46,7 +46,9 @@ extension TLSEngine {
             }
             switch outcome {
             case .wantsRead: return .wantsRead
-            case .wantsWrite: return .wantsWrite
+            case .wantsWrite:
+                readNeedsWrite = true
+                return .wantsWrite
             case .end: return .end
             case .closed: return .truncated
             case .done, .failed, .waits: return .bytes(0)
@@ -78,9 +80,12 @@ extension TLSEngine {
     /// `.wantsRead` and `.wantsWrite` mean that no byte was taken, because bytes of an earlier write still
     /// wait.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
+        writeNeedsRead = false
         switch try flush() {
         case .done: break
-        case .wantsRead: return .wantsRead
+        case .wantsRead:
+            writeNeedsRead = true
+            return .wantsRead
         case .wantsWrite: return .wantsWrite
         }
         var written = 0

@@ -66,7 +66,7 @@ package final class TLSEngine {
     /// reference to its `SSL_CTX`.
     let ssl: OpaquePointer
 
-    // Changed in `+Handshake` and in `+Bytes` too:
+    // Changed in `+Handshake`, `+Bytes` and `+Readiness` too:
 
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
@@ -78,6 +78,12 @@ package final class TLSEngine {
     /// True if the last read has met the end or a failure behind its bytes; the socket will not become
     /// readable for that.
     var hasUnreadOutcome = false
+    /// True if the last read waits until the socket can be written to.
+    var readNeedsWrite = false
+    /// True if the last write waits until the socket can be read.
+    var writeNeedsRead = false
+    /// True if close_notify must be sent once the bytes written before it are gone.
+    var owesEnd = false
     /// close_notify has gone out.
     var hasSentEnd = false
     var failure: TLSError?
