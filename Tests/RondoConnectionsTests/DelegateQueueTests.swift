@@ -147,10 +147,12 @@ import Testing
         #expect(log.entries == (1...5).flatMap { ["call \($0)", "returned"] })
     }
 
-    @Test func `UC-12 a queue that is behind stops the reading, until half of what waits is called`() throws {
+    @Test func `UC-12 US-20 a queue that is behind stops the reading, until half of what waits is called`()
+        throws
+    {
         let calls = QueuedCalls()
         let queue = Self.queue(width: 1)
-        let limit = QueuedCalls.maximumWaitingBytes
+        let limit = 1 << 20
         let steps = Box<[Bool]>([])
         let make: @Sendable (DelegateCall) -> Void = { _ in steps.mutate { $0.append(calls.mayRead) } }
         queue.isSuspended = true

@@ -1,0 +1,102 @@
+import Rondo
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// An exchange that is paused before its connection is open, as a download is that asks for the rest of its body while
+/// earlier bytes wait for its delegate.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ExchangePauseTests {
+    /// Notes what an exchange tells it.
+    ///
+    /// `@unchecked Sendable`: used on the thread of one loop.
+    private final class Owner: ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
+        private let queue: SharedQueue
+        private(set) var events: [String] = []
+
+        init(_ queue: SharedQueue) { self.queue = queue }
+
+        let label: String? = nil
+        let priority: Float = 0
+        func forEachQueue(_ body: (SharedQueue) -> Void) { body(queue) }
+        func noteReceived() {}
+        func wakeUp() {}
+        func isAdmitted(with waiterID: Int) {}
+
+        func received(_ event: ExchangeEvent) {
+            switch event {
+            case .head: events.append("head")
+            case .body(let data): events.append("body \(data.count)")
+            case .end: events.append("end")
+            case .failed: events.append("failed")
+            default: break
+            }
+        }
+    }
+
+    private static let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+    /// Starts an exchange with a new connection, and pauses it at once.
+    private static func beginPaused(
+        _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in loop: RunLoop
+    ) throws -> HTTP1Exchange {
+        let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
+        let request = LoadRequest(URLRequest(url: server.url()))
+        let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
+        switch pool.origin(of: key.server).lease(key, of: loop, at: nil, for: owner, mayReuse: false) {
+        case .granted(let lease):
+            let exchange = HTTP1Exchange(
+                by: lease, opening: .init(host: "127.0.0.1", port: Int(server.port)), of: owner,
+                reporting: ExchangeReporting(steps: false, times: false))
+            exchange.start(outgoing)
+            exchange.pause()
+            return exchange
+        case .wait: throw NeverCame(description: "no connection may be opened")
+        }
+    }
+
+    /// - Returns: What was told while the exchange was paused, and in all.
+    private static func load(resumesBeforeOpening: Bool) throws -> [[String]] {
+        let answered = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(response)
+            answered.open()
+            peer.waitForEnd()
+        }
+        return try onLoopThread { loop -> [[String]] in
+            let queue = SharedQueue.join(loop, .default)
+            defer { queue.leave() }
+            let (owner, pool) = (Owner(queue), ConnectionPool())
+            defer { pool.retire() }
+            do {
+                let exchange = try beginPaused(server, owner, of: pool, in: loop)
+                defer { _ = exchange.end(registeredAt: nil) }
+                var paused: [String] = []
+                if !resumesBeforeOpening {
+                    // The request is sent all the same.
+                    loop.run { answered.isOpen }
+                    try answered.wait()
+                    loop.runInVain(for: 0)
+                    // A channel that is read has its loop look at the socket again and again.
+                    paused = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
+                }
+                exchange.resume()
+                loop.run { owner.events.last == "end" }
+                return [paused, owner.events]
+            } catch {
+                return [["threw \(error)"]]
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `UC-12 a pause that begins while the connection is opened lasts until the exchange is resumed`(
+        resumesBeforeOpening: Bool
+    ) throws {
+        #expect(
+            try Self.load(resumesBeforeOpening: resumesBeforeOpening) == [[], ["head", "body 2", "end"]])
+    }
+}
