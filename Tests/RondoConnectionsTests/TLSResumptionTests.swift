@@ -122,6 +122,23 @@ import Testing
         }
     }
 
+    /// Is asked as the delegate of a download, and has no method that is asked for a connection.
+    private final class AskedForDownloads: NSObject, URLConnectionDataDelegate, URLDownloadDelegate, Sendable
+    {
+        let log = EventLog()
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+        func download(
+            _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+        ) -> Bool {
+            log.note("asked")
+            return false
+        }
+
+        func downloadDidFinish(_ download: URLDownload) { log.note("saved") }
+    }
+
     private static func download(
         _ target: URL, to path: String, _ delegate: any URLDownloadDelegate & Sendable
     ) throws {
@@ -149,6 +166,18 @@ import Testing
         #expect(Array(downloader.log.entries.dropFirst()) == ["r", "r"])
         for _ in 0..<2 { try Self.download(target, to: path, asked) }
         #expect(asked.log.entries == ["asked", ".", "asked", "."])
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test func `UC-47 what a delegate has not as a connection's it may have as a download's`() throws {
+        let (process, folder, target) = try Self.server("TLSv1.3")
+        defer { process.terminate() }
+        let delegate = AskedForDownloads()
+        for _ in 0..<2 {
+            try Self.run(target, delegate)
+            try Self.download(target, to: folder.path + "/downloaded", delegate)
+        }
+        #expect(delegate.log.entries == ["finish", "asked", "saved", "finish", "asked", "saved"])
         withExtendedLifetime(folder) {}
     }
 
