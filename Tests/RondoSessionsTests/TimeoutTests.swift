@@ -54,9 +54,8 @@ import Testing
         #expect(error?.localizedDescription.contains("0.06 s") == true)
     }
 
-    @Test func `US-68 any progress restarts the request timeout`() throws {
-        // Bytes come one by one, together for longer than the timeout.
-        let count = 20
+    /// A server that announces a body of so many bytes, and sends one for each signal.
+    private static func drippingServer(_ count: Int) throws -> (TestServer, DispatchSemaphore) {
         let more = DispatchSemaphore(value: 0)
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -66,6 +65,13 @@ import Testing
                 try peer.send("x")
             }
         }
+        return (server, more)
+    }
+
+    @Test func `US-68 any progress restarts the request timeout`() throws {
+        // Bytes come one by one, together for longer than the timeout.
+        let count = 20
+        let (server, more) = try Self.drippingServer(count)
         let (url, notes) = (server.url(), Notes())
         try onHeldLoop { loop, clock in
             let configuration = URLSessionConfiguration.ephemeral
@@ -126,59 +132,99 @@ import Testing
         #expect(notes.text == "xxxxxdone")
     }
 
-    @Test func `US-69 the resource timeout limits the whole task, however much arrives`() throws {
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            while true {
-                try peer.send("1\r\nx\r\n")
-                _ = poll(nil, 0, 10)
+    /// Bytes come every 9 s. A byte more may come before the task is told that its time is over.
+    @Test(arguments: [(30.0, 4...5), (50.0, 6...7)])
+    func `US-69 the resource timeout limits the whole task, however much arrives`(
+        seconds: Double, bytes: ClosedRange<Int>
+    ) throws {
+        let count = 20
+        let (server, more) = try Self.drippingServer(count)
+        let (url, notes) = (server.url(), Notes())
+        try onHeldLoop { loop, clock in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 10
+            configuration.timeoutIntervalForResource = seconds
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: url).resume()
+            for number in 1...count {
+                more.signal()
+                loop.run { notes.body.count == number || notes.completed > 0 }
+                if notes.completed > 0 { break }
+                loop.pass(9, by: clock)
             }
+            loop.runOut()
         }
-        for seconds in [0.1, 0.4] {
-            let error = try Self.end(of: URLRequest(url: server.url())) {
-                $0.timeoutIntervalForResource = seconds
-            }
-            #expect(error?.code == .timedOut)
-            #expect(error?.localizedDescription.contains("timeoutIntervalForResource") == true)
-        }
+        for _ in 0..<count { more.signal() }
+        #expect(notes.calls == ["response 200", "data", "complete -1001"])
+        #expect(notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
+        #expect(bytes.contains(notes.body.count))
     }
 
     @Test func `US-69 time that no mode runs counts`() throws {
         let server = try Self.silentServer()
-        let calls = try onLoopThread { loop -> [[String]] in
+        let (url, notes) = (server.url(), Notes())
+        let before = try onHeldLoop { loop, clock -> [String] in
             let configuration = URLSessionConfiguration.default
-            configuration.timeoutIntervalForResource = 0.3
-            let notes = Notes(on: loop)
+            // Time that no mode runs does not count for a request.
+            configuration.timeoutIntervalForRequest = 10
+            configuration.timeoutIntervalForResource = 50
             let session = URLSession(
                 configuration: configuration, delegate: notes, runLoop: loop, modes: [.work])
-            session.dataTask(with: server.url()).resume()
-            loop.runInVain(.other, for: 0.5)
+            session.dataTask(with: url).resume()
+            loop.perform(inModes: [.other]) { clock.advance(by: 100) }
+            loop.runInVain(.other, for: 0)
             let before = notes.calls
             loop.runOut(.work)
-            return [before, notes.calls]
+            return before
         }
-        #expect(calls == [[], ["complete -1001"]])
+        #expect(before.isEmpty)
+        #expect(notes.calls == ["complete -1001"])
+        #expect(notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
     }
 
-    @Test func `US-69 US-30 suspended time does not count`() throws {
-        let server = try echoServer()
-        let calls = try onHeldLoop { loop, clock -> [[String]] in
+    /// A limit of 10 s, of which 4 are over when the task is suspended.
+    ///
+    /// - Parameter seconds: The time for which the server is silent after the task was resumed.
+    @Test(arguments: [true, false], [5.0, 7.0])
+    func `US-69 US-30 suspended time does not count, and the time before and after it does`(
+        isOfResource: Bool, seconds: Double
+    ) throws {
+        let (server, more) = try Self.drippingServer(2)
+        let (url, notes) = (server.url(), Notes())
+        let meanwhile = try onHeldLoop { loop, clock -> [String] in
             let configuration = URLSessionConfiguration.default
-            configuration.timeoutIntervalForResource = 10
-            configuration.timeoutIntervalForRequest = 10
-            let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.suspend() } }
+            configuration.timeoutIntervalForRequest = isOfResource ? 1_000_000 : 10
+            configuration.timeoutIntervalForResource = isOfResource ? 10 : 1_000_000
             let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
-            let task = session.dataTask(with: server.url())
+            let task = session.dataTask(with: url)
             task.resume()
-            loop.run { task.state == .suspended }
+            loop.run { notes.calls == ["response 200"] }
+            // The idle time is measured from the first look at it on, which comes after a short delay.
+            loop.pass(0.2, by: clock)
+            more.signal()
+            loop.run { notes.body.count == 1 }
+            loop.pass(3.8, by: clock)
+            task.suspend()
             loop.pass(100, by: clock)
-            let before = notes.calls
+            loop.runInVain(for: 0)
+            let meanwhile = notes.calls
             task.resume()
+            // The time goes on in the next pass.
+            loop.runInVain(for: 0)
+            loop.pass(seconds, by: clock)
+            // A time that is over has been found so, before more comes.
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            if seconds < 6 { more.signal() }
+            loop.run { notes.completed > 0 }
             loop.runOut()
-            return [before, notes.calls]
+            return meanwhile
         }
-        #expect(calls == [["response 200"], ["response 200", "data", "complete"]])
+        more.signal()
+        #expect(meanwhile == ["response 200", "data"])
+        #expect(notes.calls == meanwhile + [seconds < 6 ? "complete" : "complete -1001"])
+        if let error = notes.errors.first {
+            #expect(error.localizedDescription.contains("timeoutIntervalForResource") == isOfResource)
+        }
     }
 
     @Test func `US-27 time in which an answer is owed counts for the resource timeout only`() throws {

@@ -2,6 +2,7 @@ import RondoCore
 import RondoMutex
 import RondoStreams
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// Questions in the middle of a handshake, and when they are answered.
@@ -78,8 +79,9 @@ import Testing
         let (server, port) = try OpenSSLServer.start(.expired)
         defer { server.terminate() }
         let findings = try onStreamThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
             var configuration = SocketChannel.Configuration(host: "localhost", port: Int(port), tls: .test)
-            // The time that the program takes is not the peer's.
             configuration.openingLimit = 5
             let talk = Conversation(SocketChannel(configuration))
             let box = Mutex<TLSTrust?>(nil)
@@ -94,6 +96,9 @@ import Testing
                 try loop.run { calls.withLock { $0 } == turn }
             }
             other.invalidate()
+            // The time that the program takes is not the peer's.
+            clock.advance(by: 6)
+            loop.pass()
             let waiting = "\(talk.channel.isOpen) \(talk.words.last ?? "")"
             let trust = Handover(value: box.withLock { $0 })
             box.withLock { $0 = nil }
