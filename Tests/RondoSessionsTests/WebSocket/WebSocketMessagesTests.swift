@@ -137,49 +137,115 @@ import class Rondo.URLSessionWebSocketTask
 
     // MARK: - WS-26
 
+    /// Notes the texts that come, until the client closes.
+    private static func noteTexts(of peer: TestPeer, in texts: Box<[String]>) throws {
+        while true {
+            let frame = try peer.readFrame()
+            switch frame.first & 15 {
+            case 1: texts.change { $0.append(frame.text) }
+            case 8: return try peer.send(frame: 0x88, frame.payload)
+            default: break
+            }
+        }
+    }
+
+    /// Nothing is sent before the handshake is over, for which the server waits.
     @Test func `WS-26 cancelling a send before any of it was sent withdraws the message`() async throws {
         let go = Latch()
         let texts = Box<[String]>([])
-        let server = try socketServer { peer in
-            try go.wait()
-            while true {
-                let frame = try peer.readFrame()
-                switch frame.first & 15 {
-                case 1: texts.value.append(frame.text)
-                case 8: return try peer.send(frame: 0x88, frame.payload)
-                default: break
-                }
-            }
+        let server = try socketServer(beforeAnswer: { try go.wait() }) { peer in
+            try Self.noteTexts(of: peer, in: texts)
         }
         let notes = SocketNotes()
         let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
         let task = session.webSocketTask(with: server.socketURL)
-        task.offersCompression = false
         task.resume()
-        // More than the kernel takes: what comes behind it waits.
-        task.send(.data(Data(count: 16 << 20))) { notes.note($0 == nil ? "sent" : "not sent") }
-        try waitFor("the opening") { notes.calls == ["open -"] ? () : nil }
         let link = try #require(task.work.webSocket)
-        let waiting: @Sendable () -> Bool = {
+        let isWaiting: @Sendable () -> Bool = {
             // Of a copy.
             link.state.withLock { state in
                 var queues = state.queues
                 return queues.takeOutgoing() != nil
             }
         }
-        try waitFor("the message to be begun") { waiting() ? nil : () }
         let sending = Task { try await task.send(.string("taken back")) }
-        while !waiting() { await Task.yield() }
+        try waitFor("the message to wait") { isWaiting() ? () : nil }
         sending.cancel()
         let error = await #expect(throws: URLError.self) { try await sending.value }
         #expect(error?.code == .cancelled)
-        #expect(!waiting())
+        #expect(!isWaiting())
         go.open()
         try await task.send(.string("behind it"))
         task.cancel(with: .normalClosure, reason: nil)
         try notes.waitForEnd()
         #expect(texts.value == ["behind it"])
-        #expect(notes.calls == ["open -", "sent", "close 1000 -", "complete"])
+        #expect(notes.calls == ["open -", "close 1000 -", "complete"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `WS-26 a send of which the server has the beginning goes out although it is cancelled`()
+        async throws
+    {
+        let (hasBegun, go) = (Latch(), Latch())
+        let (lengths, texts) = (Box<[Int]>([]), Box<[String]>([]))
+        let server = try socketServer { peer in
+            let head = try peer.readFrameHead()
+            hasBegun.open()
+            try go.wait()
+            lengths.change { $0.append(head.length) }
+            _ = try peer.read(count: head.length)
+            try Self.noteTexts(of: peer, in: texts)
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.offersCompression = false
+        task.resume()
+        // More than most kernels take, so that the send is still under way when it is cancelled.
+        let count = 12 << 20
+        let sending = Task { try await task.send(.data(Data(count: count))) }
+        try hasBegun.wait()
+        sending.cancel()
+        go.open()
+        try await sending.value
+        try await task.send(.string("behind it"))
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(lengths.value == [count])
+        #expect(texts.value == ["behind it"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `WS-26 a receive whose message has come gets it although it is cancelled`() async throws {
+        let server = try socketServer { peer in
+            for text in ["one", "two"] { try peer.send(text: text) }
+            try peer.closeInTurn()
+        }
+        let notes = SocketNotes()
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: queue)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        let link = try #require(task.work.webSocket)
+        let waiting: @Sendable () -> Int = {
+            // Of a copy.
+            link.state.withLock { state in
+                var queues = state.queues
+                return (0..<3).count { _ in queues.takeMessage() != nil }
+            }
+        }
+        try waitFor("the messages") { waiting() == 2 ? () : nil }
+        // The call that hands the message over waits for the queue.
+        queue.isSuspended = true
+        let receiving = Task { try await task.receive() }
+        try waitFor("the first message to be taken") { waiting() == 1 ? () : nil }
+        receiving.cancel()
+        queue.isSuspended = false
+        #expect(try await receiving.value.words == "text: one")
+        #expect(try await task.receive().words == "text: two")
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
         session.invalidateAndCancel()
     }
 

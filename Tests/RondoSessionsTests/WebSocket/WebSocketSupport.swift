@@ -55,10 +55,12 @@ extension Result where Success == URLSessionWebSocketTask.Message, Failure == an
 /// A server that does the handshake by the rules, unless `change` makes another head of it, and then what `serve` does.
 func socketServer(
     change: @escaping @Sendable (String) -> String = { $0 }, extra: String = "",
+    beforeAnswer wait: @escaping @Sendable () throws -> Void = {},
     serve: @escaping @Sendable (TestPeer) throws -> Void
 ) throws -> TestServer {
     try TestServer { peer in
         let request = try peer.readRequest()
+        try wait()
         let accept = WebSocketHandshake.accept(for: request.value("Sec-WebSocket-Key") ?? "") ?? ""
         let head =
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -96,16 +98,21 @@ extension TestPeer {
         try send(frame: 0x88, [UInt8(code >> 8), UInt8(code & 255)] + Array(reason.utf8))
     }
 
-    func readFrame() throws -> ClientFrame {
+    /// Reads a frame up to its payload.
+    func readFrameHead() throws -> (first: UInt8, length: Int, mask: [UInt8]) {
         let head = try read(count: 2)
         var length = Int(head[1] & 127)
         if length == 126 { length = try read(count: 2).reduce(0) { $0 << 8 | Int($1) } }
         if length == 127 { length = try read(count: 8).reduce(0) { $0 << 8 | Int($1) } }
         #expect(head[1] & 128 != 0, "a client's frame is not masked")
-        let mask = try read(count: 4)
+        return (head[0], length, try read(count: 4))
+    }
+
+    func readFrame() throws -> ClientFrame {
+        let (first, length, mask) = try readFrameHead()
         let masked = length == 0 ? [] : try read(count: length)
         return ClientFrame(
-            first: head[0], payload: masked.enumerated().map { $0.element ^ mask[$0.offset % 4] })
+            first: first, payload: masked.enumerated().map { $0.element ^ mask[$0.offset % 4] })
     }
 
     /// - Returns: The last of them.
