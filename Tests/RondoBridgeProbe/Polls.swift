@@ -108,6 +108,48 @@ func pollsAreInTime() {
     }
 }
 
+/// Blocks of Foundation's loop, each of which hands in the next one, while a poll or several are made: one poll calls as many of
+/// them as it has places for blocks.
+private func chainedBlocks(_ run: () -> Void) -> Int {
+    let count = Cell(0)
+    let isOver = Cell(false)
+    @Sendable func handIn() {
+        Foundation.RunLoop.main.perform {
+            guard !isOver.withLock({ $0 }) else { return }
+            count.withLock { $0 += 1 }
+            handIn()
+        }
+    }
+    handIn()
+    run()
+    isOver.withLock { $0 = true }
+    // Rids Foundation's loop of the last one.
+    _ = Foundation.RunLoop.main.limitDate(forMode: .default)
+    return count.withLock { $0 }
+}
+
+/// Three polls are made in a row, each time that the loop sleeps.
+func pollsComeInThrees() {
+    let loop = RunLoop.main
+    let once = chainedBlocks { _ = Foundation.RunLoop.main.limitDate(forMode: .default) }
+    expect(once > 0, "a poll calls blocks")
+    loop.servesFoundation(in: [.default], atLeastEvery: 3600)
+    // The first sleep: before it there has been no poll, and one may be overdue.
+    _ = loop.run(in: .default, for: 0.01, returnAfterSourceHandled: false)
+    let sleeps = Cell(0)
+    let observer = RunLoop.Observer(activities: .beforeWaiting, repeats: true) { _, _ in
+        sleeps.withLock { $0 += 1 }
+    }
+    loop.add(observer, forMode: .default)
+    let together = chainedBlocks {
+        _ = loop.run(in: .default, for: 0.05, returnAfterSourceHandled: false)
+    }
+    observer.invalidate()
+    let times = sleeps.withLock { $0 }
+    expect(times > 0, "it slept")
+    expect(together == 3 * once * times, "\(together) blocks in \(times) sleeps, \(once) in one poll")
+}
+
 func pollsServeAllKinds() {
     let loop = RunLoop.main
     let log = Log()

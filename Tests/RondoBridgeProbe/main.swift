@@ -12,6 +12,7 @@ let scenarios: [String: () -> Void] = [
     "BR-9": sleepsThatAreNotBorrowed, "BR-10": gateIsShut, "sleep-nested": runsInsideASleep,
     "sleep-off": sleepIsGivenBack,
     "BR-11": pollsServeFoundation, "BR-12": pollsAreInTime, "BR-13": pollsServeAllKinds,
+    "BR-13-three": pollsComeInThrees,
     "BR-14": pollsAreNotNested,
     "BR-16": otherLoopsStandStill, "BR-17": bridgesAreOff, "BR-17-two": twoBridges,
     "leaves": bridgesLeaveNothing, "BR-18": withoutABridge,

@@ -88,6 +88,8 @@ import Testing
         try Self.play("BR-13")
     }
 
+    @Test func `BR-13 three polls are made in a row`() throws { try Self.play("BR-13-three") }
+
     @Test func `BR-14 no poll is made inside a block of the main queue, nor in a poll`() throws {
         try Self.play("BR-14")
     }
