@@ -172,16 +172,34 @@ import Testing
             _ = try peer.readRequest()
             try peer.respond("302 Found", ["Location: \(other.url())", "Connection: close"])
         }
-        try load(server.url()) {
+        var request = URLRequest(url: server.url())
+        request.setValue("own", forHTTPHeaderField: "X-B")
+        try load(request) {
             $0.configuration.additionalFields = [
                 .init(name: "X-A", value: "1"), .init(name: "X-A", value: "2"),
-                .init(name: "Cookie", value: "s"),
+                .init(name: "Cookie", value: "s"), .init(name: "authorization", value: "a"),
+                .init(name: "Proxy-Authorization", value: "p"),
             ]
         }
         let seen = (server.requests + other.requests).map { request in
-            request.lines.filter { $0.hasPrefix("X-A") || $0.hasPrefix("Cookie") }
+            request.lines.filter { line in
+                ["X-", "Cookie", "authorization", "Proxy-"].contains { line.hasPrefix($0) }
+            }
         }
-        #expect(seen == [["X-A: 1", "X-A: 2", "Cookie: s"], ["X-A: 1", "X-A: 2"]])
+        #expect(
+            seen == [
+                [
+                    "X-B: own", "X-A: 1", "X-A: 2", "Cookie: s", "authorization: a",
+                    "Proxy-Authorization: p",
+                ], ["X-B: own", "X-A: 1", "X-A: 2"],
+            ])
+    }
+
+    @Test func `UC-78 the request line names the target that the settings name, and the URL stays`() throws {
+        let server = try Self.server()
+        let recorder = try load(server.url("/page?a")) { $0.configuration.requestTarget = "/other" }
+        #expect(server.requests.map(\.target) == ["/other"])
+        #expect(recorder.response?.url == server.url("/page?a"))
     }
 
     @Test func `UC-79 content is handed on as it is transferred where it is not to be decoded`() throws {

@@ -104,6 +104,30 @@ import Testing
         #expect(calls == ["complete -999", "invalid"])
     }
 
+    @Test func `US-24 no call is made inside resume, suspend or cancel, although data waits for one`() throws
+    {
+        let server = try echoServer()
+        let found = try onLoopThread { loop -> [[String]] in
+            let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.suspend() } }
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            var found = [notes.calls]
+            loop.run { task.state == .suspended }
+            loop.runInVain(for: 0)
+            for function in [task.resume, task.suspend, task.resume, task.cancel] {
+                function()
+                found.append(notes.calls)
+            }
+            loop.runOut()
+            return found + [notes.calls]
+        }
+        #expect(
+            found == [[]] + Array(repeating: ["response 200"], count: 4) + [
+                ["response 200", "complete -999"]
+            ])
+    }
+
     @Test func `US-35 identifiers count from one, and copy gives the task itself`() {
         let session = URLSession(configuration: .default)
         let tasks = (0..<3).map { _ in session.dataTask(with: URL(fileURLWithPath: "/")) }

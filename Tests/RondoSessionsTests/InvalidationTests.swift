@@ -118,6 +118,35 @@ import class Rondo.URLSessionTask
         try waitFor("the ends") { tasks.allSatisfy { $0.state == .completed } ? () : nil }
     }
 
+    @Test func `US-79 the lists by kind have each task once, and the async forms the same tasks`()
+        async throws
+    {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let session = URLSession(configuration: .default)
+        let request = URLRequest(url: server.url())
+        // The last one is not resumed, and in no list.
+        let tasks: [URLSessionTask] = [
+            session.dataTask(with: request), session.uploadTask(with: request, from: Data("x".utf8)),
+            session.downloadTask(with: request), session.dataTask(with: request),
+        ]
+        for task in tasks.dropLast() { task.resume() }
+        let identifiers = { @Sendable (tasks: [URLSessionTask]) in tasks.map(\.taskIdentifier) }
+        let lists = await withCheckedContinuation { continuation in
+            session.getTasksWithCompletionHandler { data, uploads, downloads in
+                continuation.resume(returning: [data, uploads, downloads].map(identifiers))
+            }
+        }
+        #expect(lists == [[1], [2], [3]])
+        let (data, uploads, downloads) = await session.tasks
+        #expect([data, uploads, downloads].map(identifiers) == lists)
+        let all = await session.allTasks
+        #expect(identifiers(all) == [1, 2, 3])
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-71 a session has at most as many connections to a host as its configuration says`() throws
     {
         let mayAnswer = Latch()
