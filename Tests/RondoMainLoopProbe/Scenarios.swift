@@ -32,7 +32,8 @@ private func mainLoopDoesNotRunByItself() {
     onAnotherThread {
         RunLoop.main.perform { log.note("block") }
         RunLoop.main.wakeUp()
-        // Time in which the main loop could run, if anything ran it.
+        // Time in which the main loop could run, if anything ran it; too little lets a broken behaviour pass, and a right
+        // one never fails by it.
         usleep(200_000)
     }
     expect(log.entries == [], "nobody has run the main loop: \(log.entries)")
@@ -189,7 +190,8 @@ private func mainQueueIsDrainedByTheMainLoopOnly() {
 private func mainThreadWithoutARun(_ arguments: [String]) {
     let log = Log()
     _ = URLConnection(request: request(arguments), delegate: Delegate(log))
-    // The thread is alive, but does not run its loop.
+    // The thread is alive, but does not run its loop. Time in which a callback could come, if any came; too little of it
+    // lets a broken behaviour pass, and a right one never fails by it.
     usleep(300_000)
     expect(log.entries == [], "no callback without a run: \(log.entries)")
     runMainLoop(until: { log.isDone })
@@ -224,7 +226,8 @@ private func asynchronousToTheMainQueue(_ arguments: [String]) {
     URLConnection.sendAsynchronousRequest(request(arguments), queue: .main) { _, data, _ in
         log.note("handler \(Thread.isMainThread) \(data?.isEmpty == false)")
     }
-    usleep(300_000)
+    // The handler waits for the main queue, and so for the main loop.
+    spin { OperationQueue.main.operationCount == 1 }
     expect(log.entries == [], "not before the main loop runs: \(log.entries)")
     runMainLoop(until: { !log.entries.isEmpty })
     expect(log.entries == ["handler true true"], "\(log.entries)")

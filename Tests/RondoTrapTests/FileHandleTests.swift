@@ -218,6 +218,7 @@ import Testing
                 pipe.fileHandleForReading.readInBackgroundAndNotify()
                 pipe.fileHandleForReading.waitForDataInBackgroundAndNotify()
             }
+            // Until the trap on the other thread ends the process.
             sleep(60)
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
