@@ -53,8 +53,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     ///
     /// - Parameters:
     ///   - name: The stream's name in traces.
-    ///   - ended: Called once, on any thread and perhaps under a lock of the stream, when the stream has met
-    ///     its end or an error, or was closed.
+    ///   - ended: Called once, on any thread and under no lock of the stream, when the stream has met its end
+    ///     or an error, or was closed.
     package convenience init(
         pipe descriptor: Int32, name: String, ended: (@Sendable () -> Void)? = nil
     ) {
