@@ -316,12 +316,12 @@ import Testing
         _ = store.receive(["a=1"], from: Self.origin) { {} }
         try waitFor("a change to begin") { window.changes > 0 ? () : nil }
         let told = Latch()
-        #expect(!store.isReady { { told.open() } })
+        #expect(!store.prepareReading { { told.open() } })
         #expect(sent(store) == "a=1")
         window.hold(false)
         try told.wait()
         try settle(store)
-        #expect(store.isReady { { told.open() } })
+        #expect(store.prepareReading { { told.open() } })
     }
 
     @Test func `UC-57 many cookies of one response are taken in by the thread, before the next request`()
@@ -339,7 +339,7 @@ import Testing
         _ = store.receive(["c0=2", "c1=; max-age=0"], from: Self.origin) { {} }
         #expect(sent(store) == "a=1")
         let readable = Latch()
-        #expect(!store.isReady { { readable.open() } })
+        #expect(!store.prepareReading { { readable.open() } })
         window.hold(false)
         try readable.wait()
         let wanted = ["a=1", "c0=2"] + (2..<100).map { "c\($0)=1" }

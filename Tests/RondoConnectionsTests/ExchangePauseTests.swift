@@ -12,20 +12,20 @@ import Testing
     /// Notes what an exchange tells it.
     ///
     /// `@unchecked Sendable`: used on the thread of one loop.
-    private final class Owner: ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
+    private final class Owner: ExchangeOwner, @unchecked Sendable {
         private let queue: SharedQueue
         private(set) var events: [String] = []
+        private(set) var channel: SocketChannel?
 
         init(_ queue: SharedQueue) { self.queue = queue }
 
         let label: String? = nil
-        let priority: Float = 0
         func forEachQueue(_ body: (SharedQueue) -> Void) { body(queue) }
         func noteReceived() {}
         func wakeUp() {}
-        func isAdmitted(with waiterID: Int) {}
+        func setChannel(_ channel: SocketChannel?) { self.channel = channel }
 
-        func received(_ event: ExchangeEvent) {
+        func received(_ event: ExchangeEvent, from exchange: any Exchange) {
             switch event {
             case .head: events.append("head")
             case .body(let data): events.append("body \(data.count)")
@@ -45,7 +45,9 @@ import Testing
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
-        switch pool.origin(of: key.server).lease(key, of: loop, at: nil, for: owner, mayReuse: false) {
+        switch pool.origin(of: key.server).lease(
+            key, of: loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
+        {
         case .granted(let lease):
             let exchange = HTTP1Exchange(
                 by: lease, opening: .init(host: "127.0.0.1", port: Int(server.port)), of: owner,
@@ -81,7 +83,8 @@ import Testing
                     try answered.wait()
                     loop.runInVain(for: 0)
                     // A channel that is read has its loop look at the socket again and again.
-                    paused = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
+                    paused =
+                        owner.events + (owner.channel?.wantsRead ?? false ? ["the socket is watched"] : [])
                 }
                 exchange.resume()
                 loop.run { owner.events.last == "end" }

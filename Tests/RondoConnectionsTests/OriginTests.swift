@@ -258,7 +258,7 @@ import Testing
         let key = ConnectionKey(host: "a", port: 80, tls: nil)
         let origin = pool.origin(of: key.server)
         try onLoopThread { loop in
-            switch origin.lease(key, of: loop, at: nil, for: Waiter(), mayReuse: true) {
+            switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
             case .granted(let lease): _ = consume lease
             case .wait: Issue.record("there is room")
             }

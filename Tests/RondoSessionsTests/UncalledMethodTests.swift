@@ -68,16 +68,18 @@ import Testing
 
     @Test func `US-40 a delegate that a task gets too late is warned about, and an early one is not`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { _ in Catcher() }
+            LogCatcher.begin()
             let session = URLSession(configuration: .ephemeral)
             let task = session.dataTask(with: URL(fileURLWithPath: "/"))
             for _ in 1...2 { task.delegate = Silent() }
-            precondition(Catcher.log.entries.isEmpty, "\(Catcher.log.entries)")
+            precondition(LogCatcher.log.entries.isEmpty, "\(LogCatcher.log.entries)")
             task.resume()
             task.delegate = nil
             precondition(
-                Catcher.log.entries == ["A delegate that a task gets after resume() has no effect."],
-                "\(Catcher.log.entries)")
+                LogCatcher.log.entries == [
+                    "warning: A delegate that a task gets after resume() has no effect."
+                ],
+                "\(LogCatcher.log.entries)")
         }
     }
 }

@@ -238,7 +238,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(state.lastSent) ?? false { return }
+        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(state.lastSent) ?? false {
+            return
+        }
         if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
