@@ -122,7 +122,7 @@ import Testing
                 loop.runOut()
             }
             // It is what this load gets, whose delegate has let the server through.
-            #expect(judge.recorder.calls == ["response 200", "finish"])
+            #expect(judge.recorder.calls == ["response 200", "data", "finish"])
             #expect(judge.recorder.response?.value(forHTTPHeaderField: "X-Asked") == asked)
             #expect(kept()?["X-Asked"] as? String == (isKnown ? asked : nil))
         }

@@ -322,7 +322,7 @@ import Testing
             return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
         #expect(ended == .finished)
-        #expect(thinking.recorder.calls == ["response 401", "finish"])
+        #expect(thinking.recorder.calls == ["response 401", "data", "finish"])
     }
 
     @Test func `UC-58 UC-72 the time that a load waits for a connection is not the server's`() throws {
@@ -441,7 +441,7 @@ import Testing
             return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
         #expect(ended == .finished)
-        #expect(thinking.recorder.calls == ["response 200", "finish"])
+        #expect(thinking.recorder.calls == ["response 200", "data", "finish"])
     }
 
     /// A request that begins while other descriptors are ready is sent after the callback of the next one.

@@ -272,10 +272,10 @@ import Testing
             task.resume()
             loop.run { notes.calls == ["response 200"] }
             // The idle time is measured from the first look at it on, which comes after a short delay.
-            loop.pass(0.2, by: clock)
+            loop.pass(0.6, by: clock)
             more.signal()
             loop.run { notes.body.count == 1 }
-            loop.pass(3.8, by: clock)
+            loop.pass(3.4, by: clock)
             task.suspend()
             loop.pass(100, by: clock)
             loop.runInVain(for: 0)

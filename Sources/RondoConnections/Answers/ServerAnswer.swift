@@ -272,6 +272,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
         case .exchanging(let exchange, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
+                // Other loops of the load have timers as well.
+                wait.stop()
                 endWait(of: exchange)
                 exchange.goAhead()
             }
@@ -384,7 +386,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             owner.received(.end)
         }
         // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
-        _ = finished?.idleStay?.performDeferredWork()
+        _ = finished.take()?.idleStay?.performDeferredWork()
     }
 
     private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {

@@ -9,7 +9,7 @@ internal import struct Synchronization.Atomic
 /// that they receive.
 ///
 /// Foundation's storage examines all its cookies for each one that is set, and then writes them all to a
-/// file, while every other access waits. So no run loop changes the storage, or reads it while it is being
+/// file, while every other access waits. So no run loop changes the storage, or begins to read it while it is being
 /// changed. A thread of the store's own brings received cookies into the store's file and then into
 /// Foundation's storage, so that the program sees them there, and finds the changes that the program has made
 /// there. If a load depends on these, it waits for the thread, and its loop goes on. Foundation's file is
@@ -291,17 +291,22 @@ final class CookieStore: Sendable {
     }
 
     private func look() {
-        let hasProgramFiled = observer.rearm()
-        let looks = state.withLock { state in
-            if hasProgramFiled { state.hasProgramFiled = true }
-            return state.looks
-        }
-        // Without the lock: the program may be changing the storage, which takes long.
-        let seen = visible.cookies
-        state.withLock { state in
-            guard state.looks == looks else { return }
-            state.looks += 1
-            state.ledger.look(at: seen, now: Date())
+        while true {
+            let hasProgramFiled = observer.rearm()
+            let looks = state.withLock { state in
+                if hasProgramFiled { state.hasProgramFiled = true }
+                return state.looks
+            }
+            // Without the lock: the program may be changing the storage, which takes long.
+            let seen = visible.cookies
+            let isLatest = state.withLock { state in
+                // A load has found changes meanwhile, but perhaps not the last ones.
+                guard state.looks == looks else { return false }
+                state.looks += 1
+                state.ledger.look(at: seen, now: Date())
+                return true
+            }
+            if isLatest { return }
         }
     }
 

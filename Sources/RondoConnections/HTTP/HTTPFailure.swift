@@ -4,7 +4,7 @@ internal import RondoHTTP
 /// makes it from what its codec says.
 package struct HTTPFailure: Error, Equatable {
     package enum Kind: Sendable {
-        /// Our request breaks the rules: nothing of it was sent.
+        /// Our request, or a piece of its body, cannot be sent.
         case invalidRequest
         /// The connection ended before the head of the response was complete.
         case closedEarly

@@ -35,8 +35,8 @@ struct RetryRule {
         of request: LoadRequest, after failure: ExchangeFailure, _ progress: Progress
     ) -> Bool {
         guard count < Self.maximum, failure.isOfConnection, !progress.hasResponse else { return false }
-        // A server that waits for the body cannot have acted on the request (rule UC-42).
-        return progress.isWaitingForGoAhead || isHarmless(request, progress)
+        // A server that has the head and waits for the body cannot have acted on the request (rule UC-42).
+        return progress.isWaitingForGoAhead && !progress.isUnsent || isHarmless(request, progress)
     }
 
     /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has crossed with the

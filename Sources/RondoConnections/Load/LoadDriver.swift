@@ -203,7 +203,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
-        answers?.noteFields(of: head, from: origin, to: state.lastSent)
+        // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have written this.
+        if !origin.isHeadAlone { answers?.noteFields(of: head, from: origin, to: state.lastSent) }
         switch content.download?.receive(head, bodyLength: bodyLength, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))

@@ -119,17 +119,18 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Commands of the client
 
-    /// Ends the load with `failure`, unless the client has ended it before: then the end may wait for the delegate queue
-    /// already, with the partial file of a download. Other calls that wait are dropped.
+    /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if the client has
+    /// ended the load before: then the end itself may be among them, with the partial file of a download.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        let calls = state.withLock { state -> QueuedCalls? in
-            guard !isAborted else { return nil }
+        // Under the lock, since the load takes the abortion under it: the calls of its end come afterwards, and stay.
+        let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
+            guard !isAborted else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)
             state.abortion = failure
             state.keepsDownload = keeps
-            return state.calls
+            return (state.calls, state.calls?.takeAll())
         }
-        calls?.removeAll()
+        withExtendedLifetime(dropped) {}
         calls?.setSuspended(false)
     }
 

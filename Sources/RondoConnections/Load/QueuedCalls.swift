@@ -15,7 +15,7 @@ package final class QueuedCalls: Sendable {
     }
 
     /// `@unchecked Sendable`: a call is handed in by the loop's thread and made by one operation.
-    private struct Waiting: @unchecked Sendable {
+    fileprivate struct Waiting: @unchecked Sendable {
         let call: DelegateCall
     }
 
@@ -69,17 +69,25 @@ package final class QueuedCalls: Sendable {
     }
 
     /// Drops the calls that wait.
-    func removeAll() {
-        let dropped = state.withLock { state in
+    func removeAll() { withExtendedLifetime(takeAll()) {} }
+
+    /// Removed calls, and the closure that would have made them: releasing them may run code of the program.
+    struct Removed {
+        fileprivate let waiting: [Waiting]
+        fileprivate let drain: (@Sendable () -> Void)?
+    }
+
+    /// - Returns: The calls that waited, which the caller releases with no lock held.
+    func takeAll() -> Removed {
+        state.withLock { state in
             defer {
                 state.waiting = []
                 state.bytes = 0
                 // A call that is being made releases it at its end.
                 if !state.isDraining { state.drain = nil }
             }
-            return (state.waiting, state.drain)
+            return Removed(waiting: state.waiting, drain: state.drain)
         }
-        withExtendedLifetime(dropped) {}
     }
 
     /// Makes the first call, in an operation of the queue.

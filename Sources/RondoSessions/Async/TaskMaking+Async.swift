@@ -10,7 +10,8 @@ extension TaskMaking {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let plan = TaskPlan(.data, request, isAwaited: true)
-        return try await outcome(of: URLSessionDataTask(parts(plan, .data(wait.handler()))), delegate, wait)
+        let task = URLSessionDataTask(parts(plan, .data(wait.handler())))
+        return try await outcome(of: task, delegate, wait)
     }
 
     nonisolated(nonsending) func awaitedUpload(
@@ -18,7 +19,8 @@ extension TaskMaking {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let plan = TaskPlan(.upload, request, content, isAwaited: true)
-        return try await outcome(of: URLSessionUploadTask(parts(plan, .data(wait.handler()))), delegate, wait)
+        let task = URLSessionUploadTask(parts(plan, .data(wait.handler())))
+        return try await outcome(of: task, delegate, wait)
     }
 
     nonisolated(nonsending) func awaitedDownload(
@@ -36,8 +38,8 @@ extension TaskMaking {
     ) async throws -> (URLSession.AsyncBytes, URLResponse) {
         let source = ByteSource(url: request.url)
         let plan = TaskPlan(.data, request, isAwaited: true)
-        let feed = ByteFeed(source, url: request.url)
-        let task = awaited(URLSessionDataTask(parts(plan, .bytes(feed))), delegate)
+        let task = awaited(
+            URLSessionDataTask(parts(plan, .bytes(ByteFeed(source, url: request.url)))), delegate)
         let handle = ByteSource.Handle(source)
         let response = try await source.response(of: TaskFlow(task: task))
         return (URLSession.AsyncBytes(bytes: URLConnection.Bytes(handle: handle), task: task), response)
