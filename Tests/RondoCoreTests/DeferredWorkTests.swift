@@ -85,6 +85,14 @@ import Testing
         #expect(entries == calls(2) + works(2) + calls(2) + works(2) + ["returned"])
     }
 
+    /// A timer's callback may take any time.
+    @Test func `RL-52 deferred work waits for no timer that is due`() throws {
+        let entries = try entries(count: 4) { calls, loop, _, log in
+            if calls == 2 { loop.addDueTimer("timer", to: log, mode: .work) }
+        }
+        #expect(entries == calls(2) + works(2) + ["timer"] + calls(2) + works(2) + ["returned"])
+    }
+
     @Test func `deferred work is done before a nested run begins`() throws {
         let entries = try entries(count: 4) { calls, loop, _, log in
             guard calls == 2 else { return }
@@ -242,7 +250,7 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             // As if the thread ended inside a callback, which a Swift thread cannot.
-            loop.owner.deferred.append(Work(log), at: LoopClock.now)
+            loop.owner.deferred.append(Work(log), began: LoopClock.now)
         }
         #expect(log.entries == ["work"])
     }

@@ -25,7 +25,7 @@ struct LoadTimeout {
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) -> Bool {
         guard isLimited else { return false }
-        if seconds > 4 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
+        if seconds > 20 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
         timer = makeTimer(seconds)
         return false
     }

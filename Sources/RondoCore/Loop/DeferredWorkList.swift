@@ -30,8 +30,9 @@ struct DeferredWorkList {
         now.nanoseconds - began.nanoseconds >= Self.maximumAgeNanoseconds
     }
 
-    mutating func append(_ work: any DeferredWork, at now: @autoclosure () -> LoopInstant) {
-        if works.isEmpty { began = now() }
+    /// - Parameter began: The time; needed if the list is empty.
+    mutating func append(_ work: any DeferredWork, began: LoopInstant?) {
+        if let began { self.began = began }
         works.append(work)
     }
 

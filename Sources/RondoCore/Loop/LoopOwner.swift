@@ -3,9 +3,9 @@ internal import CRondoEv
 /// The state of a run loop that only the loop's thread touches.
 ///
 /// The work of that thread is spread over many files: an activation and its passes, the sleep, the bridges to
-/// Foundation's loop. They change this state by the methods below. Three variables are set from outside, because
-/// several files set them before a call and restore them after it: `isDrainingMainQueue`, `isInFoundation` and
-/// `wasServedAsleep`. Of three others, the one file that sets them is named beside them.
+/// Foundation's loop. They change this state by the methods below. Three variables are set by several files, and so from
+/// outside: `isDrainingMainQueue`, `isInFoundation` and `wasServedAsleep`. Of the others that are, the files are named beside
+/// them.
 ///
 /// Figures here and elsewhere are instructions for an act of `make bench-guard`, with and without the thing
 /// that the comment describes.
@@ -126,7 +126,11 @@ final class LoopOwner {
     /// Exchanges `blocks` for the empty buffer that is kept between two block points.
     func exchangeSpareBlocks(_ blocks: inout PerformedBlocks) { swap(&blocks, &spareBlocks) }
 
-    func deferWork(_ work: any DeferredWork) { deferred.append(work, at: LoopClock.now) }
+    func deferWork(_ work: any DeferredWork) {
+        // The clock may be an object of the program, which is called outside of the access.
+        let began = deferred.isEmpty ? LoopClock.now : nil
+        deferred.append(work, began: began)
+    }
 
     /// - Returns: The oldest piece of deferred work; nil if there is none.
     func takeDeferredWork() -> (any DeferredWork)? { deferred.popFirst() }

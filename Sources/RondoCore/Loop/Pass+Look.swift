@@ -15,7 +15,7 @@ extension Pass {
         return isDue(start.nearestTimer)
     }
 
-    private func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
+    func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
 
     /// (h): sleeps until an event has happened, or only looks.
     ///

@@ -87,7 +87,7 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if !loop.owner.deferred.isEmpty, mustPerformDeferredWork {
+        if !loop.owner.deferred.isEmpty, mustPerformDeferredWork(start) {
             mayHaveCalled = true
             start.knowsTimers = false
             handled = performDeferredWork(handled: handled)
@@ -205,11 +205,20 @@ struct Pass {
         if wereSeveral { loop.intake.leaveToOthers() }
     }
 
-    /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors.
-    private var mustPerformDeferredWork: Bool {
+    /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors. It does not wait for
+    /// timers and the main queue, which may take any time.
+    private func mustPerformDeferredWork(_ start: StartingFacts) -> Bool {
         let owner = loop.owner
         return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
-            || limit.isReached(at: loop.now) || loop.hints.isObserved
+            || limit.isReached(at: loop.now) || loop.hints.isObserved || hasDueTimers(start)
+            || loop.isMain && mainQueueHasWork
+    }
+
+    private func hasDueTimers(_ start: StartingFacts) -> Bool {
+        let nearest =
+            start.knowsTimers
+            ? start.nearestTimer : loop.state.withLock { [mode] in $0.modes[mode].timers.nearest ?? .never }
+        return isDue(nearest)
     }
 
     /// The step of the pass that does deferred work. Sources that the work signals are served here, by (d)

@@ -115,21 +115,25 @@ extension RunLoop {
         /// and keeps them from being empty, but is not watched. Any thread may set it.
         public var interest: Interest {
             get { state.withLock { $0.interest } }
-            set {
-                let loops = state.withLock { state -> [RunLoop] in
-                    guard state.interest != newValue else { return [] }
-                    state.interest = newValue
-                    var foreign: [RunLoop] = []
-                    state.memberships.forEach { membership in
-                        membership.loop.state.withLock { loopState in
-                            guard let index = loopState.existingIndex(of: membership.mode) else { return }
-                            loopState.modes[index].noteChange(of: self)
-                        }
-                        if membership.loop.mustBeWoken { foreign.append(membership.loop) }
+            set { for loop in changeInterest(to: newValue) { loop.wakeUp() } }
+        }
+
+        /// Sets `interest` and wakes no loop, for a caller that holds a lock: a wake-up is shown to the program's instrument.
+        ///
+        /// - Returns: The loops that the caller must wake up, with no lock held.
+        package func changeInterest(to new: Interest) -> [RunLoop] {
+            state.withLock { state in
+                guard state.interest != new else { return [] }
+                state.interest = new
+                var foreign: [RunLoop] = []
+                state.memberships.forEach { membership in
+                    membership.loop.state.withLock { loopState in
+                        guard let index = loopState.existingIndex(of: membership.mode) else { return }
+                        loopState.modes[index].noteChange(of: self)
                     }
-                    return foreign
+                    if membership.loop.mustBeWoken { foreign.append(membership.loop) }
                 }
-                for loop in loops { loop.wakeUp() }
+                return foreign
             }
         }
 

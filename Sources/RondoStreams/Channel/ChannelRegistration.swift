@@ -41,10 +41,15 @@ package final class ChannelRegistration: SharedQueueClient {
         }
 
         /// Makes the kernel watch for what the channel wants, or for nothing.
-        func watch(_ watches: Bool) {
+        ///
+        /// - Returns: The loops that the caller must wake up, with no lock held.
+        func watch(_ watches: Bool) -> [RunLoop] {
+            var loops: [RunLoop] = []
             forEachSource { entry in
-                if let interest = entry.interest { entry.source.interest = watches ? interest : [] }
+                guard let interest = entry.interest else { return }
+                loops += entry.source.changeInterest(to: watches ? interest : [])
             }
+            return loops
         }
 
         mutating func insert(_ entry: WatchedSource) {
@@ -196,11 +201,12 @@ package final class ChannelRegistration: SharedQueueClient {
     /// - Parameter gate: The gate that has refused it. Nothing is stopped if that has been removed meanwhile: the
     ///   channel's next owner would not resume. Nil: whichever there is.
     package func suspend(if gate: (any ChannelGate)? = nil) {
-        state.withLock { state in
-            if let gate, state.gate !== gate { return }
+        let loops = state.withLock { state -> [RunLoop] in
+            if let gate, state.gate !== gate { return [] }
             state.isSuspended = true
-            state.members.watch(false)
+            return state.members.watch(false)
         }
+        for loop in loops { loop.wakeUp() }
     }
 
     /// Undoes `suspend()`, and requests a pass in place of the events that were refused.
@@ -218,14 +224,15 @@ package final class ChannelRegistration: SharedQueueClient {
 
     /// - Parameter change: A further change of the state, under the lock.
     private func resume(_ change: (inout State) -> Void) {
-        let wasSuspended = state.withLock { state in
+        let loops = state.withLock { state -> [RunLoop]? in
             change(&state)
-            guard state.isSuspended else { return false }
+            guard state.isSuspended else { return nil }
             state.isSuspended = false
-            state.members.watch(true)
-            return true
+            return state.members.watch(true)
         }
-        if wasSuspended { requestPass() }
+        guard let loops else { return }
+        for loop in loops { loop.wakeUp() }
+        requestPass()
     }
 }
 
@@ -251,7 +258,8 @@ extension ChannelRegistration: ChannelSources {
     private func add(_ entry: WatchedSource) {
         let (label, modes) = state.withLock { state in
             state.members.insert(entry)
-            if state.isSuspended, entry.interest != nil { entry.source.interest = [] }
+            // It is in no loop yet, so there is none to wake up.
+            if state.isSuspended, entry.interest != nil { _ = entry.source.changeInterest(to: []) }
             return (state.label, state.schedule.modes)
         }
         if let label { entry.source.label = label }
@@ -259,10 +267,11 @@ extension ChannelRegistration: ChannelSources {
     }
 
     func setInterest(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
-        state.withLock { state in
+        let loops = state.withLock { state -> [RunLoop] in
             state.members.setInterest(interest, of: source)
-            if !state.isSuspended { source.interest = interest }
+            return state.isSuspended ? [] : source.changeInterest(to: interest)
         }
+        for loop in loops { loop.wakeUp() }
     }
 
     func remove(_ source: RunLoop.Source) {

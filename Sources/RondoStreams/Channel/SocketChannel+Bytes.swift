@@ -27,6 +27,8 @@ extension SocketChannel {
             case .truncated: .truncated
             }
         } catch {
+            // Nothing more is written, for which the descriptor may be watched.
+            updateInterest()
             throw .tls(error)
         }
     }
@@ -53,6 +55,8 @@ extension SocketChannel {
             if interest(of: engine) != before { updateInterest() }
             return if case .bytes(let count) = result { count } else { 0 }
         } catch {
+            // As in `read`.
+            updateInterest()
             throw .tls(error)
         }
     }

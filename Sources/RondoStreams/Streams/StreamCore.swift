@@ -114,7 +114,8 @@ final class StreamCore: SharedQueueClient {
 
     private func enqueue(in queues: StreamSchedule.Queues, deferred: Bool = false) {
         if case .dispatch(let queue) = queues { submit(to: queue) }
-        queues.enqueue(self, deferred: deferred)
+        // A run that returns after each source serves one stream at a time: there a stream that waits for others gains nothing.
+        queues.enqueue(self, deferred: deferred && !queues.returnAfterSource)
     }
 
     private func submit(to queue: DispatchQueue) {

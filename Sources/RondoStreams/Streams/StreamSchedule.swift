@@ -26,6 +26,11 @@ package struct StreamSchedule {
         case several([SharedQueue])
         case dispatch(DispatchQueue)
 
+        /// Whether there is one queue, and the current run of its loop returns after a source.
+        var returnAfterSource: Bool {
+            if case .one(let queue) = self { queue.loop.returnsAfterSource } else { false }
+        }
+
         /// Enqueues the client; must be called without a lock. For a dispatch queue the client submits
         /// itself.
         ///
