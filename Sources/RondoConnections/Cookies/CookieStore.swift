@@ -27,6 +27,9 @@ final class CookieStore: Sendable {
     static let maximumAwaited = 400
 
     let state: UnfairMutex<CookieStoreState>
+    /// Held by a load that reads Foundation's storage, whose own lock is handed from one waiting thread to the next: with 8
+    /// loops that queue for it instead, a request takes 50 µs of CPU in place of 38 (W5 of Benchmarks/, on a slow machine).
+    private let reading = UnfairMutex(())
     /// Whether cookies can be read at once: a copy of the state's value, to be read without the lock.
     private let isReadable: Atomic<Bool>
     let visible: any VisibleCookies
@@ -205,7 +208,9 @@ final class CookieStore: Sendable {
                 return nil
             }
             if let result { return result }
-            seen = (looks, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
+            seen = reading.withLock { _ in
+                (looks, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
+            }
         }
     }
 
