@@ -21,8 +21,6 @@ import Testing
 
         let label: String? = nil
         func forEachQueue(_ body: (SharedQueue) -> Void) { body(queue) }
-        func noteReceived() {}
-        func wakeUp() {}
         func setChannel(_ channel: SocketChannel?) { self.channel = channel }
 
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {

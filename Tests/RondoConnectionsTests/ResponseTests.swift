@@ -108,7 +108,7 @@ import Testing
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let equal = ResponseHead(status: 200, fields: head.fields)
         let one = url("http://host.example/one")
-        var memory = RememberedResponse()
+        let memory = RememberedResponses()
         let made = memory.response(to: one, head, bodyLength: 5)
         let kept = try #require(made)
         for _ in 0..<3 {
@@ -131,34 +131,32 @@ import Testing
         #expect(again != nil && again === last)
     }
 
-    /// Whichever connection is told the same, on one loop.
-    @Test func `UC-19 a response that the program holds is not given to another connection`() throws {
+    @Test func `UC-19 a response that the program has released is given again, until too many others came`()
+        throws
+    {
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let one = url("http://host.example/one")
-        let memory = ServerMemory()
-        var connections = [RememberedResponse(), RememberedResponse()]
-        func response(_ url: URL, _ index: Int) -> LoadedResponse? {
-            memory.response(to: url, head, bodyLength: 5, otherwise: &connections[index])
-        }
-        var kept = response(one, 0)
+        let memory = RememberedResponses()
+        func response(_ url: URL) -> LoadedResponse? { memory.response(to: url, head, bodyLength: 5) }
+        var kept = response(one)
         let identity = try ObjectIdentifier(#require(kept))
-        let own = response(one, 1)
-        #expect(own != nil && own !== kept && own?.isEqual(kept) ?? false)
-        // The connection's own is held as well.
-        #expect(response(one, 1) !== own)
+        var second = response(one)
+        #expect(second != nil && second !== kept && second?.isEqual(kept) ?? false)
         kept = nil
-        for index in [0, 1, 0] {
-            let again = response(one, index)
+        kept = response(one)
+        #expect(kept.map { ObjectIdentifier($0) } == identity)
+        kept = nil
+        second = nil
+        // Two of them are remembered already.
+        for number in 0..<RememberedResponses.maximum - 2 {
+            let again = response(one)
             #expect(again.map { ObjectIdentifier($0) } == identity)
+            #expect(response(url("http://host.example/\(number)"))?.url?.lastPathComponent == "\(number)")
         }
-        // As long as there are not too many of others.
-        for number in 0..<ServerMemory.maximumResponses {
-            kept = nil
-            kept = response(one, 0)
-            #expect(kept.map { ObjectIdentifier($0) } == identity)
-            #expect(response(url("http://host.example/\(number)"), 0)?.url?.lastPathComponent == "\(number)")
-        }
-        #expect(response(one, 0) !== kept)
+        weak let first = response(one)
+        #expect(first.map { ObjectIdentifier($0) } == identity)
+        for number in 0..<2 { _ = response(url("http://other.example/\(number)")) }
+        #expect(first == nil)
     }
 
     @Test func `UC-25 expectedContentLength is the announced length, or -1`() throws {

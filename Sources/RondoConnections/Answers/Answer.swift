@@ -8,6 +8,9 @@ internal import RondoStreams
 ///
 /// Used inside the gate of its load. It reports events to its owner, never after `cancel()`.
 protocol Answer: AnyObject {
+    /// Begins to answer a request.
+    func start(_ request: AskedRequest)
+
     /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited for
     /// that.
     func serve()
@@ -30,11 +33,24 @@ protocol Answer: AnyObject {
     var isWaitingLocally: Bool { get }
 }
 
-/// An event of an answer, for its owner.
+/// A request with what its load knows beside it, for the answer that is asked.
+struct AskedRequest {
+    let request: LoadRequest
+    /// The fields that ask a server to confirm a stored response.
+    var cacheFields: [(name: String, value: String)] = []
+    /// Whether the request may go over a connection that was kept open.
+    var mayReuse = true
+}
+
+/// An event of an answer, for its owner. Each is a sign of life of the peer.
 enum AnswerEvent {
     case step(ExchangeStep)
-    /// A sign of life of the peer that no other event reports.
+    /// Bytes have come that make up no other event yet, or something else shows that the peer is alive.
     case progress
+    /// What the load waits for now, besides the peer; nil for nothing.
+    case obstacle(LoadObstacle?)
+    /// The request is being sent, with these fields.
+    case sending(HeaderFields)
     /// Bytes of the request's body were sent: in this piece, so far, and in total.
     case sent(Int, total: Int, expected: Int)
     /// An interim response other than 100.
@@ -82,9 +98,6 @@ protocol AnswerOwner: AnyObject, Sendable {
 
     /// Makes `Answer.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
-
-    /// Notes a sign of life of the peer: bytes have come that make up no event yet.
-    func noteProgress()
 
     /// Notes that the program was called, or may have been: a run that ends after a source then ends (rule
     /// RL-37).

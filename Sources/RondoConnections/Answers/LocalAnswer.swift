@@ -33,7 +33,8 @@ final class LocalAnswer: Answer {
         isInPasses = true
     }
 
-    func start() {
+    /// The content is here already.
+    func start(_ request: AskedRequest) {
         owner.received(.response(response, nil))
         if isInPasses { owner.wakeUp() } else { serve() }
     }
@@ -42,7 +43,6 @@ final class LocalAnswer: Answer {
         while !isOver, owner.takesMore {
             do throws(LoadFailure) {
                 let piece = try next()
-                owner.noteProgress()
                 guard let piece else {
                     isOver = true
                     return owner.received(.end)

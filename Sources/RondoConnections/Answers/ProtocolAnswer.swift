@@ -5,34 +5,35 @@ internal import RondoCore
 ///
 /// The protocol's messages are delivered in passes of the load's modes, like bytes from a socket.
 final class ProtocolAnswer: Answer {
-    /// Released by `cancel()`, or when the protocol has ended.
+    private let type: URLProtocol.Type
+    /// A stored response; the protocol decides whether it is valid.
+    private let cached: CachedURLResponse?
+    private let loop: RunLoop?
+    /// Nil before the start, and after `cancel()` or the protocol's end.
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
     private unowned let owner: any AnswerOwner
 
-    /// - Parameters:
-    ///   - cached: A stored response; the protocol decides whether it is valid.
-    ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
+    /// - Parameter loop: The loop on which the protocol runs; nil for the one that serves the load.
     init(
-        of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,
-        for owner: any AnswerOwner
+        of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, for owner: any AnswerOwner
     ) {
-        self.owner = owner
-        bridge = ProtocolBridge(type, request: request, cached: cached, on: loop) { [weak owner] in
-            owner?.wakeUp()
-        }
+        (self.type, self.cached, self.loop, self.owner) = (type, cached, loop, owner)
     }
 
-    func start() {
+    func start(_ asked: AskedRequest) {
+        let bridge = ProtocolBridge(
+            type, request: asked.request.value, cached: cached, on: loop
+        ) { [weak owner] in owner?.wakeUp() }
+        self.bridge = bridge
         owner.noteCall()
-        bridge?.start()
+        bridge.start()
     }
 
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
         while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
-            owner.noteProgress()
             take(message, from: bridge)
         }
     }

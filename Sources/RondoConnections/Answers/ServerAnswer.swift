@@ -13,10 +13,10 @@ internal import RondoStreams
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// A request that has no exchange yet.
     private struct Attempt {
-        let request: LoadRequest
+        let asked: AskedRequest
         var body: BodyStream?
-        /// Whether the request may use a connection that was kept open.
-        let mayReuse: Bool
+
+        var request: LoadRequest { asked.request }
     }
 
     private enum Phase {
@@ -44,9 +44,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private let settings: LoadSettings
     /// The load's driver, which releases this answer when the load is over.
     private let owner: any ServerAnswerOwner
+    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
+    private let upgrade: (any Upgrade)?
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
-    private var request: LoadRequest?
+    private var asked: AskedRequest?
     private var retryRule = RetryRule()
     /// Whether the request goes to a proxy as it is, and not through a tunnel.
     private var isAskingProxy = false
@@ -63,9 +65,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     init(
         for owner: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
-        usesCredentialStorage: Bool
+        usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
         self.usesCredentialStorage = usesCredentialStorage
+        self.upgrade = upgrade
         self.owner = owner
         schedule = owner.modes
         self.settings = settings
@@ -74,21 +77,26 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     // MARK: - Steps of a request
 
-    /// Sends `request`, over a kept connection if `mayReuse`.
-    func start(_ request: LoadRequest, mayReuse: Bool = true) {
+    /// Sends a request, after the last one has ended or was cancelled.
+    func start(_ request: AskedRequest) {
         retryRule.reset()
-        self.request = request
+        asked = request
         transfers?.begin()
-        authenticator?.beginRequest(for: request.url)
-        prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
+        authenticator?.beginRequest(for: request.request.url)
+        prepareBody(of: Attempt(asked: request))
     }
 
     /// Sends the same request over a new connection, as `RetryRule` allows.
-    private func sendAgain(_ request: LoadRequest) {
+    private func sendAgain(_ asked: AskedRequest) {
+        owner.received(.progress)
         retryRule.noteRetry()
         transfers?.begin()
-        prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
+        var again = asked
+        again.mayReuse = false
+        prepareBody(of: Attempt(asked: again))
     }
+
+    private var request: LoadRequest? { asked?.request }
 
     /// First step: prepares the request's body, if it is a stream.
     private func prepareBody(of attempt: Attempt) {
@@ -153,7 +161,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
         case .done: authorize(attempt)
         case .more:
-            owner.noteProgress()
+            owner.received(.progress)
             wakeUp()
         case .notReady: body.waitForBytes()
         case .failed(let failure): fail(failure)
@@ -165,21 +173,20 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let outcome = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner.onlyQueue,
             for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
-            mayReuse: attempt.mayReuse)
+            mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
         case .wait(let wait, let waiterID):
             phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
-            owner.noteObstacle(.connectionLimit)
+            owner.received(.obstacle(.connectionLimit))
         }
     }
 
     /// Takes the lease of the request that was admitted.
     private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
-        owner.noteProgress()
-        owner.noteObstacle(nil)
+        owner.received(.obstacle(nil))
         let lease = route.origin.admittedLease(
-            route.key, of: schedule[0].loop, at: owner.onlyQueue, mayReuse: attempt.mayReuse)
+            route.key, of: schedule[0].loop, at: owner.onlyQueue, mayReuse: attempt.asked.mayReuse)
         exchange(attempt, by: route, lease)
     }
 
@@ -193,7 +200,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             lease.end()
             return fail(error)
         }
-        owner.noteSent(outgoing.head.fields)
+        owner.received(.sending(outgoing.head.fields))
         if let body = attempt.body {
             // The stream may be of a class of the program, whose methods were called.
             owner.noteCall()
@@ -216,7 +223,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             of: request, additionalFields: additionalFields(of: request),
             target: settings.values.requestTarget, isForProxy: isAskingProxy)
         if let authenticator { setCredentials(of: authenticator, for: attempt, in: &draft) }
-        owner.addFields(of: request, to: &draft.fields)
+        settings.jar?.setField(for: request, in: &draft.fields)
+        for (name, value) in attempt.asked.cacheFields { draft.fields.set(name: name, value: value) }
+        upgrade?.addFields(to: &draft.fields)
         return try .request(
             of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
             usualFields: usualFields)
@@ -251,7 +260,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
             to: address, of: settings.values.pool, tls: tls, by: proxy, settings.routeOptions,
-            tunnels: owner.wantsTunnel
+            tunnels: upgrade != nil
         ) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
@@ -301,20 +310,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    /// Makes the current connection carry another protocol from here on.
-    func upgrade(to upgrade: any Upgrade) { current?.upgrade(to: upgrade) }
+    /// Makes the current connection carry the protocol that the request asked for, from here on.
+    func beginUpgrade() { if let upgrade { current?.upgrade(to: upgrade) } }
 
     /// Ends the answer, because the load is over.
     func close() {
         cancel()
         challenges?.close()
         closeBody()
-    }
-
-    /// The response made from `head`; nil if Foundation cannot make one.
-    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard let current else { return LoadedResponse(url: url, head: head, bodyLength: bodyLength) }
-        return current.response(to: url, head, bodyLength: bodyLength)
     }
 
     /// The current exchange; nil if there is none.
@@ -331,22 +334,18 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent, from exchange: any Exchange) {
-        switch event {
-        // A wait on this side is not a sign of life of the server.
-        case .waitsForBody:
-            if let exchange = current { phase = .exchanging(exchange, .body) }
-            body?.waitForBytes()
-            return
-        case .waitsForGoAhead: return waitForGoAhead()
-        case .step, .progress, .sent, .informational, .mayGoAhead, .head, .body, .end, .failed:
-            owner.noteProgress()
-        }
         guard exchange === current else { return }
         switch event {
+        case .waitsForBody:
+            phase = .exchanging(exchange, .body)
+            body?.waitForBytes()
+        case .waitsForGoAhead: waitForGoAhead()
         case .step(let step): owner.received(.step(step))
-        case .progress, .waitsForBody, .waitsForGoAhead: break
+        case .progress: owner.received(.progress)
         case .informational(let head): owner.received(.informational(head))
-        case .mayGoAhead: endGoAheadWait()
+        case .mayGoAhead:
+            owner.received(.progress)
+            endGoAheadWait()
         case .sent(let bytes, let total, let expected):
             owner.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
@@ -363,9 +362,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
-        if let request, retryRule.allowsRetry(of: request, afterStatus: head.status, exchange.progress) {
+        if let asked,
+            retryRule.allowsRetry(of: asked.request, afterStatus: head.status, exchange.progress)
+        {
             releaseExchange(mayStay: false)
-            return sendAgain(request)
+            return sendAgain(asked)
         }
         if let failure = authenticator?.received(head) {
             releaseExchange(mayStay: false)
@@ -396,8 +397,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if case .tunnelChallenge(let head, _) = cause {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
-        } else if let request, retryRule.allowsRetry(of: request, after: cause, progress) {
-            sendAgain(request)
+        } else if let asked, retryRule.allowsRetry(of: asked.request, after: cause, progress) {
+            sendAgain(asked)
         } else {
             fail(failure)
         }
@@ -476,6 +477,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// - Parameter exchange: The one under way.
     private func endWait(of exchange: any Exchange) { phase = .exchanging(exchange, .none) }
 
+    private func wakeUp() { owner.wakeUp() }
+
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
@@ -484,6 +487,4 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     var label: String? { owner.nameInRunLoops }
     func setChannel(_ channel: SocketChannel?) { owner.setChannel(channel) }
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner.forEachQueue(body) }
-    func noteReceived() { owner.noteProgress() }
-    func wakeUp() { owner.wakeUp() }
 }

@@ -109,19 +109,14 @@ struct LoadCache: ~Copyable {
         return HeaderFields([("Cache-Control", value)])
     }
 
-    /// Sets the fields that ask the server to confirm the stored response, or that tell caches on the way to do
-    /// so.
-    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        guard current.isInProgress else { return }
-        if current.isRevalidating {
-            for (name, value) in current.candidate?.entry.conditions ?? [] {
-                fields.set(name: name, value: value)
+    /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so.
+    func fields(of request: LoadRequest) -> [(name: String, value: String)] {
+        guard current.isInProgress else { return [] }
+        let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
+        return conditions
+            + CacheRules.endToEndFields(current.policy).filter { name, _ in
+                request.value.value(forHTTPHeaderField: name) == nil
             }
-        }
-        for (name, value) in CacheRules.endToEndFields(current.policy)
-        where request.value.value(forHTTPHeaderField: name) == nil {
-            fields.set(name: name, value: value)
-        }
     }
 
     /// Call it when the request has been sent with these fields.

@@ -13,6 +13,20 @@ struct CookieJar {
 
     // MARK: Sending
 
+    /// Asks for the cookies of `request`. If they cannot be read at once, another thread calls the result of `tell` when they
+    /// can.
+    ///
+    /// - Returns: Whether they can be read at once, or are not needed.
+    func prepare(for request: LoadRequest, orTell tell: () -> @Sendable () -> Void) -> Bool {
+        guard request.address != nil, request.handlesCookies else { return true }
+        return store.prepareReading(orTell: tell)
+    }
+
+    /// Sets the Cookie field of `request`, if there is anything to add to the request's own.
+    func setField(for request: LoadRequest, in fields: inout HeaderFields) {
+        if let value = fieldValue(for: request) { fields.set(name: "Cookie", value: value) }
+    }
+
     /// The Cookie field of `request`; nil if there is nothing to add to the request's own.
     ///
     /// A program's own Cookie field stays, and comes first; no cookie with one of its names is added.

@@ -140,7 +140,7 @@ final class ServerChallenges {
 
     private func decide(_ disposition: ChallengeDisposition) {
         guard let decided = open.take() else { return }
-        owner.noteProgress()
+        owner.received(.progress)
         if case .cancel(let challenge) = disposition, decided.isForOlderMethod {
             owner.received(.cancelledChallenge(challenge))
         }

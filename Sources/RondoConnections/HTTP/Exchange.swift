@@ -39,9 +39,6 @@ protocol Exchange: AnyObject, Sendable {
     /// identity.
     func makePrivate()
 
-    /// The response made from `head`; nil if Foundation cannot make one.
-    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse?
-
     // MARK: Questions
 
     var key: ConnectionKey { get }
@@ -70,10 +67,6 @@ protocol ExchangeOwner: AnyObject, Sendable {
     /// none any more.
     func setChannel(_ channel: SocketChannel?)
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
-    /// Called when bytes have come that complete no event.
-    func noteReceived()
-    /// Makes the owner be served in a pass of one of its modes.
-    func wakeUp()
 }
 
 /// Which details an exchange reports besides its events.
@@ -87,7 +80,7 @@ struct ExchangeReporting {
 /// An event of an exchange, for its owner.
 enum ExchangeEvent {
     case step(ExchangeStep)
-    /// A sign of life of the server, or of the connection to it.
+    /// A sign of life of the server, or of the connection to it: bytes have come that complete no other event.
     case progress
     /// Bytes of the request's body were sent: in this piece, so far, and in total.
     case sent(Int, total: Int, expected: Int)

@@ -113,10 +113,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             bodyBytesReceived: bodyReceived)
     }
 
-    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        connection.response(to: url, head, bodyLength: bodyLength)
-    }
-
     func makePrivate() { connection.makePrivate() }
 
     // MARK: - Loops
@@ -226,7 +222,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .resolving(let host): tell(.resolving(host: host))
         case .connecting(let address): tell(.connecting(address: address.description))
         case .connected(let address): tell(.connected(address: address.description))
-        case .negotiating: owner.noteReceived()
+        case .negotiating: owner.received(.progress, from: self)
         case .secured(let version, let cipher, let subject):
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
@@ -354,9 +350,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // Reported after the bytes that came before it, which the delegate may not take yet.
             receiveFailure = error
         }
+        let hasNew = filled > before
         // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
-        if filled > before { owner.noteReceived() }
-        parse()
+        if !parse(), hasNew { owner.received(.progress, from: self) }
     }
 
     /// The received bytes that have not been parsed yet.
@@ -366,25 +362,31 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private func giveBackBuffer() {
-        guard let buffer else { return }
-        self.buffer = nil
+        guard let buffer = buffer.take() else { return }
         (consumed, filled) = (0, 0)
         ReceiveBuffer.give(back: buffer)
     }
 
     /// Parses the received bytes, an event at a time: each event may pause or end the exchange.
-    private func parse() {
+    ///
+    /// - Returns: Whether they had an event that does not end the exchange.
+    @discardableResult
+    private func parse() -> Bool {
         defer { if consumed == filled { giveBackBuffer() } }
+        var hasEvent = false
         while case .open = phase, !isPaused {
             do throws(HTTP1Error) {
-                guard take(try connection.codec.nextEvent(from: unread, consumed: &consumed)) else { return }
+                guard take(try connection.codec.nextEvent(from: unread, consumed: &consumed)) else { break }
+                hasEvent = true
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
-                    return fail(.channel(sendFailure))
+                    fail(.channel(sendFailure))
+                } else {
+                    fail(.http(HTTPFailure(error)))
                 }
-                return fail(.http(HTTPFailure(error)))
             }
         }
+        return hasEvent
     }
 
     /// - Returns: Whether there may be another event.

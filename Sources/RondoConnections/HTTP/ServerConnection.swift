@@ -20,8 +20,6 @@ final class ServerConnection: DeferredWork {
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// Whether the connection has served a request before.
     private(set) var isReused = false
-    /// This connection's own memory of a response, used while the program retains the response that is shared.
-    private var lastResponse = RememberedResponse()
     /// Whether a delegate has accepted the server, or shown it an identity: then no other load may use the
     /// connection.
     private(set) var isPrivate = false
@@ -61,20 +59,10 @@ final class ServerConnection: DeferredWork {
 
     func noteDesynchronized() { isDesynchronized = true }
 
-    // MARK: Responses
-
     /// The head that other connections of the loop share, if it equals `head`, which was read just now.
     func shared(_ head: ResponseHead) -> ResponseHead {
         guard codec.hasNewHeads, let memory = ServerMemory.current else { return head }
         return memory.share(head, of: &codec, to: origin)
-    }
-
-    /// The response to a request for `url`; nil if Foundation cannot make one from `head`.
-    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard let memory = ServerMemory.current else {
-            return lastResponse.response(to: url, head, bodyLength: bodyLength)
-        }
-        return memory.response(to: url, head, bodyLength: bodyLength, otherwise: &lastResponse)
     }
 
     // MARK: The end of its use

@@ -2,16 +2,14 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The last responses of servers, for one run loop. If a connection receives the same bytes as an earlier one, the head
-/// need not be parsed and the response need not be made again. Without this a GET on each of 9,000 connections takes a
-/// fifth longer (`make bench`, curves), and a GET after which the server closes the connection a seventh (W15).
+/// The last heads to and from servers, for one run loop. If a connection receives the same bytes as an earlier one, the head
+/// need not be parsed again. Without this and `RememberedResponses` a GET on each of 9,000 connections takes a fifth longer
+/// (`make bench`, curves), and a GET after which the server closes the connection a seventh (W15).
 ///
 /// Used on its loop's thread only.
 final class ServerMemory {
     /// The maximum of servers; the one that was added first is forgotten.
     static let maximumServers = 16
-    /// The maximum of responses, of all servers together.
-    static let maximumResponses = 16
 
     private struct Server {
         /// Another origin may have got this address since. That does no harm, because a remembered head is compared with
@@ -21,7 +19,6 @@ final class ServerMemory {
     }
 
     private var servers: [Server] = []
-    private var responses: [RememberedResponse] = []
 
     /// The memory of the calling thread's loop; nil if it has no loop, or one that is ending.
     static var current: ServerMemory? { RunLoop.stored(ServerMemory.self, orMake: ServerMemory.init) }
@@ -45,25 +42,5 @@ final class ServerMemory {
         if servers.count == Self.maximumServers { servers.removeFirst() }
         servers.append(Server(origin: id))
         return servers.count - 1
-    }
-
-    /// The response to a request for `url`; nil if Foundation cannot make one from `head`.
-    ///
-    /// - Parameter own: The memory of one connection, used while the program retains the responses that are
-    ///   shared.
-    func response(
-        to url: URL, _ head: ResponseHead, bodyLength: Int64?, otherwise own: inout RememberedResponse
-    ) -> LoadedResponse? {
-        for index in responses.indices
-        where responses[index].isMade(of: head, for: url, bodyLength: bodyLength) {
-            return responses[index].unused ?? own.response(to: url, head, bodyLength: bodyLength)
-        }
-        var new = RememberedResponse()
-        let response = new.response(to: url, head, bodyLength: bodyLength)
-        if !new.isEmpty {
-            if responses.count == Self.maximumResponses { responses.removeFirst() }
-            responses.append(new)
-        }
-        return response
     }
 }

@@ -13,4 +13,18 @@ enum IncomingResponse: Equatable {
         case .other(let response): (response as? HTTPURLResponse)?.statusCode ?? 0
         }
     }
+
+    /// The response to `request` in the client's form; nil if Foundation cannot make one.
+    func response(to request: LoadRequest) -> URLResponse? {
+        switch self {
+        case .http(let head, let bodyLength):
+            guard let url = request.url else { return nil }
+            // A remembered response must not contain a user's name and password.
+            if request.address?.isPlain ?? false {
+                return RememberedResponses.response(to: url, head, bodyLength: bodyLength)
+            }
+            return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+        case .other(let response): return response
+        }
+    }
 }

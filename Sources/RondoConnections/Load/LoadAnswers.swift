@@ -12,11 +12,13 @@ final class LoadAnswers {
     private let startedAt: LoopInstant?
     /// Whether the delegate lets credentials of the storage be used (rule UC-43).
     private let usesCredentialStorage: Bool
+    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
+    private let upgrade: (any Upgrade)?
     /// The load, which releases this object at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
     /// The answer by servers, made for the first request that needs one and used for all later ones.
-    private var server: ServerAnswer?
+    private(set) var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
     // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
@@ -26,9 +28,10 @@ final class LoadAnswers {
 
     init(
         for owner: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
-        timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool
+        timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
         self.owner = owner
+        self.upgrade = upgrade
         self.settings = settings
         self.startedAt = startedAt
         self.usesCredentialStorage = usesCredentialStorage
@@ -48,9 +51,9 @@ final class LoadAnswers {
         case .fail(let failure): owner.received(.failed(failure))
         case .send:
             if let type {
-                answer(request, by: type)
+                start(protocolAnswer(of: type), to: request)
             } else if request.address == nil, let url = request.url, LocalContent.canLoad(url) {
-                answerFromURL(url)
+                answerFromURL(url, to: request)
             } else {
                 answerByServer(request)
             }
@@ -58,9 +61,10 @@ final class LoadAnswers {
     }
 
     private func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
-        current.take()?.cancel()
+        // Its exchange, if there was one, stands before this in the metrics.
+        cancel()
         noteCached(response, to: request)
-        start(LocalAnswer(response, data, for: owner))
+        start(LocalAnswer(response, data, for: owner), to: request)
     }
 
     private func noteCached(_ response: URLResponse, to request: LoadRequest) {
@@ -77,28 +81,19 @@ final class LoadAnswers {
         cacheTransfers.append((server?.transfers?.all.count ?? 0, transfer))
     }
 
-    private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
+    private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
         // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
         let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
-        let answer = ProtocolAnswer(
-            of: type, to: request.value, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
-            for: owner)
-        current = answer
-        answer.start()
+        return ProtocolAnswer(
+            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil, for: owner)
     }
 
-    private func answerFromURL(_ url: URL) {
+    private func answerFromURL(_ url: URL, to request: LoadRequest) {
         do throws(LoadFailure) {
-            start(LocalAnswer(try LocalContent(url), for: owner))
+            start(LocalAnswer(try LocalContent(url), for: owner), to: request)
         } catch {
             owner.received(.failed(error))
         }
-    }
-
-    private func start(_ stored: LocalAnswer) {
-        current.take()?.cancel()
-        current = stored
-        stored.start()
     }
 
     /// - Parameter mayReuse: The request may go over a kept connection.
@@ -107,10 +102,17 @@ final class LoadAnswers {
             self.server
             ?? ServerAnswer(
                 for: owner, settings: settings, timesFrom: startedAt,
-                usesCredentialStorage: usesCredentialStorage)
+                usesCredentialStorage: usesCredentialStorage, upgrade: upgrade)
         self.server = server
-        current = server
-        server.start(request, mayReuse: mayReuse)
+        start(server, to: request, mayReuse: mayReuse)
+    }
+
+    /// Starts an answer in place of the current one.
+    private func start(_ answer: any Answer, to request: LoadRequest, mayReuse: Bool = true) {
+        current.take()?.cancel()
+        current = answer
+        answer.start(
+            AskedRequest(request: request, cacheFields: cache.fields(of: request), mayReuse: mayReuse))
     }
 
     // MARK: - The head of a response
@@ -189,24 +191,9 @@ final class LoadAnswers {
         return server.takeIdleStay()
     }
 
-    // MARK: - The server's answer
+    // MARK: - Of the server
 
     var isByServer: Bool { server != nil && current === server }
-
-    /// Whether a request is using a connection.
-    var isExchanging: Bool { server?.isExchanging ?? false }
-
-    /// Drops the credentials, because the next request goes to another origin (rule UC-33).
-    func leaveOrigin() { server?.leaveOrigin() }
-
-    /// Makes the current connection carry another protocol from here on.
-    func upgrade(to upgrade: any Upgrade) { server?.upgrade(to: upgrade) }
-
-    /// Handles the challenge in the response `head`.
-    func challenged(by head: ResponseHead) { server?.challenged(by: head) }
-
-    /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
-    func replied(bodyStream reply: Foundation.InputStream??) { server?.replied(bodyStream: reply) }
 
     var transfers: [TransferMetrics] {
         var all = server?.transfers?.all ?? []
@@ -216,33 +203,6 @@ final class LoadAnswers {
         return all
     }
 
-    /// The response to `request` in the client's form; nil if Foundation cannot make one from `incoming`.
-    func response(_ incoming: IncomingResponse, to request: LoadRequest) -> URLResponse? {
-        switch incoming {
-        case .http(let head, let bodyLength):
-            guard let url = request.url else { return nil }
-            // A remembered response must not contain a user's name and password.
-            guard let server, request.address?.isPlain ?? false else {
-                return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-            }
-            return server.response(to: url, head, bodyLength: bodyLength)
-        case .other(let response): return response
-        }
-    }
-
-    // MARK: - Fields of requests
-
-    /// Adds the fields that are not the request's own: cookies, and the cache's conditions.
-    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        setCookies(of: request, in: &fields)
-        cache.addFields(of: request, to: &fields)
-    }
-
-    private func setCookies(of request: LoadRequest, in fields: inout HeaderFields) {
-        guard let cookies = settings.jar?.fieldValue(for: request) else { return }
-        fields.set(name: "Cookie", value: cookies)
-    }
-
     /// The request's fields as they would be sent to a server.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
@@ -250,7 +210,7 @@ final class LoadAnswers {
                 of: request,
                 additionalFields: settings.additionalFields(
                     atOrigin: request.address.map(owner.isAtOrigin) ?? true))
-            setCookies(of: request, in: &draft.fields)
+            settings.jar?.setField(for: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
                 of: request, from: draft, omittedFields: settings.values.omittedFields)
             return outgoing.head.fields

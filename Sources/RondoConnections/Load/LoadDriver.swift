@@ -93,11 +93,12 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .askAboutStorage: load.deliver(.shouldUseCredentialStorage)
         case .ask(let request, let redirect):
             pause()
-            load.deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
+            load.deliver(
+                .willSend(request, redirectResponse: redirect.flatMap { $0.response(to: state.request) }))
         case .send(let request): send(request, .anew)
         case .authenticate(let head):
             pause()
-            answers?.challenged(by: head)
+            answers?.server?.challenged(by: head)
         case .deliver(let incoming): deliver(incoming)
         case .finish: finish()
         case .fail(let failure):
@@ -116,7 +117,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if case .anew = sending { prepareNew(request) }
         answers?.cancel()
         state.noteSending(request)
-        if prepareCookies(of: request) {
+        // Rarely not: they have not been read from the disk yet, or a thread is copying cookies to Foundation's storage.
+        let hasCookies = settings.jar?.prepare(for: request) {
+            { [load] in
+                load.inbox.putCookies()
+                load.wakeUp()
+            }
+        }
+        if hasCookies ?? true {
             beginAnswer(to: request, sending)
         } else {
             state.waitForCookies(request, sending)
@@ -129,7 +137,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         guard let answers, let before = state.lastSent.url, let url = state.url else { return }
-        if !Redirect.areSameOrigin(before, url) { answers.leaveOrigin() }
+        if !Redirect.areSameOrigin(before, url) { answers.server?.leaveOrigin() }
     }
 
     private func beginAnswer(to request: LoadRequest, _ sending: LoadState.Sending) {
@@ -138,7 +146,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             ?? LoadAnswers(
                 for: self, settings, isDownload: content.download != nil,
                 timesFrom: collectsMetrics ? load.startedAt : nil,
-                usesCredentialStorage: state.usesCredentialStorage)
+                usesCredentialStorage: state.usesCredentialStorage, upgrade: upgrade)
         self.answers = answers
         switch sending {
         case .anew where !(upgrade?.isRequired ?? false): answers.answer(request)
@@ -147,28 +155,16 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Asks for the cookies of a request. It rarely has to wait for them: they have not been read from the disk yet, or a
-    /// thread is copying cookies to Foundation's storage.
-    ///
-    /// - Returns: Whether they can be read at once; a later pass is told otherwise.
-    private func prepareCookies(of request: LoadRequest) -> Bool {
-        guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
-            return true
-        }
-        return store.prepareReading(orTell: {
-            { [load] in
-                load.inbox.putCookies()
-                load.wakeUp()
-            }
-        })
-    }
-
     // MARK: - Events of the answer
 
     func received(_ event: AnswerEvent) {
+        // Whatever comes restarts the idle time (rule UC-58).
+        load.noteProgress()
         switch event {
         case .step(let step): report(step)
         case .progress: break
+        case .obstacle(let obstacle): load.noteObstacle(obstacle)
+        case .sending(let fields): answers?.cache.noteSent(fields)
         case .sent(let bytes, let total, let expected):
             load.deliver(.sent(bytes, total: total, expected: expected))
         case .informational(let head):
@@ -184,7 +180,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .hasNoCredential:
             perform(state.notAuthenticated())
             // The response to a CONNECT is a head alone; its connection is gone.
-            if !(answers?.isExchanging ?? false) { perform(state.bodyEnded()) }
+            if !(answers?.server?.isExchanging ?? false) { perform(state.bodyEnded()) }
         case .head(let head, let bodyLength, let origin): received(head, bodyLength: bodyLength, from: origin)
         case .response(let response, let policy):
             if let policy { answers?.cache.beginStoring(response, policy) }
@@ -262,16 +258,15 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.inbox.putTryAgain()
             load.wakeUp()
         }
-        let isFirst = state.waitForConnectivity(wait)
         load.noteObstacle(.noNetwork)
-        if isFirst { load.deliver(.waitingForConnectivity) }
+        if state.waitForConnectivity(wait) { load.deliver(.waitingForConnectivity) }
         return true
     }
 
     private func tryAgain() {
         guard state.endConnectivityWait() else { return }
         load.noteObstacle(nil)
-        noteProgress()
+        load.noteProgress()
         send(state.lastSent, .toServer)
     }
 
@@ -293,18 +288,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var onlyQueue: SharedQueue? { load.registration.onlyQueue }
     func forEachQueue(_ body: (SharedQueue) -> Void) { load.registration.forEachQueue(body) }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
-    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        answers?.addFields(of: request, to: &fields)
-        upgrade?.addFields(to: &fields)
-    }
-    func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
-    func noteObstacle(_ obstacle: LoadObstacle?) { load.noteObstacle(obstacle) }
-    func noteProgress() { load.noteProgress() }
     func noteCall() { load.noteCall() }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
-    /// Whether an HTTP proxy makes a tunnel for http URLs too, because the request asks for another protocol.
-    var wantsTunnel: Bool { upgrade != nil }
 
     // Any thread:
 
@@ -324,13 +310,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if let sentence = upgrade.refusal(of: head, for: self) {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
         }
-        begin(upgrade)
+        beginUpgrade()
     }
 
-    private func begin(_ upgrade: any Upgrade) {
+    private func beginUpgrade() {
         state.upgraded()
         load.stopTimeout()
-        answers?.upgrade(to: upgrade)
+        answers?.server?.beginUpgrade()
     }
 
     package func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {
@@ -351,7 +337,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Tells the client of a response, and prepares its content for reading.
     private func deliver(_ incoming: IncomingResponse) {
-        guard let answers, let response = answers.response(incoming, to: state.request) else {
+        guard let answers, let response = incoming.response(to: state.request) else {
             return perform(state.failed(.unusableResponse(status: incoming.status)))
         }
         if let upgrade, upgrade.isRequired || incoming.status == 101 {
@@ -381,11 +367,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Nil if Foundation cannot make one.
-    private func response(_ incoming: IncomingResponse) -> URLResponse? {
-        answers?.response(incoming, to: state.request)
-    }
-
     /// Holds the sender of the response back.
     func pause() {
         isPaused = true
@@ -407,10 +388,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 case .data(let data):
                     answers?.cache.received(data)
                     load.deliver(.data(data))
-                    noteProgress()
+                    load.noteProgress()
                 case .written(let data, let total, let expected):
                     load.deliver(.wrote(data.count, total: total, expected: expected))
-                    noteProgress()
+                    load.noteProgress()
                 case .part(let head): deliverPart(head)
                 case .end: return perform(state.bodyEnded())
                 }
@@ -493,16 +474,16 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .challenge(let handling): answers?.current?.challengeHandled(handling)
         case .request(let request): perform(state.replied(request))
         case .usesStorage(let uses): perform(state.repliedAboutStorage(uses))
-        case .bodyStream(let stream): answers?.replied(bodyStream: .some(stream))
-        case .noBodyStreamMethod: answers?.replied(bodyStream: .none)
+        case .bodyStream(let stream): answers?.server?.replied(bodyStream: .some(stream))
+        case .noBodyStreamMethod: answers?.server?.replied(bodyStream: .none)
         }
     }
 
     private func take(_ disposition: DelegateCall.ResponseDisposition) {
         guard state.repliedAboutResponse() else { return }
-        if case .becomeUpgrade(let owner) = disposition, let upgrade {
+        if case .becomeUpgrade(let owner) = disposition, upgrade != nil {
             owner(self)
-            begin(upgrade)
+            beginUpgrade()
         } else if case .becomeDownload(let response) = disposition {
             answers?.cache.forget()
             do throws(LoadFailure) {
