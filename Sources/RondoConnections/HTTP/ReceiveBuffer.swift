@@ -6,8 +6,8 @@ internal import RondoCore
 /// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
 /// needs.
 final class ReceiveBuffer: @unchecked Sendable {
-    // `@unchecked`: no range of it is written twice. It is filled from its start to its end, behind the parts that were handed
-    // out as `Data`, and a buffer of which a part was handed out is not used again.
+    // `@unchecked`: no range of it is written while a `Data` has it. It is filled from its start to its end, behind the parts
+    // that were handed out, and is filled anew only after every `Data` that shares it was released.
 
     /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
     /// costs no more and halves the calls.
@@ -21,7 +21,6 @@ final class ReceiveBuffer: @unchecked Sendable {
     /// AMD's processors copy the bytes of a page, as a file's are sent, six to ten times as slowly as to a multiple of
     /// 32 (64 KiB in 41 µs instead of 4 to 7).
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 64)
-    private(set) var isShared = false
 
     deinit { memory.deallocate() }
 
@@ -41,10 +40,11 @@ final class ReceiveBuffer: @unchecked Sendable {
         RunLoop.stored(Spares.self, orMake: Spares.init)?.buffers.popLast() ?? ReceiveBuffer()
     }
 
-    /// Returns a buffer, which the caller must not use afterwards. A buffer that a `Data` shares is not used
-    /// again.
-    static func give(back buffer: ReceiveBuffer) {
-        guard !buffer.isShared, let spares = RunLoop.stored(Spares.self, orMake: Spares.init) else { return }
+    /// Returns a buffer for another use, unless a `Data` shares it.
+    static func give(back buffer: consuming ReceiveBuffer) {
+        guard isKnownUniquelyReferenced(&buffer),
+            let spares = RunLoop.stored(Spares.self, orMake: Spares.init)
+        else { return }
         if spares.buffers.count < Spares.maximum { spares.buffers.append(buffer) }
     }
 
@@ -59,7 +59,6 @@ final class ReceiveBuffer: @unchecked Sendable {
         guard let base = memory.baseAddress, range.count >= Self.inPlaceThreshold else {
             return Data(UnsafeRawBufferPointer(rebasing: memory[range]))
         }
-        isShared = true
         return Data(
             bytesNoCopy: base + range.lowerBound, count: range.count,
             deallocator: .custom { _, _ in withExtendedLifetime(self) {} })
