@@ -11,8 +11,9 @@ extension Child {
     /// The remaining steps are dropped when the child ends. The signals go to the child's process group if it
     /// leads one (rules CH-17 and CH-18). Further calls do nothing. Any thread; it does not wait.
     public func stop() {
+        guard events.withLock({ $0.beginStopping() }) else { return }
         stopTimer.withLock { $0.take() }?.invalidate()
-        if events.withLock({ $0.beginStopping() }) { take(step: 0) }
+        take(step: 0)
     }
 
     /// True if the child was asked to stop before it ended: by `stop()`, a time limit or the limit of an
