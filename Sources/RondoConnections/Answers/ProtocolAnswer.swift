@@ -9,48 +9,48 @@ final class ProtocolAnswer: Answer {
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
-    private unowned let owner: any AnswerOwner
+    private unowned let load: any AnswerOwner
 
     /// - Parameters:
     ///   - cached: A stored response; the protocol decides whether it is valid.
     ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
     init(
         of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,
-        for owner: any AnswerOwner
+        for load: any AnswerOwner
     ) {
-        self.owner = owner
-        bridge = ProtocolBridge(type, request: request, cached: cached, on: loop) { [weak owner] in
-            owner?.wakeUp()
+        self.load = load
+        bridge = ProtocolBridge(type, request: request, cached: cached, on: loop) { [weak load] in
+            load?.wakeUp()
         }
     }
 
     func start() {
-        owner.noteCall()
+        load.noteCall()
         bridge?.start()
     }
 
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
-        while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
-            owner.noteProgress()
+        while challenge == nil, load.takesMore, let bridge, let message = bridge.next() {
+            load.noteProgress()
             take(message, from: bridge)
         }
     }
 
     private func take(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
         switch message {
-        case .redirect(let request, let response): owner.received(.redirect(request, response))
-        case .response(let response, let policy): owner.received(.response(response, policy))
-        case .data(let data): owner.received(.content(data))
+        case .redirect(let request, let response): load.received(.redirect(request, response))
+        case .response(let response, let policy): load.received(.response(response, policy))
+        case .data(let data): load.received(.content(data))
         case .finish:
             bridge.stop()
             self.bridge = nil
-            owner.received(.end)
-        case .fail(let error): owner.received(.failed(.program(error as NSError)))
+            load.received(.end)
+        case .fail(let error): load.received(.failed(.program(error as NSError)))
         case .challenge(let challenge):
             self.challenge = challenge
-            owner.received(.challenge(challenge, silent: nil, isTrust: false))
-        case .cancelledChallenge(let challenge): owner.received(.cancelledChallenge(challenge))
+            load.received(.challenge(challenge, silent: nil, isTrust: false))
+        case .cancelledChallenge(let challenge): load.received(.cancelledChallenge(challenge))
         }
     }
 
@@ -62,7 +62,7 @@ final class ProtocolAnswer: Answer {
         case .useSilently, .performDefaultHandling:
             challenge.sender?.continueWithoutCredential(for: challenge)
         }
-        owner.wakeUp()
+        load.wakeUp()
     }
 
     // Messages wait in the bridge until they are taken.

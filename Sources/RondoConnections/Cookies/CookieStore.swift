@@ -56,15 +56,17 @@ final class CookieStore: Sendable {
         self.isShared = isShared
         state = UnfairMutex(CookieStoreState(isOpen: locate == nil, hasFile: locate != nil))
         isReadable = Atomic(locate == nil)
-        let owner = Owner()
-        observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
-        thread = StandbyThread("rondo.cookies") { [owner] in owner.store?.workIfAsked() }
+        let reference = Reference()
+        observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
+        thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
         // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
-        if isShared { owner.lasting = self } else { owner.passing = self }
+        if isShared { reference.lasting = self } else { reference.passing = self }
     }
 
+    /// The reference of the observer and of the thread to their store, which is made after them.
+    ///
     /// `@unchecked Sendable`: it is set once, before it is handed on.
-    private final class Owner: @unchecked Sendable {
+    private final class Reference: @unchecked Sendable {
         var lasting: CookieStore?
         weak var passing: CookieStore?
         var store: CookieStore? { lasting ?? passing }
