@@ -71,6 +71,17 @@ import Testing
         for child in [child, killed] { child.output?.close() }
     }
 
+    @Test func `CH-17 a second stop changes nothing: the remaining steps are taken`() throws {
+        let child = try stubborn { $0.stopping = [.init(signal: SIGTERM, seconds: testPatience + 5)] }
+        child.stop()
+        #expect(!child.stopTimerIsGone)
+        child.stop()
+        #expect(!child.stopTimerIsGone)
+        child.kill()
+        #expect(try end(of: child) == .signalled(SIGKILL, coreDumped: false))
+        child.output?.close()
+    }
+
     @Test func `CH-17 after the end the remaining steps are dropped`() throws {
         let child = try Child.spawn("cat", standardInput: .stream)
         child.stop()

@@ -70,7 +70,7 @@ extension URLConnection {
         public var address: String? {
             switch step {
             case .connecting(let address), .connected(let address), .reusing(let address): address
-            default: nil
+            case .resolving, .secured, .requestHead, .responseHead, .closed, .unusableCredential: nil
             }
         }
 
@@ -87,7 +87,7 @@ extension URLConnection {
         public var head: String? {
             switch step {
             case .requestHead(let head), .responseHead(let head): head
-            default: nil
+            case .resolving, .connecting, .connected, .secured, .reusing, .closed, .unusableCredential: nil
             }
         }
 
@@ -95,7 +95,7 @@ extension URLConnection {
         public var reason: String? {
             switch step {
             case .closed(let reason), .unusableCredential(let reason): reason
-            default: nil
+            case .resolving, .connecting, .connected, .secured, .reusing, .requestHead, .responseHead: nil
             }
         }
     }

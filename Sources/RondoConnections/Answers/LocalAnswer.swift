@@ -12,22 +12,22 @@ final class LocalAnswer: Answer {
     /// Whether it delivers one piece in each pass, so that the loop can serve other sources in between.
     private let isInPasses: Bool
     private var isOver = false
-    private unowned let owner: any AnswerOwner
+    private unowned let load: any AnswerOwner
 
     /// Answers with a response of a cache.
-    init(_ response: URLResponse, _ content: Data, for owner: any AnswerOwner) {
+    init(_ response: URLResponse, _ content: Data, for load: any AnswerOwner) {
         var content = content.isEmpty ? nil : content
         self.response = response
-        self.owner = owner
+        self.load = load
         next = { content.take() }
         release = {}
         isInPasses = false
     }
 
     /// Answers with a file, or the content of a `data:` URL.
-    init(_ content: LocalContent, for owner: any AnswerOwner) {
+    init(_ content: LocalContent, for load: any AnswerOwner) {
         response = content.response
-        self.owner = owner
+        self.load = load
         next = { () throws(LoadFailure) in try content.next() }
         release = { content.close() }
         isInPasses = true
@@ -35,24 +35,24 @@ final class LocalAnswer: Answer {
 
     /// The content is here already.
     func start(_ request: AskedRequest) {
-        owner.received(.response(response, nil))
-        if isInPasses { owner.wakeUp() } else { serve() }
+        load.received(.response(response, nil))
+        if isInPasses { load.wakeUp() } else { serve() }
     }
 
     func serve() {
-        while !isOver, owner.takesMore {
+        while !isOver, load.takesMore {
             do throws(LoadFailure) {
                 let piece = try next()
                 guard let piece else {
                     isOver = true
-                    return owner.received(.end)
+                    return load.received(.end)
                 }
-                owner.received(.content(piece))
+                load.received(.content(piece))
             } catch {
                 isOver = true
-                return owner.received(.failed(error))
+                return load.received(.failed(error))
             }
-            if isInPasses { return isOver ? () : owner.wakeUp() }
+            if isInPasses { return isOver ? () : load.wakeUp() }
         }
     }
 

@@ -13,45 +13,45 @@ final class ProtocolAnswer: Answer {
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
-    private unowned let owner: any AnswerOwner
+    private unowned let load: any AnswerOwner
 
     /// - Parameter loop: The loop on which the protocol runs; nil for the one that serves the load.
     init(
-        of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, for owner: any AnswerOwner
+        of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, for load: any AnswerOwner
     ) {
-        (self.type, self.cached, self.loop, self.owner) = (type, cached, loop, owner)
+        (self.type, self.cached, self.loop, self.load) = (type, cached, loop, load)
     }
 
     func start(_ asked: AskedRequest) {
         let bridge = ProtocolBridge(
             type, request: asked.request.value, cached: cached, on: loop
-        ) { [weak owner] in owner?.wakeUp() }
+        ) { [weak load] in load?.wakeUp() }
         self.bridge = bridge
-        owner.noteCall()
+        load.noteCall()
         bridge.start()
     }
 
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
-        while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
+        while challenge == nil, load.takesMore, let bridge, let message = bridge.next() {
             take(message, from: bridge)
         }
     }
 
     private func take(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
         switch message {
-        case .redirect(let request, let response): owner.received(.redirect(request, response))
-        case .response(let response, let policy): owner.received(.response(response, policy))
-        case .data(let data): owner.received(.content(data))
+        case .redirect(let request, let response): load.received(.redirect(request, response))
+        case .response(let response, let policy): load.received(.response(response, policy))
+        case .data(let data): load.received(.content(data))
         case .finish:
             bridge.stop()
             self.bridge = nil
-            owner.received(.end)
-        case .fail(let error): owner.received(.failed(.program(error as NSError)))
+            load.received(.end)
+        case .fail(let error): load.received(.failed(.program(error as NSError)))
         case .challenge(let challenge):
             self.challenge = challenge
-            owner.received(.challenge(challenge, silent: nil, isTrust: false))
-        case .cancelledChallenge(let challenge): owner.received(.cancelledChallenge(challenge))
+            load.received(.challenge(challenge, silent: nil, isTrust: false))
+        case .cancelledChallenge(let challenge): load.received(.cancelledChallenge(challenge))
         }
     }
 
@@ -63,7 +63,7 @@ final class ProtocolAnswer: Answer {
         case .useSilently, .performDefaultHandling:
             challenge.sender?.continueWithoutCredential(for: challenge)
         }
-        owner.wakeUp()
+        load.wakeUp()
     }
 
     // Messages wait in the bridge until they are taken.

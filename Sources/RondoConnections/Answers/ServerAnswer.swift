@@ -43,7 +43,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     /// The load's driver, which releases this answer when the load is over.
-    private let owner: any ServerAnswerOwner
+    private let load: any ServerAnswerOwner
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     private var phase = Phase.idle
@@ -64,13 +64,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var finished: (any Exchange)?
 
     init(
-        for owner: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
+        for load: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
         usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
         self.usesCredentialStorage = usesCredentialStorage
         self.upgrade = upgrade
-        self.owner = owner
-        schedule = owner.modes
+        self.load = load
+        schedule = load.modes
         self.settings = settings
         transfers = startedAt.map { ServerTransfers(since: $0) }
     }
@@ -88,7 +88,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Sends the same request over a new connection, as `RetryRule` allows.
     private func sendAgain(_ asked: AskedRequest) {
-        owner.received(.progress)
+        load.received(.progress)
         retryRule.noteRetry()
         transfers?.begin()
         var again = asked
@@ -108,7 +108,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         attempt.body = madeBody.prepare(stream)
         guard attempt.body != nil else {
             phase = .waitingForBodyStream(attempt)
-            owner.received(.needsBodyStream(attempt.request.value))
+            load.received(.needsBodyStream(attempt.request.value))
             return
         }
         authorize(attempt)
@@ -127,7 +127,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private var madeBody: RequestBody {
         if let body { return body }
-        let body = RequestBody(in: schedule, defaults: owner.defaults) { [weak self] in self?.wakeUp() }
+        let body = RequestBody(in: schedule, defaults: load.defaults) { [weak self] in self?.wakeUp() }
         self.body = body
         return body
     }
@@ -161,7 +161,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
         case .done: authorize(attempt)
         case .more:
-            owner.received(.progress)
+            load.received(.progress)
             wakeUp()
         case .notReady: body.waitForBytes()
         case .failed(let failure): fail(failure)
@@ -171,22 +171,22 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func leaseConnection(for attempt: Attempt, by route: Route) {
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: owner.onlyQueue,
-            for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
+            route.key, of: schedule[0].loop, at: load.onlyQueue,
+            for: LeaseWait(priority: load.priority) { [load] in load.wakeUp() },
             mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
         case .wait(let wait, let waiterID):
             phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
-            owner.received(.obstacle(.connectionLimit))
+            load.received(.obstacle(.connectionLimit))
         }
     }
 
     /// Takes the lease of the request that was admitted.
     private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
-        owner.received(.obstacle(nil))
+        load.received(.obstacle(nil))
         let lease = route.origin.admittedLease(
-            route.key, of: schedule[0].loop, at: owner.onlyQueue, mayReuse: attempt.asked.mayReuse)
+            route.key, of: schedule[0].loop, at: load.onlyQueue, mayReuse: attempt.asked.mayReuse)
         exchange(attempt, by: route, lease)
     }
 
@@ -200,10 +200,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             lease.end()
             return fail(error)
         }
-        owner.received(.sending(outgoing.head.fields))
+        load.received(.sending(outgoing.head.fields))
         if let body = attempt.body {
             // The stream may be of a class of the program, whose methods were called.
-            owner.noteCall()
+            load.noteCall()
             body.open(in: schedule)
         }
         let exchange = route.exchange(
@@ -233,7 +233,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private func additionalFields(of request: LoadRequest) -> [(name: String, value: String)] {
         if settings.values.additionalFields.isEmpty { return [] }
-        return settings.additionalFields(atOrigin: request.address.map { owner.isAtOrigin($0) } ?? true)
+        return settings.additionalFields(atOrigin: request.address.map { load.isAtOrigin($0) } ?? true)
     }
 
     private func setCredentials(
@@ -250,7 +250,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// The route to `address`: direct, or through a proxy.
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
-        let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
+        let atOrigin = !settings.isForOneOrigin || load.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let proxy = try settings.proxy(for: address)
         authenticator?.chooseProxy(proxy)
@@ -278,7 +278,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wait, _, let route):
-            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
+            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = load.priority }
         case .exchanging(let exchange, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
                 // Other loops of the load have timers as well.
@@ -290,7 +290,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             // The load may have ended by now.
             guard case .exchanging(let exchange, .body) = phase else { break }
             endWait(of: exchange)
-            owner.noteCall()
+            load.noteCall()
             exchange.bodyIsReady()
         }
     }
@@ -340,19 +340,19 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             phase = .exchanging(exchange, .body)
             body?.waitForBytes()
         case .waitsForGoAhead: waitForGoAhead()
-        case .step(let step): owner.received(.step(step))
-        case .progress: owner.received(.progress)
-        case .informational(let head): owner.received(.informational(head))
+        case .step(let step): load.received(.step(step))
+        case .progress: load.received(.progress)
+        case .informational(let head): load.received(.informational(head))
         case .mayGoAhead:
-            owner.received(.progress)
+            load.received(.progress)
             endGoAheadWait()
         case .sent(let bytes, let total, let expected):
-            owner.received(.sent(bytes, total: total, expected: expected))
+            load.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
             received(head, bodyLength: bodyLength, by: exchange)
         case .body(let data):
             authenticator?.received(data)
-            owner.received(.content(data))
+            load.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
             failed(failure, exchange)
@@ -375,7 +375,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let origin = ResponseOrigin(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
             isVerified: exchange.isPeerVerified)
-        owner.received(.head(head, bodyLength: bodyLength, from: origin))
+        load.received(.head(head, bodyLength: bodyLength, from: origin))
     }
 
     private func ended(_ exchange: any Exchange) {
@@ -384,7 +384,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if let failure = authenticator?.receivedEnd() {
             fail(failure)
         } else {
-            owner.received(.end)
+            load.received(.end)
         }
         // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
         _ = finished.take()?.idleStay?.performDeferredWork()
@@ -395,7 +395,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         releaseExchange(mayStay: false)
         let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
-            owner.received(
+            load.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
         } else if let asked, retryRule.allowsRetry(of: asked.request, after: cause, progress) {
             sendAgain(asked)
@@ -404,7 +404,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
+    private func fail(_ failure: LoadFailure) { load.received(.failed(failure)) }
 
     /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
@@ -419,8 +419,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)
-            if !exchange.end(registeredAt: mayStay ? owner.onlyQueue : nil) {
-                owner.received(.step(.closed(reason: "the connection cannot serve another request")))
+            if !exchange.end(registeredAt: mayStay ? load.onlyQueue : nil) {
+                load.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
     }
@@ -432,7 +432,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var madeChallenges: ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
-            for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
+            for: load, credentials: usesCredentialStorage ? settings.values.credentials : nil)
         challenges.authenticator.beginRequest(for: request?.url)
         self.challenges = challenges
         return challenges
@@ -449,7 +449,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
     /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
     private func askAboutTLS(of exchange: any Exchange) {
-        guard let tls = exchange.key.tls, let defaults = owner.defaults, !defaults.leavesTLSToSettings else {
+        guard let tls = exchange.key.tls, let defaults = load.defaults, !defaults.leavesTLSToSettings else {
             return
         }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
@@ -477,14 +477,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// - Parameter exchange: The one under way.
     private func endWait(of exchange: any Exchange) { phase = .exchanging(exchange, .none) }
 
-    private func wakeUp() { owner.wakeUp() }
+    private func wakeUp() { load.wakeUp() }
 
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
     // MARK: - ExchangeOwner
 
-    var label: String? { owner.nameInRunLoops }
-    func setChannel(_ channel: SocketChannel?) { owner.setChannel(channel) }
-    func forEachQueue(_ body: (SharedQueue) -> Void) { owner.forEachQueue(body) }
+    var label: String? { load.nameInRunLoops }
+    func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
+    func forEachQueue(_ body: (SharedQueue) -> Void) { load.forEachQueue(body) }
 }

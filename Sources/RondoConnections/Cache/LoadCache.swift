@@ -113,10 +113,10 @@ struct LoadCache: ~Copyable {
     func fields(of request: LoadRequest) -> [(name: String, value: String)] {
         guard current.isInProgress else { return [] }
         let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
+        let endToEnd = CacheRules.endToEndFields(current.policy)
+        if endToEnd.isEmpty { return conditions }
         return conditions
-            + CacheRules.endToEndFields(current.policy).filter { name, _ in
-                request.value.value(forHTTPHeaderField: name) == nil
-            }
+            + endToEnd.filter { name, _ in request.value.value(forHTTPHeaderField: name) == nil }
     }
 
     /// Call it when the request has been sent with these fields.

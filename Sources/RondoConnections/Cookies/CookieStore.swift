@@ -33,9 +33,8 @@ final class CookieStore: Sendable {
     /// Whether cookies can be read at once: a copy of the state's value, to be read without the lock.
     private let isReadable: Atomic<Bool>
     let visible: any VisibleCookies
-    private let locate: (@Sendable () -> URL?)?
-    /// Nil if the file is not open, or cannot be used.
-    let disk = Mutex<CookieFile?>(nil)
+    /// The file for cookies that outlive the process; nil if there is none.
+    let disk: CookieDisk?
     let observer: StorageChangeObserver
     private let isShared: Bool
     private let thread: StandbyThread
@@ -50,23 +49,24 @@ final class CookieStore: Sendable {
 
     /// - Parameters:
     ///   - visible: The storage in which the program sees the cookies.
-    ///   - locate: Finds the file for cookies that outlive the process, when it is to be opened: a program
-    ///     without cookies does not wait for that (0.4 ms of W16). Nil if there is no file.
+    ///   - locate: Finds the file for cookies that outlive the process; nil if there is none.
     init(_ visible: any VisibleCookies, locatingFile locate: (@Sendable () -> URL?)?, isShared: Bool) {
         self.visible = visible
-        self.locate = locate
+        disk = locate.map { CookieDisk(locating: $0) }
         self.isShared = isShared
         state = UnfairMutex(CookieStoreState(isOpen: locate == nil, hasFile: locate != nil))
         isReadable = Atomic(locate == nil)
-        let owner = Owner()
-        observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
-        thread = StandbyThread("rondo.cookies") { [owner] in owner.store?.workIfAsked() }
+        let reference = Reference()
+        observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
+        thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
         // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
-        if isShared { owner.lasting = self } else { owner.passing = self }
+        if isShared { reference.lasting = self } else { reference.passing = self }
     }
 
+    /// The reference of the observer and of the thread to their store, which is made after them.
+    ///
     /// `@unchecked Sendable`: it is set once, before it is handed on.
-    private final class Owner: @unchecked Sendable {
+    private final class Reference: @unchecked Sendable {
         var lasting: CookieStore?
         weak var passing: CookieStore?
         var store: CookieStore? { lasting ?? passing }
@@ -431,39 +431,24 @@ final class CookieStore: Sendable {
 
     private func open() {
         let now = Date()
-        var rows: [CookieRow] = []
-        var (isOpen, wasBroken) = (false, false)
-        // A missing file is created when there is a cookie to write.
-        if let url = locate?(), !FileManager.default.fileExists(atPath: url.path) {
-            isOpen = true
-        } else if let url = locate?() {
-            disk.withLock { disk in
-                do throws(DatabaseError) {
-                    let opened = try CookieFile(url)
-                    (rows, wasBroken) = opened.read(now: now)
-                    disk = opened
-                    isOpen = true
-                } catch {
-                    CookieFile.tell(error, url)
-                }
-            }
-        }
+        let file = disk?.open(now: now)
+        let rows = file?.rows ?? []
         let isLost = isShared && !rows.isEmpty && CookieFolder.isWrittenByThisProcess
         let seen = visible.cookies
-        let bring = { [rows, wasBroken] (ledger: inout CookieLedger) in
+        let bring = { (ledger: inout CookieLedger) in
             ledger.look(at: seen, now: now)
             ledger.merge(rows, now: now) { _ in isLost }
-            if wasBroken { ledger.markAllDirty() }
+            if file?.wasBroken ?? false { ledger.markAllDirty() }
         }
         // Outside the lock, which loops need: loads wait for the store to open before they use cookies.
         var opened = CookieLedger()
         bring(&opened)
-        state.withLock { [isOpen, opened] state in
+        state.withLock { [opened] state in
             state.looks += 1
             // Cookies received meanwhile are newer than the stored ones.
             if state.ledger.askedCount == 0 { state.ledger = opened } else { bring(&state.ledger) }
             state.isOpen = true
-            state.hasFile = isOpen
+            state.hasFile = file != nil
             noteReadable(state)
         }
         if isShared { CookiesAtExit.register(self) }
@@ -483,48 +468,22 @@ final class CookieStore: Sendable {
             if some.isEmpty { break }
             rows += some
         }
-        guard hasFile, !rows.isEmpty, let url = locate?() else { return }
-        let error: DatabaseError? = disk.withLock { disk in
-            // A missing file need not be created to remove rows.
-            if disk == nil, rows.allSatisfy({ $0.cookie == nil && $0.replaced == nil }) { return nil }
-            do throws(DatabaseError) {
-                if disk == nil { disk = try CookieFile(url) }
-            } catch {
-                return error
-            }
-            guard let file = disk else { return nil }
-            do throws(DatabaseError) {
-                try file.write(rows)
-                return nil
-            } catch {
-                guard error.isCorruption else { return error }
-                // A broken file is replaced; the cookies in memory are written to the new one.
-                do throws(DatabaseError) {
-                    try file.makeAnew()
-                    try file.write(
-                        state.withLock { state in
-                            state.ledger.markAllDirty()
-                            return state.ledger.takeRows(atMost: .max, now: Date())
-                        })
-                    return nil
-                } catch {
-                    return error
-                }
+        guard hasFile, !rows.isEmpty, let disk else { return }
+        let isWritten = disk.write(rows) {
+            state.withLock { state in
+                state.ledger.markAllDirty()
+                return state.ledger.takeRows(atMost: .max, now: Date())
             }
         }
-        guard let error else { return }
-        CookieFile.tell(error, url)
+        if isWritten { return }
         let isGivenUp = state.withLock { state in
             state.ledger.putBack(rows)
             state.isBehind = true
-            state.hasFile = state.ledger.dirtyCount <= Self.maximumUnwritten
+            state.hasFile = state.ledger.dirtyCount <= CookieDisk.maximumUnwritten
             return !state.hasFile
         }
-        if isGivenUp { disk.withLock { $0 = nil } }
+        if isGivenUp { disk.close() }
     }
-
-    /// The maximum of unwritten rows. Beyond it a file that cannot be written is not used any more.
-    static let maximumUnwritten = 2 * CookieFile.maximumCount
 
     // MARK: The end of the program
 

@@ -364,7 +364,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func giveBackBuffer() {
         guard let buffer = buffer.take() else { return }
         (consumed, filled) = (0, 0)
-        ReceiveBuffer.give(back: buffer)
+        // Consumed, so that the reference that is returned is the last one.
+        ReceiveBuffer.give(back: consume buffer)
     }
 
     /// Parses the received bytes, an event at a time: each event may pause or end the exchange.

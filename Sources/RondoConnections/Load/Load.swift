@@ -199,13 +199,13 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         switch delivery.method(of: call, inbox) {
         case .dropped: return false
         case .waits: return true
-        case .byQueue(let queue, let owner):
-            client = owner
-            let outcome = inbox.calls.add(call, to: queue, make: { [self] in make($0, for: owner) })
+        case .byQueue(let queue, let called):
+            client = called
+            let outcome = inbox.calls.add(call, to: queue, make: { [self] in make($0, for: called) })
             guard case .queued(let mayRead) = outcome else { break }
             if !mayRead { driver?.pause() }
             return true
-        case .atOnce(let owner): client = owner
+        case .atOnce(let called): client = called
         }
         delivery.noteCall()
         let reply = client.make(call)

@@ -15,7 +15,7 @@ final class LoadAnswers {
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     /// The load, which releases this object at its end.
-    private let owner: any ServerAnswerOwner & StoreWaiter
+    private let load: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
@@ -27,10 +27,10 @@ final class LoadAnswers {
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
-        for owner: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
+        for load: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
         timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
-        self.owner = owner
+        self.load = load
         self.upgrade = upgrade
         self.settings = settings
         self.startedAt = startedAt
@@ -48,7 +48,7 @@ final class LoadAnswers {
             request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) })
         {
         case .use(let response, let data): answerFromCache(response, data, to: request)
-        case .fail(let failure): owner.received(.failed(failure))
+        case .fail(let failure): load.received(.failed(failure))
         case .send:
             if let type {
                 start(protocolAnswer(of: type), to: request)
@@ -64,7 +64,7 @@ final class LoadAnswers {
         // Its exchange, if there was one, stands before this in the metrics.
         cancel()
         noteCached(response, to: request)
-        start(LocalAnswer(response, data, for: owner), to: request)
+        start(LocalAnswer(response, data, for: load), to: request)
     }
 
     private func noteCached(_ response: URLResponse, to request: LoadRequest) {
@@ -83,16 +83,16 @@ final class LoadAnswers {
 
     private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
         // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
-        let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
+        let isSynchronous = load.modes.contains { $0.mode == .synchronousRequest }
         return ProtocolAnswer(
-            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil, for: owner)
+            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil, for: load)
     }
 
     private func answerFromURL(_ url: URL, to request: LoadRequest) {
         do throws(LoadFailure) {
-            start(LocalAnswer(try LocalContent(url), for: owner), to: request)
+            start(LocalAnswer(try LocalContent(url), for: load), to: request)
         } catch {
-            owner.received(.failed(error))
+            load.received(.failed(error))
         }
     }
 
@@ -101,7 +101,7 @@ final class LoadAnswers {
         let server =
             self.server
             ?? ServerAnswer(
-                for: owner, settings: settings, timesFrom: startedAt,
+                for: load, settings: settings, timesFrom: startedAt,
                 usesCredentialStorage: usesCredentialStorage, upgrade: upgrade)
         self.server = server
         start(server, to: request, mayReuse: mayReuse)
@@ -131,7 +131,7 @@ final class LoadAnswers {
         _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
     ) -> HeadDecision {
         switch cache.received(
-            head, to: request, settings, isVerified: origin.isTrustworthy(for: request), for: owner)
+            head, to: request, settings, isVerified: origin.isTrustworthy(for: request), for: load)
         {
         case .deliver: return .deliver
         case .sendAgain: return .sendAgain
@@ -159,8 +159,8 @@ final class LoadAnswers {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
                 // Before the returned closure, which ends this, can be called.
-                owner.beginStoring()
-                return { [owner] in owner.endStoring() }
+                load.beginStoring()
+                return { [load] in load.endStoring() }
             }
         }
         guard head.fields.has("Strict-Transport-Security"), request.isSecure, origin.isVerified,
@@ -209,7 +209,7 @@ final class LoadAnswers {
             var draft = try OutgoingRequest.Draft(
                 of: request,
                 additionalFields: settings.additionalFields(
-                    atOrigin: request.address.map(owner.isAtOrigin) ?? true))
+                    atOrigin: request.address.map(load.isAtOrigin) ?? true))
             settings.jar?.setField(for: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
                 of: request, from: draft, omittedFields: settings.values.omittedFields)

@@ -17,8 +17,8 @@ package protocol Upgrade: AnyObject, Sendable {
 
     /// The sentence that says why the final response is not acceptable; nil if the connection is handed over.
     ///
-    /// - Parameter owner: The owner, to be released when the load ends.
-    func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String?
+    /// - Parameter load: To be released when it ends.
+    func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String?
 
     /// Takes the connection over, until the end of the load closes it.
     ///
@@ -41,7 +41,7 @@ extension Upgrade {
     package var isRequired: Bool { true }
 }
 
-/// The owner of an upgrade: the load that it belongs to.
+/// The load that an upgrade belongs to.
 package protocol UpgradeOwner: AnyObject, Sendable {
     /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()

@@ -43,14 +43,14 @@ final class DeferredWriter: Sendable {
     /// Requests a call of `write` within `delay` seconds. Any thread may call it; it costs one atomic load if
     /// a call has already been requested.
     ///
-    /// - Parameter owner: Retained by the writer's thread until that ends.
-    func ask(keeping owner: (any AnyObject & Sendable)? = nil) {
+    /// - Parameter object: Retained by the writer's thread until that ends.
+    func ask(keeping object: (any AnyObject & Sendable)? = nil) {
         if state.load(ordering: .sequentiallyConsistent) == Self.begun { return }
         if state.exchange(Self.begun, ordering: .sequentiallyConsistent) == Self.begun { return }
         if hasThread.exchange(true, ordering: .sequentiallyConsistent) { return }
         do throws(SystemError) {
             try SystemThread.start(name: name) { [self] in
-                withExtendedLifetime(owner) { work() }
+                withExtendedLifetime(object) { work() }
             }
         } catch {
             hasThread.store(false, ordering: .sequentiallyConsistent)

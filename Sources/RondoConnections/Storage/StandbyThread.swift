@@ -46,13 +46,13 @@ final class StandbyThread: Sendable {
 
     /// Requests a call of `work`. Any thread may call it, also while it holds a lock that `work` takes.
     ///
-    /// - Parameter owner: Retained for as long as the thread exists.
+    /// - Parameter object: Retained for as long as the thread exists.
     /// - Throws: If the machine has no thread left.
-    func call(keeping owner: any AnyObject & Sendable) throws(SystemError) {
+    func call(keeping object: any AnyObject & Sendable) throws(SystemError) {
         let mustWake = try phase.withLock { phase throws(SystemError) -> Bool in
             if phase == .none {
                 // Under the lock, because a call that came before a failure was known would be lost.
-                try start(name) { [self] in withExtendedLifetime(owner) { serve() } }
+                try start(name) { [self] in withExtendedLifetime(object) { serve() } }
                 phase = .working
                 return false
             }

@@ -1,7 +1,7 @@
 internal import CRondoEv
 
-/// Bridge A: a mode of the main loop is a guest of Foundation's main loop. A Dispatch source on the main
-/// queue, which Foundation's loop drains, watches an `Embedding` and turns it.
+/// Bridge A: a mode of the main loop is a guest of Foundation's main loop, in trio's sense of guest mode. A
+/// Dispatch source on the main queue, which Foundation's loop drains, watches an `Embedding` and turns it.
 ///
 /// `@unchecked Sendable`: only the main thread touches this object, because the main queue's blocks run
 /// there.

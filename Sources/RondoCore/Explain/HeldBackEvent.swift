@@ -25,7 +25,7 @@ package struct HeldBackEvent: Sendable {
         let now = LoopClock.now
         let waiting = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
-            return state.membersOfOtherModes(now: now, isMain: loop.isMain)
+            return OtherModeMembers(of: state, now: now, isMain: loop.isMain)
         }
         var found = waiting.blocks.map {
             HeldBackEvent(subject: ObjectIdentifier(loop), kind: .block, label: nil, mode: $0, since: nil)
@@ -98,50 +98,48 @@ package struct HeldBackEvent: Sendable {
     }
 }
 
-extension LoopState {
-    /// Members of other modes that are not in the running mode.
-    fileprivate struct OtherModeMembers {
-        var blocks: [RunLoop.Mode] = []
-        /// The executors of actors; their jobs run inside a block.
-        var executors: [RunLoop.ModeExecutor] = []
-        /// The modes with notifications to be posted as soon as possible.
-        var notifications: [RunLoop.Mode] = []
-        var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
-        var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
-        var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
-        var mainQueueWaits = false
-    }
+/// What waits in the modes of a loop that do not run, and is in no running mode too.
+private struct OtherModeMembers {
+    private(set) var blocks: [RunLoop.Mode] = []
+    /// The executors of actors; their jobs run inside a block.
+    private(set) var executors: [RunLoop.ModeExecutor] = []
+    /// The modes with notifications to be posted as soon as possible.
+    private(set) var notifications: [RunLoop.Mode] = []
+    private(set) var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
+    private(set) var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
+    private(set) var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
+    private(set) var mainQueueWaits = false
 
-    fileprivate func membersOfOtherModes(now: LoopInstant, isMain: Bool) -> OtherModeMembers {
-        var found = OtherModeMembers()
-        guard isAlive else { return found }
-        let running = activations.last.map { modes[$0.mode] }
-        if isMain, runs > 0 { found.mainQueueWaits = !(running?.isCommon ?? false) }
-        if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
+    /// Called under the loop's lock.
+    init(of state: borrowing LoopState, now: LoopInstant, isMain: Bool) {
+        guard state.isAlive else { return }
+        let runningIndex = state.activations.last?.mode
+        let running = runningIndex.map { state.modes[$0] }
         let isCommon = running?.isCommon ?? false
-        found.executors = executors.values.filter {
-            $0.mode != running?.name && !($0.mode == .common && isCommon)
-        }
-        found.notifications = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
-            (notifications?.count(.asap, named: $0.rawValue) ?? 0) > 0 && $0 != running?.name
-                && !($0 == .common && isCommon)
+        let isServed = { (mode: RunLoop.Mode) in mode == running?.name || (mode == .common && isCommon) }
+        if isMain, state.runs > 0 { mainQueueWaits = !isCommon }
+        if !state.commonBlocks.isEmpty, !isCommon { blocks.append(.common) }
+        executors = state.executors.values.filter { !isServed($0.mode) }
+        if let queued = state.notifications {
+            notifications = queued.modes.map { RunLoop.Mode($0) }.filter {
+                queued.count(.asap, named: $0.rawValue) > 0 && !isServed($0)
+            }
         }
         // Each member is listed once, under the first of its modes.
         var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
-        for (index, mode) in modes.enumerated() where index != activations.last?.mode {
-            if !mode.blocks.isEmpty { found.blocks.append(mode.name) }
+        for (index, mode) in state.modes.enumerated() where index != runningIndex {
+            if !mode.blocks.isEmpty { blocks.append(mode.name) }
             for date in mode.timers.dueTimers(at: now)
             where seen.insert(ObjectIdentifier(date.timer)).inserted {
-                found.timers.append((date, mode.name))
+                timers.append((date, mode.name))
             }
             for source in mode.sources
             where !(running?.holds(source) ?? false)
                 && seen.insert(ObjectIdentifier(source)).inserted
             {
-                if mode.signalled.contains(source) { found.signalled.append((source, mode.name)) }
-                if source.kind.behaviour.descriptor != nil { found.descriptors.append((source, mode.name)) }
+                if mode.signalled.contains(source) { signalled.append((source, mode.name)) }
+                if source.kind.behaviour.descriptor != nil { descriptors.append((source, mode.name)) }
             }
         }
-        return found
     }
 }

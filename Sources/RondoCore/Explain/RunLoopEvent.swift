@@ -109,7 +109,7 @@ extension RunLoopEvent: CustomStringConvertible {
     public var activities: RunLoop.Activity? {
         switch detail {
         case .pass(let activities, _), .callOut(.observer(let activities), _, _): activities
-        default: nil
+        case .entry, .exit, .wait, .callOut, .deferredWork, .request: nil
         }
     }
 
@@ -125,7 +125,7 @@ extension RunLoopEvent: CustomStringConvertible {
     public var method: String? {
         switch detail {
         case .callOut(.delegate(let name), _, _), .callOut(.notification(let name), _, _): name
-        default: nil
+        case .entry, .exit, .wait, .callOut, .pass, .deferredWork, .request: nil
         }
     }
 

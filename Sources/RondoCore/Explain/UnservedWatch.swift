@@ -23,7 +23,8 @@ protocol WatchedLoop: AnyObject, Sendable {
 /// The list retains its loops until the check or until `forget(_:)`. With weak references each loop would
 /// have a side table, and every retain and release of it would be slower for the rest of its life.
 enum UnservedWatch {
-    private struct Look {
+    /// A check of a loop that is due at an instant.
+    private struct Check {
         let loop: any WatchedLoop
         let runs: UInt64
         let delay: TimeInterval
@@ -31,7 +32,7 @@ enum UnservedWatch {
     }
 
     private struct State {
-        var looks: [Look] = []
+        var checks: [Check] = []
         var hasThread = false
     }
 
@@ -43,10 +44,10 @@ enum UnservedWatch {
     ///
     /// - Returns: False if the system has no thread for the watch.
     static func watch(_ loop: any WatchedLoop, sinceRun runs: UInt64, delay: TimeInterval) -> Bool {
-        let look = Look(
+        let check = Check(
             loop: loop, runs: runs, delay: delay, due: LoopClock.systemNow.advanced(bySeconds: delay))
         let isFirst = state.withLock { state in
-            state.looks.append(look)
+            state.checks.append(check)
             defer { state.hasThread = true }
             return !state.hasThread
         }
@@ -55,30 +56,30 @@ enum UnservedWatch {
             return true
         }
         do throws(SystemError) {
-            try SystemThread.start(name: "rondo.unserved") { lookAtAll() }
+            try SystemThread.start(name: "rondo.unserved") { makeChecks() }
             return true
         } catch {
             // Other loops may have been added to the list meanwhile.
             let abandoned = state.withLock { state in
                 defer { state = State() }
-                return state.looks
+                return state.checks
             }
-            for look in abandoned where look.loop !== loop { look.loop.watchWasAbandoned() }
+            for check in abandoned where check.loop !== loop { check.loop.watchWasAbandoned() }
             return false
         }
     }
 
-    private static func lookAtAll() {
+    private static func makeChecks() {
         while true {
             let now = LoopClock.systemNow
-            let (due, seconds) = state.withLock { state -> ([Look], Double?) in
-                let due = state.looks.filter { $0.due <= now }
-                state.looks.removeAll { $0.due <= now }
-                let next = state.looks.map(\.due).min()
+            let (due, seconds) = state.withLock { state -> ([Check], Double?) in
+                let due = state.checks.filter { $0.due <= now }
+                state.checks.removeAll { $0.due <= now }
+                let next = state.checks.map(\.due).min()
                 if due.isEmpty, next == nil { state.hasThread = false }
                 return (due, next.map { $0.seconds(since: now) })
             }
-            for look in due { look.loop.warnIfUnserved(sinceRun: look.runs, delay: look.delay) }
+            for check in due { check.loop.warnIfUnserved(sinceRun: check.runs, delay: check.delay) }
             if !due.isEmpty { continue }
             guard let seconds else { return }
             _ = change.wait(timeout: .now() + seconds)
@@ -88,8 +89,8 @@ enum UnservedWatch {
     /// Ends the watch of `loop`, whose thread has ended.
     static func forget(_ loop: any WatchedLoop) {
         let forgotten = state.withLock { state in
-            let forgotten = state.looks.filter { $0.loop === loop }
-            state.looks.removeAll { $0.loop === loop }
+            let forgotten = state.checks.filter { $0.loop === loop }
+            state.checks.removeAll { $0.loop === loop }
             return forgotten
         }
         guard !forgotten.isEmpty else { return }

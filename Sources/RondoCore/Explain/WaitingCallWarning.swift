@@ -2,13 +2,16 @@ internal import Logging
 
 /// The warning about a closure that another thread has to run, and for which the caller has waited in vain.
 enum WaitingCallWarning {
-    /// Warns that `call`, made for `modes`, has not been answered for `seconds`. Called on the waiting
-    /// thread.
-    static func log(_ call: WaitingCalls.Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
-        let target = call.target.nameOfItsThreadAndNumber
-        let obstacle = DeliveryObstacle(modes: modes.map { (call.target, $0) })
+    /// Warns that `call`, made for `modes` of `loop`, has not been answered for `seconds`. Called on the
+    /// waiting thread.
+    static func log(
+        _ call: WaitingCalls.Call, on loop: RunLoop, inModes modes: [RunLoop.Mode],
+        after seconds: TimeInterval
+    ) {
+        let target = call.nameOfTarget()
+        let obstacle = DeliveryObstacle(modes: modes.map { (loop, $0) })
         let further = WaitingCalls.targetsCall(of: call).map {
-            "; \(target) waits itself, for \($0.target.nameOfItsThreadAndNumber)"
+            "; \(target) waits itself, for \($0.nameOfTarget())"
         }
         Log.core.warning(
             """

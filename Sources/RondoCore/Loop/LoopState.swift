@@ -200,8 +200,8 @@ struct LoopState: ~Copyable {
 // MARK: - For the pass
 
 extension LoopState {
-    /// The state of the loop before a look at the kernel.
-    struct Outlook {
+    /// What a pass learns before it asks the kernel for events: whether it may wait there, and until when.
+    struct WaitPlan {
         let nearestTimer: LoopInstant?
         let wasWoken: Bool
         let isCommon: Bool
@@ -217,7 +217,7 @@ extension LoopState {
     mutating func prepareToLook(
         mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool, spins: Bool,
         _ attention: Attention
-    ) -> Outlook {
+    ) -> WaitPlan {
         var wasWoken = takeRequest(attention)
         let changes =
             updatesWatchers && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
@@ -228,7 +228,7 @@ extension LoopState {
             maySleep && !wasWoken && !isStopped && !timersAreDue && changes == nil
         let waits = mayWait && attention.beginWaiting(spins: spins)
         if mayWait && !waits { wasWoken = takeRequest(attention) }
-        return Outlook(
+        return WaitPlan(
             nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, waits: waits,
             changes: changes)
     }

@@ -43,27 +43,27 @@ extension Pass {
                 maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
             let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.mainQueue.owesDrain
-            let outlook = loop.state.withLock { [mode, loop] in
+            let plan = loop.state.withLock { [mode, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
                     maySleep: maySleepNow,
                     updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
             }
-            wasWoken = wasWoken || outlook.wasWoken
+            wasWoken = wasWoken || plan.wasWoken
             if loop.isMain {
-                let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
+                let drains = plan.isCommon && !loop.owner.isDrainingMainQueue
                 let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
                 modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
-            if let changes = outlook.changes {
+            if let changes = plan.changes {
                 apply(changes)
                 continue
             }
-            if !outlook.waits {
+            if !plan.waits {
                 if modeLoop.ready.isEmpty { modeLoop.pollWatched() }
                 // The next round finds out which of the interrupted sources are ready.
                 if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
-                let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
+                let timersAreDue = plan.nearestTimer.map { $0 <= now } ?? false
                 if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications {
                     mayHaveCalled = true
                     postIdleNotifications()
@@ -72,7 +72,7 @@ extension Pass {
             }
             // The clock is read again: `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-            let end = min(outlook.nearestTimer ?? .never, limit.instant)
+            let end = min(plan.nearestTimer ?? .never, limit.instant)
             Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
             loop.owner.forgetNow()
             loop.attention.endWaiting()
@@ -81,7 +81,7 @@ extension Pass {
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
             if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {
-                return timersAreDue(nearest: outlook.nearestTimer ?? .never)
+                return timersAreDue(nearest: plan.nearestTimer ?? .never)
             }
             // The next round finds out whether a timer, the limit, a wake-up or nothing ended the sleep.
         }

@@ -40,7 +40,7 @@ struct ThreadEnd {
         }
         while blocks.popFirst() != nil {}
         withExtendedLifetime((members, common, watched)) {}
-        WaitingCalls.threadEnded(of: loop)
+        WaitingCalls.threadEnded(of: ObjectIdentifier(loop))
         UnservedWatch.forget(loop)
         if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }

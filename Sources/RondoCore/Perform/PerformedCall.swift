@@ -2,8 +2,8 @@ internal import RondoMutex
 
 /// A closure on its way to a loop, for a caller that waits for its result.
 ///
-/// The closure is run once, or dropped when the loop's thread ends. The queued block retains a ticket, whose
-/// `deinit` gives the caller an error if the block was dropped.
+/// The closure is run once, or dropped when the loop's thread ends. The queued block retains a drop
+/// guard, whose `deinit` gives the caller an error if the block was dropped.
 final class PerformedCall<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, any Error>
 
@@ -37,11 +37,11 @@ final class PerformedCall<Value: Sendable>: Sendable {
 
     /// A block that calls `body` and ends this call with its result.
     func block(_ body: @escaping () throws -> Value) -> PerformedBlock {
-        let ticket = Ticket(call: self)
-        return PerformedBlock { ticket.call.end(Outcome { try body() }) }
+        let dropGuard = DropGuard(call: self)
+        return PerformedBlock { dropGuard.call.end(Outcome { try body() }) }
     }
 
-    private final class Ticket: Sendable {
+    private final class DropGuard: Sendable {
         let call: PerformedCall
 
         init(call: PerformedCall) { self.call = call }

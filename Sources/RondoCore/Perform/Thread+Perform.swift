@@ -99,15 +99,16 @@ extension PerformedCall {
     /// Blocks the calling thread until the closure has returned.
     fileprivate func wait(for loop: RunLoop, inModes modes: [RunLoop.Mode]) throws -> Value {
         let isDone = DispatchSemaphore(value: 0)
-        let waiting = WaitingCalls.begin(waitingFor: loop) {
-            self.end(.failure(RunLoop.PerformError.threadEnded))
-        }
+        let waiting = WaitingCalls.begin(
+            waitingFor: ObjectIdentifier(loop), named: { loop.nameOfItsThreadAndNumber },
+            from: RunLoop.existingLoop.map { ObjectIdentifier($0) },
+            threadHasEnded: { self.end(.failure(RunLoop.PerformError.threadEnded)) })
         defer { WaitingCalls.end(waiting) }
         // The thread may have ended before this wait was recorded.
         if !loop.isAlive { end(.failure(RunLoop.PerformError.threadEnded)) }
         whenDone { _ in isDone.signal() }
         if let delay = RunLoop.unservedWarningDelay, isDone.wait(timeout: .now() + delay) == .timedOut {
-            WaitingCallWarning.log(waiting, inModes: modes, after: delay)
+            WaitingCallWarning.log(waiting, on: loop, inModes: modes, after: delay)
         }
         while true {
             if let outcome { return try outcome.get() }

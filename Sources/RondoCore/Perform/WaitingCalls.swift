@@ -1,14 +1,17 @@
 internal import RondoMutex
 
 /// The calls that wait for a closure on another thread. They serve the warning that names two threads waiting
-/// for each other, and they let the end of a thread end all waits for it, whatever is on its stack.
+/// for each other, and they let the end of a thread end all waits for it, whatever is on its stack. Of the
+/// loops only the identity is kept: the calling thread retains the one that it waits for.
 enum WaitingCalls {
     struct Call: Sendable {
         fileprivate let number: UInt64
         /// The name of the waiting thread.
         let waiter: String
         fileprivate let waiterLoop: ObjectIdentifier?
-        let target: RunLoop
+        fileprivate let target: ObjectIdentifier
+        /// The name of the thread that the call waits for.
+        let nameOfTarget: @Sendable () -> String
         fileprivate let threadHasEnded: @Sendable () -> Void
     }
 
@@ -19,15 +22,18 @@ enum WaitingCalls {
 
     private static let state = Mutex(State())
 
-    /// Records that the calling thread waits for `target`, until `end(_:)`.
-    static func begin(waitingFor target: RunLoop, threadHasEnded: @escaping @Sendable () -> Void) -> Call {
+    /// Records that the calling thread, whose own loop is `loop`, waits for the loop `target`, until
+    /// `end(_:)`.
+    static func begin(
+        waitingFor target: ObjectIdentifier, named nameOfTarget: @escaping @Sendable () -> String,
+        from loop: ObjectIdentifier?, threadHasEnded: @escaping @Sendable () -> Void
+    ) -> Call {
         let waiter = SystemThread.nameOfCurrent
-        let loop = RunLoop.existingLoop.map { ObjectIdentifier($0) }
         return state.withLock { state in
             state.lastNumber += 1
             let call = Call(
                 number: state.lastNumber, waiter: waiter, waiterLoop: loop, target: target,
-                threadHasEnded: threadHasEnded)
+                nameOfTarget: nameOfTarget, threadHasEnded: threadHasEnded)
             state.calls.append(call)
             return call
         }
@@ -38,14 +44,13 @@ enum WaitingCalls {
     }
 
     /// Ends all waits for the thread of `loop`, which has ended.
-    static func threadEnded(of loop: RunLoop) {
-        let calls = state.withLock { state in state.calls.filter { $0.target === loop } }
+    static func threadEnded(of loop: ObjectIdentifier) {
+        let calls = state.withLock { state in state.calls.filter { $0.target == loop } }
         for call in calls { call.threadHasEnded() }
     }
 
-    /// The call in which the thread of `call.target` itself waits; nil if none is known.
+    /// The call in which the thread that `call` waits for itself waits; nil if none is known.
     static func targetsCall(of call: Call) -> Call? {
-        let target = ObjectIdentifier(call.target)
-        return state.withLock { state in state.calls.first { $0.waiterLoop == target } }
+        state.withLock { state in state.calls.first { $0.waiterLoop == call.target } }
     }
 }

@@ -25,18 +25,18 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// The interval, in seconds, that replaces a repeating interval of 0 or less (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    // In this order the fields leave no gaps; `LoopOrDetails` tells what that saves.
+    // In this order the fields leave no gaps; `TimerState.LoopOrDetails` tells what that saves.
     // `nonisolated(unsafe)`: the lock in `marks` guards all fields but the registration. That is guarded by
     // the lock of the loop that holds the timer, or by the timer's lock while no loop does. Take the timer's
     // lock first, unless you found the timer in the loop's heap: the lock says which loop holds the timer.
     // The registration is stored here, and not in a table of the loop, so that removing a timer needs no
-    // look-up. `loopOrDetails` and `block` are changed by `State` in TimerState.swift, which exists while the
-    // timer's lock is held.
+    // look-up. `loopOrDetails` and `block` are changed by `TimerState`, which exists while the timer's lock
+    // is held.
 
-    let marks = Mutex(Marks.isValid)
+    let marks = Mutex(TimerState.Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16
-    nonisolated(unsafe) var loopOrDetails = LoopOrDetails.neither
-    nonisolated(unsafe) var block: Block?
+    nonisolated(unsafe) var loopOrDetails = TimerState.LoopOrDetails.neither
+    nonisolated(unsafe) var block: TimerState.Block?
     nonisolated(unsafe) private var registrationWord: UInt64
     private let live = LiveObject(.timer)
 
@@ -45,7 +45,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         set { (registrationBits, registrationWord) = (newValue.bits, newValue.word) }
     }
 
-    var state: Guard { Guard(timer: .passUnretained(self)) }
+    var state: TimerState.Guard { TimerState.Guard(timer: .passUnretained(self)) }
 
     // MARK: - Making timers
 
@@ -100,7 +100,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     private func keep(_ userInfo: (any Sendable)?) {
         guard let userInfo else { return }
-        let kept = UserInfo(userInfo)
+        let kept = TimerState.UserInfo(userInfo)
         state.withLock { state in state.updateDetails { $0.userInfo = kept } }
     }
 
@@ -110,11 +110,11 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     ) {
         let registration = TimerRegistration(deadline: first)
         (registrationBits, registrationWord) = (registration.bits, registration.word)
-        self.block = Block(call: block)
+        self.block = TimerState.Block(call: block)
         guard repeats || date != nil else { return }
-        let details = Details()
-        if let date { details.anchor = Anchor(instant: first, date: date) }
-        if repeats { details.interval = interval > 0 ? interval : Self.minimumInterval }
+        let details = TimerState.Details(
+            interval: !repeats ? 0 : interval > 0 ? interval : Self.minimumInterval)
+        if let date { details.dates.setAnchor(first, date: date) }
         loopOrDetails = .details(.passRetained(details))
     }
 
@@ -127,7 +127,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
     public var timeInterval: TimeInterval {
-        state.withLock { state in state.withDetails { $0.interval } ?? 0 }
+        state.withLock { state in state.withDetails { $0.dates.interval } ?? 0 }
     }
 
     /// A new timer, added to the calling thread's loop in the default mode (rule TM-10).
@@ -171,11 +171,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
-                let deadline = state.deadline
-                let (moved, lastBeat) = state.withDetails { ($0.moved, $0.lastBeat) } ?? (nil, nil)
-                let next = moved ?? deadline
-                let instant = state.isValid ? next : lastBeat ?? next
-                return state.date(of: instant, deadline: deadline)
+                let (deadline, isValid) = (state.deadline, state.isValid)
+                return state.updateDetails { $0.dates.fireDate(deadline: deadline, isValid: isValid) }
             }
         }
         set {
@@ -187,7 +184,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
                     // it from its loop.
                     let deadline = registration.deadline
                     guard instant > deadline else { return nil }
-                    state.updateDetails { ($0.moved, $0.lastBeat) = (instant, deadline) }
+                    state.updateDetails { $0.dates.move(to: instant, firingAt: deadline) }
                 } else if let loop = state.loop {
                     state.isOvertaken = loop.state.withLock { loopState in
                         loopState.setDate(instant, of: self)
@@ -197,7 +194,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
                     state.isOvertaken = registration.isFiring
                     registration.deadline = instant
                 }
-                state.updateDetails { $0.anchor = Anchor(instant: instant, date: newValue) }
+                state.updateDetails { $0.dates.setAnchor(instant, date: newValue) }
                 return state.loop
             }
             loop?.wakeIfForeign()
@@ -209,15 +206,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// A repeating timer keeps at most half its interval; a negative value counts as 0 (rule TM-27). Later
     /// dates are still counted from the grid (rule TM-26).
     public var tolerance: TimeInterval {
-        get { state.withLock { state in state.withDetails { $0.tolerance } ?? 0 } }
-        set {
-            let value = max(0, newValue.isNaN ? 0 : newValue)
-            state.withLock { state in
-                state.updateDetails { details in
-                    details.tolerance = details.interval > 0 ? min(value, details.interval / 2) : value
-                }
-            }
-        }
+        get { state.withLock { state in state.withDetails { $0.dates.tolerance } ?? 0 } }
+        set { state.withLock { state in state.updateDetails { $0.dates.setTolerance(newValue) } } }
     }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
@@ -254,7 +244,9 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     /// The `fireDate` of a timer that waits for `deadline`.
     func fireDate(at deadline: LoopInstant) -> Date {
-        state.withLock { $0.date(of: deadline, deadline: deadline) }
+        state.withLock { state in
+            state.updateDetails { $0.dates.date(of: deadline, deadline: deadline) }
+        }
     }
 
     // MARK: - Firing by hand, ending
@@ -264,11 +256,11 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// A repeating schedule is not changed; a timer that fires once is invalidated afterwards.
     public func fire() {
         let now = LoopClock.now
-        let (block, repeats) = state.withLock { state -> (Block?, Bool) in
+        let (block, repeats) = state.withLock { state -> (TimerState.Block?, Bool) in
             guard state.isValid else { return (nil, false) }
             let repeats = state.updateDetails { details in
-                details.lastBeat = now
-                return details.interval > 0
+                details.dates.noteBeat(now)
+                return details.dates.repeats
             }
             return (state.block, repeats)
         }

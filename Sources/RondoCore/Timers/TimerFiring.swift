@@ -3,13 +3,13 @@
 extension Timer {
     /// Calls the timer, which `loop` has taken as due in `mode`, and sets the next date of its grid.
     func fire(in mode: Int, of loop: RunLoop) {
-        let (block, repeats) = state.withLock { state -> (Block?, Bool) in
+        let (block, repeats) = state.withLock { state -> (TimerState.Block?, Bool) in
             // Another thread may have changed the timer since it was taken.
             guard state.isValid, state.isHeld(by: loop), !state.isOvertaken else { return (nil, false) }
             state.isCalled = true
             let repeats = state.withDetails { details in
-                details.lastBeat = registration.deadline
-                return details.interval > 0
+                details.dates.noteBeat(registration.deadline)
+                return details.dates.repeats
             }
             return (state.block, repeats ?? false)
         }
@@ -19,8 +19,9 @@ extension Timer {
         }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
+            let fired = registration.deadline
             let deadline =
-                block != nil ? state.next(after: registration.deadline, now) : registration.deadline
+                block != nil ? state.updateDetails { $0.dates.next(after: fired, now: now) } : fired
             (state.isCalled, state.isOvertaken) = (false, false)
             // The block may have moved the timer to another loop.
             guard let holder = state.loop else {
@@ -31,22 +32,5 @@ extension Timer {
             return holder
         }
         if let holder, holder !== loop { holder.wakeUp() }
-    }
-}
-
-extension Timer.State {
-    /// The date after a firing at `deadline`: the date that the block has set, or the next date of the grid.
-    fileprivate func next(after deadline: LoopInstant, _ now: LoopInstant) -> LoopInstant {
-        updateDetails { details in
-            details.lastBeat = deadline
-            if let moved = details.moved {
-                details.moved = nil
-                return moved
-            }
-            let beat = max(1, LoopClock.nanoseconds(details.interval))
-            var schedule = TimerSchedule(first: deadline, interval: beat)
-            schedule.advance(past: now)
-            return schedule.deadline
-        }
     }
 }

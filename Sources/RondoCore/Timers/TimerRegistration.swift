@@ -2,10 +2,10 @@
 /// and its date, or the position of the date in the heap of a mode.
 ///
 /// Nearly every timer is in one mode, and a program may have a million of them. A registration in one mode
-/// takes ten bytes (`Timer.LoopOrDetails` tells what that saves), one in several modes also an object. While
-/// the timer waits in one mode, its date is only in the heap of that mode. The lock of the loop that holds
-/// the timer guards the registration. While the timer waits nowhere, changing it requires the timer's own
-/// lock too, so that this lock suffices for reading its deadline.
+/// takes ten bytes (`TimerState.LoopOrDetails` tells what that saves), one in several modes also an object.
+/// While the timer waits in one mode, its date is only in the heap of that mode. The lock of the loop that
+/// holds the timer guards the registration. While the timer waits nowhere, changing it requires the timer's
+/// own lock too, so that this lock suffices for reading its deadline.
 struct TimerRegistration {
     struct Position {
         let mode: Int

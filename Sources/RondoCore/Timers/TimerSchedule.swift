@@ -1,4 +1,4 @@
-/// The dates of a timer: a grid, first + k × interval.
+/// The grid of a repeating timer: first + k × interval.
 ///
 /// The grid follows scheduled dates, never the instant of a callback, so lateness does not add up (rule
 /// TM-4). It is kept in whole nanoseconds.

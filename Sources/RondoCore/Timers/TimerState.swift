@@ -1,15 +1,122 @@
 internal import RondoMutex
 
-// The fields that a timer's lock guards. `Timer` declares the storage, so that it has no gaps, and only
-// `State` changes it.
-extension Timer {
+/// The fields that a timer's lock guards, valid while the lock is held. `Timer` declares their storage, so
+/// that it has no gaps, and only this changes it.
+struct TimerState: ~Copyable {
+    /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With references here and
+    /// in `Guard` the guard's timer.scheduled takes 1,245 instructions instead of 1,166.
+    let timer: Unmanaged<Timer>
+    var marks: Marks
+
+    private var loopOrDetails: LoopOrDetails {
+        get { timer._withUnsafeGuaranteedRef { $0.loopOrDetails } }
+        nonmutating set { timer._withUnsafeGuaranteedRef { $0.loopOrDetails = newValue } }
+    }
+
+    /// `Unmanaged`: see `LoopOrDetails`.
+    private var unretainedLoop: Unmanaged<RunLoop>? {
+        get {
+            let loopOrDetails = loopOrDetails
+            guard let details = loopOrDetails.details else { return loopOrDetails.loop }
+            return details._withUnsafeGuaranteedRef { $0.unretainedLoop }
+        }
+        nonmutating set {
+            if let details = loopOrDetails.details {
+                details._withUnsafeGuaranteedRef { $0.unretainedLoop = newValue }
+            } else {
+                loopOrDetails = newValue.map { .loop($0) } ?? .neither
+            }
+        }
+    }
+
+    var isValid: Bool { marks[.isValid] }
+
+    /// The timer is registered in its loop under the common name, even if it has been removed from single
+    /// modes since.
+    var isCommon: Bool {
+        get { marks[.isCommon] }
+        set { marks[.isCommon] = newValue }
+    }
+
+    /// The thread of the loop that last held the timer has ended.
+    var threadHasEnded: Bool {
+        get { marks[.threadHasEnded] }
+        set { marks[.threadHasEnded] = newValue }
+    }
+
+    /// The block is being called.
+    var isCalled: Bool {
+        get { marks[.isCalled] }
+        set { marks[.isCalled] = newValue }
+    }
+
+    /// A date was set after the pass found the timer due and before the call.
+    var isOvertaken: Bool {
+        get { marks[.isOvertaken] }
+        set { marks[.isOvertaken] = newValue }
+    }
+
+    /// The loop that holds the timer.
+    var loop: RunLoop? {
+        get { unretainedLoop?.takeUnretainedValue() }
+        nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
+    }
+
+    /// Calls `body` with the loop, without reference counting: the guard's timer.cancelled takes 785
+    /// instructions, and 831 with it.
+    func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
+
+    func isHeld(by loop: RunLoop) -> Bool {
+        unretainedLoop?.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
+    }
+
+    /// Whether the timer may be added to `loop`: it is valid, and no other loop holds it (rule TM-13).
+    func mayEnter(_ loop: RunLoop) -> Bool { isValid && (unretainedLoop == nil || isHeld(by: loop)) }
+
+    var block: Block? { timer._withUnsafeGuaranteedRef { $0.block } }
+
+    /// The date that fires next, or is firing now.
+    var deadline: LoopInstant {
+        timer._withUnsafeGuaranteedRef { timer in
+            guard let loop else { return timer.registration.deadline }
+            return loop.state.withLock { $0.deadline(of: timer) }
+        }
+    }
+
+    /// Reads the details; returns nil if the timer has none.
+    func withDetails<Result>(_ body: (Details) -> Result) -> Result? {
+        guard let details = loopOrDetails.details else { return nil }
+        return details._withUnsafeGuaranteedRef(body)
+    }
+
+    /// Changes the details, which are allocated on first use: most timers never need them.
+    @discardableResult
+    func updateDetails<Result>(_ body: (Details) -> Result) -> Result {
+        if let details = loopOrDetails.details { return details._withUnsafeGuaranteedRef(body) }
+        let made = Details(interval: 0)
+        made.unretainedLoop = unretainedLoop
+        loopOrDetails = .details(.passRetained(made))
+        return body(made)
+    }
+
+    /// - Returns: The objects to release after the lock.
+    mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?, UserInfo?) {
+        marks = marks.subtracting([.isValid, .isCommon])
+        unretainedLoop = nil
+        let (attachment, userInfo) =
+            withDetails { ($0.attachment.take(), $0.userInfo.take()) } ?? (nil, nil)
+        return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
+    }
+
+    // MARK: - The fields
+
     /// The block of a timer. A struct, because a bare closure returned from a lock's closure is wrapped in
     /// another closure, one allocation for each call.
     struct Block: Sendable {
         let call: @Sendable (Timer) -> Void
     }
 
-    /// Conditions of a timer; `State` documents each.
+    /// Conditions of a timer; `TimerState` documents each.
     struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -61,151 +168,6 @@ extension Timer {
         }
     }
 
-    /// Access to the fields that a timer's lock guards, valid while the lock is held.
-    struct State: ~Copyable {
-        /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With references here and
-        /// in `Guard` the guard's timer.scheduled takes 1,245 instructions instead of 1,166.
-        let timer: Unmanaged<Timer>
-        var marks: Marks
-
-        private var loopOrDetails: LoopOrDetails {
-            get { timer._withUnsafeGuaranteedRef { $0.loopOrDetails } }
-            nonmutating set { timer._withUnsafeGuaranteedRef { $0.loopOrDetails = newValue } }
-        }
-
-        /// `Unmanaged`: see `LoopOrDetails`.
-        private var unretainedLoop: Unmanaged<RunLoop>? {
-            get {
-                let loopOrDetails = loopOrDetails
-                guard let details = loopOrDetails.details else { return loopOrDetails.loop }
-                return details._withUnsafeGuaranteedRef { $0.unretainedLoop }
-            }
-            nonmutating set {
-                if let details = loopOrDetails.details {
-                    details._withUnsafeGuaranteedRef { $0.unretainedLoop = newValue }
-                } else {
-                    loopOrDetails = newValue.map { .loop($0) } ?? .neither
-                }
-            }
-        }
-
-        var isValid: Bool { marks[.isValid] }
-
-        /// The timer is registered in its loop under the common name, even if it has been removed from single
-        /// modes since.
-        var isCommon: Bool {
-            get { marks[.isCommon] }
-            set { marks[.isCommon] = newValue }
-        }
-
-        /// The thread of the loop that last held the timer has ended.
-        var threadHasEnded: Bool {
-            get { marks[.threadHasEnded] }
-            set { marks[.threadHasEnded] = newValue }
-        }
-
-        /// The block is being called.
-        var isCalled: Bool {
-            get { marks[.isCalled] }
-            set { marks[.isCalled] = newValue }
-        }
-
-        /// A date was set after the pass found the timer due and before the call.
-        var isOvertaken: Bool {
-            get { marks[.isOvertaken] }
-            set { marks[.isOvertaken] = newValue }
-        }
-
-        /// The loop that holds the timer.
-        var loop: RunLoop? {
-            get { unretainedLoop?.takeUnretainedValue() }
-            nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
-        }
-
-        /// Calls `body` with the loop, without reference counting: the guard's timer.cancelled takes 785
-        /// instructions, and 831 with it.
-        func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
-
-        func isHeld(by loop: RunLoop) -> Bool {
-            unretainedLoop?.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
-        }
-
-        /// Whether the timer may be added to `loop`: it is valid, and no other loop holds it (rule TM-13).
-        func mayEnter(_ loop: RunLoop) -> Bool { isValid && (unretainedLoop == nil || isHeld(by: loop)) }
-
-        var block: Block? { timer._withUnsafeGuaranteedRef { $0.block } }
-
-        /// The date that fires next, or is firing now.
-        var deadline: LoopInstant {
-            timer._withUnsafeGuaranteedRef { timer in
-                guard let loop else { return timer.registration.deadline }
-                return loop.state.withLock { $0.deadline(of: timer) }
-            }
-        }
-
-        /// Reads the details; returns nil if the timer has none.
-        func withDetails<Result>(_ body: (Details) -> Result) -> Result? {
-            guard let details = loopOrDetails.details else { return nil }
-            return details._withUnsafeGuaranteedRef(body)
-        }
-
-        /// Changes the details, which are allocated on first use: most timers never need them.
-        @discardableResult
-        func updateDetails<Result>(_ body: (Details) -> Result) -> Result {
-            if let details = loopOrDetails.details { return details._withUnsafeGuaranteedRef(body) }
-            let made = Details()
-            made.unretainedLoop = unretainedLoop
-            loopOrDetails = .details(.passRetained(made))
-            return body(made)
-        }
-
-        /// - Returns: The objects to release after the lock.
-        mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?, UserInfo?) {
-            marks = marks.subtracting([.isValid, .isCommon])
-            unretainedLoop = nil
-            let (attachment, userInfo) =
-                withDetails { ($0.attachment.take(), $0.userInfo.take()) } ?? (nil, nil)
-            return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
-        }
-
-        /// The date of an instant, computed from the anchor. A timer that was made with an interval gets its
-        /// anchor here, at its deadline.
-        func date(of instant: LoopInstant, deadline: LoopInstant) -> Date {
-            let anchor = updateDetails { details in
-                let anchor =
-                    details.anchor ?? Anchor(instant: deadline, date: LoopClock.systemDate(of: deadline))
-                details.anchor = anchor
-                return anchor
-            }
-            if instant == anchor.instant { return anchor.date }
-            let distance = instant.seconds(since: anchor.instant)
-            // A distance that is not finite cannot be added.
-            return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: instant)
-        }
-    }
-
-    /// The lock of a timer. A Mutex around all the fields it guards would leave gaps: see `LoopOrDetails`.
-    struct Guard {
-        /// `Unmanaged`: the caller retains the timer while it uses this; see `State.timer`.
-        let timer: Unmanaged<Timer>
-
-        func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
-            timer._withUnsafeGuaranteedRef { [timer] in
-                $0.marks.withLock { marks in
-                    var state = State(timer: timer, marks: marks)
-                    defer { marks = state.marks }
-                    return body(&state)
-                }
-            }
-        }
-    }
-
-    /// An instant and its date, so that a date reads back exactly as it was set.
-    struct Anchor {
-        let instant: LoopInstant
-        let date: Date
-    }
-
     /// The part of a timer that is allocated only for timers that repeat, or have a date, label, tolerance or
     /// user info.
     ///
@@ -214,18 +176,13 @@ extension Timer {
     final class Details: @unchecked Sendable {
         /// See `LoopOrDetails`.
         var unretainedLoop: Unmanaged<RunLoop>?
-        /// `timeInterval`, which never changes.
-        var interval: TimeInterval = 0
-        var anchor: Anchor?
-        /// The date of the last firing: a beat of the grid, or the instant at which `fire()` was called. Nil
-        /// if it is the deadline, or the timer has not fired.
-        var lastBeat: LoopInstant?
-        var tolerance: TimeInterval = 0
-        /// The date that the block itself has set while the timer fires.
-        var moved: LoopInstant?
+        var dates: TimerDates
         var label: String?
         var attachment: (any AnyObject & Sendable)?
         var userInfo: UserInfo?
+
+        /// - Parameter interval: Seconds; 0 for a timer that fires once.
+        init(interval: TimeInterval) { dates = TimerDates(interval: interval) }
     }
 
     /// The user info in an object: one word, where an existential takes five.
@@ -233,5 +190,23 @@ extension Timer {
         let value: any Sendable
 
         init(_ value: any Sendable) { self.value = value }
+    }
+
+    // MARK: - The lock
+
+    /// The lock of a timer. A Mutex around all the fields it guards would leave gaps: see `LoopOrDetails`.
+    struct Guard {
+        /// `Unmanaged`: the caller retains the timer while it uses this; see `TimerState.timer`.
+        let timer: Unmanaged<Timer>
+
+        func withLock<Result: Sendable>(_ body: (inout TimerState) -> Result) -> Result {
+            timer._withUnsafeGuaranteedRef { [timer] in
+                $0.marks.withLock { marks in
+                    var state = TimerState(timer: timer, marks: marks)
+                    defer { marks = state.marks }
+                    return body(&state)
+                }
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ final class StreamLink: Sendable {
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.
-        var owner: (any StreamOwner)?
+        var load: (any StreamOwner)?
         var queues = StreamQueues()
         /// Operations whose timeout has not begun.
         var untimed: [(number: Int, seconds: Double)] = []
@@ -104,13 +104,13 @@ final class StreamLink: Sendable {
 
     /// Changes the state and wakes the wire; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
-        let (result, owner, isOver) = state.withLock { state in
-            (change(&state), state.owner, state.isOver)
+        let (result, load, isOver) = state.withLock { state in
+            (change(&state), state.load, state.isOver)
         }
         if isOver {
             for call in takeLate() { driver.perform(call) }
         } else {
-            owner?.wakeUp()
+            load?.wakeUp()
         }
         return result
     }
@@ -158,7 +158,7 @@ final class StreamLink: Sendable {
     func loadDidEnd() {
         let old = state.withLock { state in
             state.isOver = true
-            return state.owner.take()
+            return state.load.take()
         }
         withExtendedLifetime(old) {}
     }

@@ -56,7 +56,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     // MARK: - TaskLoad
 
     func start() {
-        link.state.withLock { $0.owner = self }
+        link.state.withLock { $0.load = self }
         guard registration.join(as: self, label: client?.nameInRunLoops) else { return loopHasEnded() }
         wakeUp()
     }

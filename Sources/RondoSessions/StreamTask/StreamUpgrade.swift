@@ -10,13 +10,13 @@ internal import RondoStreams
 final class StreamUpgrade: Upgrade, @unchecked Sendable {
     /// Set once the delegate has chosen `.becomeStream`.
     private var link: StreamLink?
-    private weak var owner: (any UpgradeOwner)?
+    private weak var load: (any UpgradeOwner)?
 
     deinit { link?.loseConnection() }
 
-    func become(_ link: StreamLink, owner: any UpgradeOwner) {
+    func become(_ link: StreamLink, load: any UpgradeOwner) {
         self.link = link
-        self.owner = owner
+        self.load = load
     }
 
     // MARK: - Upgrade
@@ -25,7 +25,7 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
 
     /// Adds none: the request has its own Upgrade field.
     func addFields(to fields: inout HeaderFields) {}
-    func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String? { nil }
+    func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String? { nil }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
         if let link = link.take() {
@@ -35,7 +35,7 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
                 link.loseConnection()
             }
         }
-        owner?.endUpgrade(nil)
+        load?.endUpgrade(nil)
     }
 
     func serve() {}

@@ -3,7 +3,7 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoStreams
 
-/// Serves the connection of a stream.
+/// The load of a stream task, which serves the connection of the stream.
 protocol StreamOwner: AnyObject, Sendable {
     /// Calls `StreamWire.serve()` in a pass of a scheduled mode. Any thread.
     func wakeUp()
@@ -24,7 +24,7 @@ protocol StreamOwner: AnyObject, Sendable {
     func end(_ failure: LoadFailure?)
 }
 
-/// Performs the operations of a stream task on its connection. On the thread of its owner's loop.
+/// Performs the operations of a stream task on its connection. On the thread of its load's loop.
 final class StreamWire {
     private enum Phase {
         case closed
@@ -64,14 +64,14 @@ final class StreamWire {
 
     deinit { for timer in timers.values { timer.invalidate() } }
 
-    private var owner: (any StreamOwner)? { link.state.withLock { $0.owner } }
+    private var load: (any StreamOwner)? { link.state.withLock { $0.load } }
     private var isOpen: Bool { if case .open = phase { true } else { false } }
 
     private func withQueues<Result: Sendable>(_ body: (inout StreamQueues) -> Result) -> Result {
         link.state.withLock { body(&$0.queues) }
     }
 
-    // MARK: - Calls of the owner
+    // MARK: - Calls of the load
 
     /// Begins to serve an open connection.
     ///
@@ -168,7 +168,7 @@ final class StreamWire {
         let data = Data(inbox.prefix(read.maximum))
         inbox.removeFirst(data.count)
         let isAtEnd = (sawEnd || hasClosedRead) && inbox.isEmpty
-        owner?.call("readData") { read.handler(data, isAtEnd, nil) }
+        load?.call("readData") { read.handler(data, isAtEnd, nil) }
         if isAtEnd { tellOfEnd() }
     }
 
@@ -264,7 +264,7 @@ final class StreamWire {
     private func endWrite(_ error: (any Error)?) {
         guard let write = withQueues({ $0.endWrite() }) else { return }
         stopTimer(write.number)
-        owner?.call("write") { write.handler(error) }
+        load?.call("write") { write.handler(error) }
     }
 
     private func closeWrite() {
@@ -282,14 +282,14 @@ final class StreamWire {
 
     private func startTimers() {
         for (number, seconds) in link.state.withLock({ $0.takeUntimed() }) { limits[number] = seconds }
-        guard let owner else { return }
+        guard let load else { return }
         for (number, seconds) in limits where timers[number] == nil {
-            timers[number] = owner.timer(after: seconds) { [link] in
-                let owner = link.state.withLock { state in
+            timers[number] = load.timer(after: seconds) { [link] in
+                let load = link.state.withLock { state in
                     state.expired.append(number)
-                    return state.owner
+                    return state.load
                 }
-                owner?.wakeUp()
+                load?.wakeUp()
             }
         }
     }
@@ -316,9 +316,9 @@ final class StreamWire {
                 .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.",
                 url: link.url)
             if let handler = withQueues({ $0.removeRead(number) }) {
-                owner?.call("readData") { handler(nil, false, error) }
+                load?.call("readData") { handler(nil, false, error) }
             } else if let handler = withQueues({ $0.removeWrite(number) }) {
-                owner?.call("write") { handler(error) }
+                load?.call("write") { handler(error) }
             } else if withQueues({ $0.current?.number == number }) {
                 if written > 0 { writeFailure = error }
                 endWrite(error)
@@ -332,7 +332,7 @@ final class StreamWire {
     private func secure() {
         guard let channel else { return }
         let (host, port) = (link.host, link.port)
-        let wakeUp: @Sendable () -> Void = { [link] in link.state.withLock { $0.owner }?.wakeUp() }
+        let wakeUp: @Sendable () -> Void = { [link] in link.state.withLock { $0.load }?.wakeUp() }
         if tls.trustHandler == nil {
             channel.handlers.onTrust = { [weak self] trust in
                 self?.ask(TLSInquiry(trust, host: host, port: port, wakeUp: wakeUp))
@@ -355,7 +355,7 @@ final class StreamWire {
     private func ask(_ inquiry: TLSInquiry) {
         guard let challenge = inquiry.takeChallenge() else { return }
         self.inquiry = inquiry
-        owner?.show(challenge)
+        load?.show(challenge)
     }
 
     // MARK: - The end
@@ -371,7 +371,7 @@ final class StreamWire {
     }
 
     private func tell(_ name: String, _ call: @escaping @Sendable (any StreamClient) -> Void) {
-        owner?.call(name) { [link] in
+        load?.call(name) { [link] in
             // After its cancellation a task reports only its end (rule US-32).
             let client = link.state.withLock { $0.isEnding ? nil : $0.client }
             client.map(call)
@@ -384,10 +384,10 @@ final class StreamWire {
         phase = .ended
         for timer in timers.values { timer.invalidate() }
         (timers, limits, inbox, inquiry) = ([:], [:], [], nil)
-        owner?.end(failure)
+        load?.end(failure)
     }
 
-    /// Ends without reporting to the owner, which has decided so.
+    /// Ends without reporting to the load, which has decided so.
     func close() {
         phase = .ended
         for timer in timers.values { timer.invalidate() }

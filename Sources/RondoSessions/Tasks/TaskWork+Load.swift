@@ -128,7 +128,7 @@ extension TaskWork: LoadClient {
     func becomeStream(_ link: StreamLink, successor: Int) -> Bool {
         guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
         state.withLock { $0.hasBecomeStream = true }
-        answer(.disposition(.becomeUpgrade { upgrade.become(link, owner: $0) }))
+        answer(.disposition(.becomeUpgrade { upgrade.become(link, load: $0) }))
         return true
     }
 

@@ -1,5 +1,9 @@
 extension URLSessionWebSocketTask {
     /// Why a WebSocket was closed (RFC 6455 §7.4.1). Codes without a name are kept as `other` (rule WS-20).
+    ///
+    /// The cases are Apple's and `other`, and none will be added: a later version that names another code
+    /// does so by a static member, which is equal to `other` with its number. An enumeration, as on Apple's
+    /// systems, so that a `switch` with `@unknown default` compiles.
     public enum CloseCode: RawRepresentable, Hashable, Sendable {
         /// 0: the WebSocket is not closed.
         case invalid

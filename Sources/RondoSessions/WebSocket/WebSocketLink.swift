@@ -32,7 +32,7 @@ final class WebSocketLink: Sendable {
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.
-        var owner: (any UpgradeOwner)?
+        var load: (any UpgradeOwner)?
         var queues = WebSocketQueues()
         /// Handlers of messages and pings that were sent too late.
         var late: [WebSocketQueues.Completion] = []
@@ -135,10 +135,10 @@ final class WebSocketLink: Sendable {
 
     /// Changes the state and wakes the load; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
-        let (result, owner, isOver) = state.withLock { state in
-            (change(&state), state.owner, state.isOver)
+        let (result, load, isOver) = state.withLock { state in
+            (change(&state), state.load, state.isOver)
         }
-        if isOver { answerLate() } else { owner?.wakeUp() }
+        if isOver { answerLate() } else { load?.wakeUp() }
         return result
     }
 
@@ -183,10 +183,10 @@ final class WebSocketLink: Sendable {
     func loadDidEnd() {
         let old = state.withLock { state in
             defer {
-                state.owner = nil
+                state.load = nil
                 state.isOver = true
             }
-            return state.owner
+            return state.load
         }
         withExtendedLifetime(old) {}
     }

@@ -58,7 +58,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         handshake = link.makeHandshake()
     }
 
-    private var owner: (any UpgradeOwner)? { link.state.withLock { $0.owner } }
+    private var load: (any UpgradeOwner)? { link.state.withLock { $0.load } }
 
     // MARK: - Handshake
 
@@ -73,12 +73,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
     }
 
-    func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String? {
+    func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String? {
         do {
             let agreement = try handshake.agreement(in: head)
             subprotocol = agreement.subprotocol
             connection = WebSocketConnection(.client, compression: agreement.compression)
-            link.state.withLock { $0.owner = owner }
+            link.state.withLock { $0.load = load }
             return nil
         } catch {
             return error.description
@@ -93,7 +93,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             state.hasOpened = true
             return state.client
         }
-        owner?.call("didOpenWithProtocol", size: 0) { [subprotocol] in client?.tellOpened(subprotocol) }
+        load?.call("didOpenWithProtocol", size: 0) { [subprotocol] in client?.tellOpened(subprotocol) }
         serve()
     }
 
@@ -234,7 +234,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         let identifier = payload.reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         guard let identifier = Int(exactly: identifier) else { return }
         for completion in link.state.withLock({ $0.queues.takePings(upTo: identifier) }) {
-            owner?.call("pong", size: 0) { completion(nil) }
+            load?.call("pong", size: 0) { completion(nil) }
         }
     }
 
@@ -250,8 +250,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// Delivers messages, and answers operations that can no longer be performed.
     private func handOver() {
-        while !isPaused, let owner, let (message, receiver) = link.state.withLock({ $0.queues.takePair() }) {
-            owner.call("receive", size: message.size) { receiver(.success(message)) }
+        while !isPaused, let load, let (message, receiver) = link.state.withLock({ $0.queues.takePair() }) {
+            load.call("receive", size: message.size) { receiver(.success(message)) }
         }
         let isClosing = if case .closing = phase { true } else { false }
         let isOpen = if case .open = phase { true } else { false }
@@ -267,9 +267,9 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             // Receivers wait as long as there is a message for them.
             return (error, senders, state.queues.hasMessages ? [] : state.queues.takeReceivers())
         }
-        guard let error, let owner else { return }
-        for sender in senders { owner.call("send", size: 0) { sender(error) } }
-        for receiver in receivers { owner.call("receive", size: 0) { receiver(.failure(error)) } }
+        guard let error, let load else { return }
+        for sender in senders { load.call("send", size: 0) { sender(error) } }
+        for receiver in receivers { load.call("receive", size: 0) { receiver(.failure(error)) } }
     }
 
     // MARK: - Sending
@@ -357,7 +357,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func endCurrent() {
         guard let done = current, done.isWhole else { return }
         current = nil
-        owner?.call("send", size: 0) { done.sending.completion(nil) }
+        load?.call("send", size: 0) { done.sending.completion(nil) }
     }
 
     private func failCurrent() {
@@ -366,7 +366,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         let error =
             closing
             ?? URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
-        owner?.call("send", size: 0) { failed.sending.completion(error) }
+        load?.call("send", size: 0) { failed.sending.completion(error) }
     }
 
     // MARK: - The end
@@ -390,7 +390,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         if let current, !current.isWhole || hasEndedWriting { failCurrent() }
         handOver()
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
-        owner?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
+        load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
         startTimer()
     }
 
@@ -417,13 +417,13 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     }
 
     private func startTimer() {
-        guard timer == nil, let owner else { return }
-        timer = owner.upgradeTimer(after: Self.closingTime) { [link] in
-            let owner = link.state.withLock { state in
+        guard timer == nil, let load else { return }
+        timer = load.upgradeTimer(after: Self.closingTime) { [link] in
+            let load = link.state.withLock { state in
                 state.isTimeUp = true
-                return state.owner
+                return state.load
             }
-            owner?.wakeUp()
+            load?.wakeUp()
         }
     }
 
@@ -440,7 +440,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         timer.take()?.invalidate()
         failCurrent()
         handOver()
-        owner?.endUpgrade(failure)
+        load?.endUpgrade(failure)
     }
 
     deinit { timer?.invalidate() }

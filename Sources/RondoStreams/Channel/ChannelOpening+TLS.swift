@@ -5,19 +5,19 @@ internal import RondoMutex
 extension ChannelOpening {
     /// Starts TLS with the host, inside the TLS connection with a proxy if there is one.
     func secure(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
-        let configuration = owner.configuration
+        let configuration = channel.configuration
         let host = Resolver.withoutBrackets(configuration.host)
-        secure(transport, settings, asksOwner: true, host: host) { () throws(TLSError) in
+        secure(transport, settings, asksChannel: true, host: host) { () throws(TLSError) in
             try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
                 hostName: host, port: configuration.port, received: received, through: transport.engine)
         }
     }
 
-    /// Starts TLS with a proxy, before the negotiation. The owner's own handlers are called for hosts only.
+    /// Starts TLS with a proxy, before the negotiation. The channel's handlers are called for hosts only.
     func secureToProxy(_ transport: ChannelTransport, _ route: ChannelRoute, _ settings: TLSSettings) {
         let host = Resolver.withoutBrackets(route.host)
-        secure(transport, settings, asksOwner: false, host: host) { () throws(TLSError) in
+        secure(transport, settings, asksChannel: false, host: host) { () throws(TLSError) in
             try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
                 hostName: host, port: route.port, leadsToProxy: true)
@@ -25,14 +25,14 @@ extension ChannelOpening {
     }
 
     private func secure(
-        _ plain: ChannelTransport, _ settings: TLSSettings, asksOwner: Bool, host: String,
+        _ plain: ChannelTransport, _ settings: TLSSettings, asksChannel: Bool, host: String,
         _ make: () throws(TLSError) -> TLSEngine
     ) {
         do throws(TLSError) {
             let engine = try make()
             engine.ask(
-                forTrust: asksOwner && owner.handlers.onTrust != nil || settings.trustHandler != nil,
-                forIdentity: asksOwner && owner.handlers.onIdentityRequest != nil
+                forTrust: asksChannel && channel.handlers.onTrust != nil || settings.trustHandler != nil,
+                forIdentity: asksChannel && channel.handlers.onIdentityRequest != nil
                     || settings.identityHandler != nil)
             engine.state.questions?.trustHandler = settings.trustHandler
             engine.state.questions?.identityHandler = settings.identityHandler
@@ -41,10 +41,10 @@ extension ChannelOpening {
             stage = .securing(transport, engine)
             // An evicted handshake is served first, before connections that are still to be opened:
             // otherwise all of a burst would have begun before the first one is evicted.
-            limit.enter(owner.configuration.handshakes, onEviction: sources.signalFirst)
+            limit.enter(channel.configuration.handshakes, onEviction: sources.signalFirst)
             handshake(transport, engine)
         } catch {
-            owner.fail(.tls(error.naming(host: host)))
+            channel.fail(.tls(error.naming(host: host)))
         }
     }
 
@@ -64,19 +64,19 @@ extension ChannelOpening {
                 finish(with: transport)
             }
         } catch {
-            if engine.leadsToProxy { failOnFirstHop(.tls(error)) } else { owner.fail(.tls(error)) }
+            if engine.leadsToProxy { failOnFirstHop(.tls(error)) } else { channel.fail(.tls(error)) }
         }
     }
 
     private func wait(for interest: RunLoop.Source.Interest, _ transport: ChannelTransport) {
-        limit.start(owner.configuration)
+        limit.start(channel.configuration)
         sources.setInterest(interest, of: transport.source)
     }
 
     private func finishSecuringToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
-        guard let route = owner.configuration.route else { return }
-        owner.tell(engine.securedEvent)
-        // The owner may have closed the channel in `tell`.
+        guard let route = channel.configuration.route else { return }
+        channel.tell(engine.securedEvent)
+        // The channel's owner may have closed it in `tell`.
         if case .securing = stage { beginNegotiating(ProxyDialogue(over: transport, route)) }
     }
 
@@ -87,10 +87,10 @@ extension ChannelOpening {
         guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
         switch question {
         case .trust(let trust):
-            if let onTrust = owner.handlers.onTrust, !engine.leadsToProxy { return onTrust(trust) }
+            if let onTrust = channel.handlers.onTrust, !engine.leadsToProxy { return onTrust(trust) }
             callOutside { [handler = questions?.trustHandler] in handler?.body(trust) }
         case .identity(let request):
-            if let onIdentityRequest = owner.handlers.onIdentityRequest, !engine.leadsToProxy {
+            if let onIdentityRequest = channel.handlers.onIdentityRequest, !engine.leadsToProxy {
                 return onIdentityRequest(request)
             }
             callOutside { [handler = questions?.identityHandler] in handler?.body(request) }
@@ -124,6 +124,6 @@ extension ChannelOpening {
 }
 
 extension TLSEngine {
-    /// The event for the owner when the handshake is done.
+    /// The event for the channel's owner when the handshake is done.
     var securedEvent: ChannelEvent { .secured(version: version, cipher: cipher ?? "", subject: peerSubject) }
 }

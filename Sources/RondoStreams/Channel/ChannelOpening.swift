@@ -4,8 +4,8 @@
 //
 //     starting → resolving → connecting → connected → [securing, with the proxy] → negotiating → securing → over
 //
-// Stages without work are skipped. STARTTLS begins at `upgrading`. The owner is told of each step and may
-// close the channel in response, so the stage is checked again after each call.
+// Stages without work are skipped. STARTTLS begins at `upgrading`. The channel's owner is told of each step
+// and may close the channel in response, so the stage is checked again after each call.
 //
 // Threads: the channel's, inside its gate. Results from elsewhere (the resolver, a program's answer) are
 // stored under a lock, and the channel's signal requests a pass.
@@ -39,7 +39,7 @@ final class ChannelOpening {
         case starting(Origin)
         case resolving(Resolver.Request, LookUpResult)
         case connecting(ConnectionAttempts)
-        /// Only while the owner is being told of the connection.
+        /// Only while the channel's owner is being told of the connection.
         case connected(ChannelTransport)
         case negotiating(ProxyDialogue)
         /// Secures an open connection in the next pass; the bytes received so far belong to TLS. Indirect,
@@ -53,7 +53,7 @@ final class ChannelOpening {
 
     // The channel owns its opening, so the reference stays valid while the opening is used. The channel's
     // deinit must not make the opening call it: an access to this reference would trap there.
-    unowned let owner: any ChannelOpeningOwner
+    unowned let channel: any ChannelOpeningOwner
     let sources: any ChannelSources
     // Changed in `+TLS` too:
     var stage: Stage
@@ -61,8 +61,8 @@ final class ChannelOpening {
     /// Calls a handler of the settings, outside the gate.
     var asker: RunLoop.Source?
 
-    init(_ origin: Origin, of owner: any ChannelOpeningOwner, _ sources: any ChannelSources) {
-        self.owner = owner
+    init(_ origin: Origin, of channel: any ChannelOpeningOwner, _ sources: any ChannelSources) {
+        self.channel = channel
         self.sources = sources
         stage = .starting(origin)
         limit = OpeningLimit(sources)
@@ -71,9 +71,9 @@ final class ChannelOpening {
     /// Makes the opening that secures an open connection.
     init(
         upgrading transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8],
-        of owner: any ChannelOpeningOwner, _ sources: any ChannelSources
+        of channel: any ChannelOpeningOwner, _ sources: any ChannelSources
     ) {
-        self.owner = owner
+        self.channel = channel
         self.sources = sources
         stage = .upgrading(transport, settings, received: received)
         limit = OpeningLimit(sources)
@@ -109,7 +109,7 @@ final class ChannelOpening {
         case .starting(let origin): start(origin)
         case .resolving(_, let result):
             switch result.take() {
-            case .success(let addresses): found(addresses, of: owner.configuration.nextHop.host)
+            case .success(let addresses): found(addresses, of: channel.configuration.nextHop.host)
             case .failure(let error): failOnFirstHop(.resolve(error))
             case nil: break
             }
@@ -121,7 +121,7 @@ final class ChannelOpening {
         case .upgrading(let transport, let settings, let received):
             secure(transport, settings, received: received)
         case .securing(let transport, let engine):
-            if limit.isEvicted { return owner.fail(limit.eviction(of: owner.configuration)) }
+            if limit.isEvicted { return channel.fail(limit.eviction(of: channel.configuration)) }
             // The program may have answered the handshake's question.
             handshake(transport, engine)
         case .connected, .over: break
@@ -171,7 +171,7 @@ final class ChannelOpening {
     // MARK: - The name and the socket
 
     private func start(_ origin: Origin) {
-        limit.start(owner.configuration)
+        limit.start(channel.configuration)
         switch origin {
         case .socket(let socket):
             let source = sources.makeSource(socket.descriptor, interest: [])
@@ -182,7 +182,7 @@ final class ChannelOpening {
     }
 
     private func lookUp() {
-        let configuration = owner.configuration
+        let configuration = channel.configuration
         let (host, port) = configuration.nextHop
         let connect = configuration.connect ?? ConnectSettings()
         switch connect.target(host: host, port: port, isProxy: configuration.route != nil) {
@@ -193,7 +193,7 @@ final class ChannelOpening {
     }
 
     private func lookUp(_ name: String, _ number: UInt16) {
-        let configuration = owner.configuration
+        let configuration = channel.configuration
         if let address = Resolver.numeric(host: name, port: number) {
             guard configuration.connect?.addressFamilies.contains(address) ?? true else {
                 return failOnFirstHop(.connect(host: name, port: Int(number), []))
@@ -203,7 +203,7 @@ final class ChannelOpening {
         if configuration.resolver === Resolver.shared,
             let addresses = Resolver.loopback(host: name, port: number)
         {
-            owner.tell(.resolving(host: name))
+            channel.tell(.resolving(host: name))
             if case .starting = stage { found(addresses, of: name) }
             return
         }
@@ -214,12 +214,12 @@ final class ChannelOpening {
             signal()
         }
         stage = .resolving(request, result)
-        owner.tell(.resolving(host: name))
+        channel.tell(.resolving(host: name))
     }
 
     /// Connects to the addresses found, as far as their families are wanted.
     private func found(_ addresses: [SocketAddress], of host: String) {
-        guard let families = owner.configuration.connect?.addressFamilies, families != .any else {
+        guard let families = channel.configuration.connect?.addressFamilies, families != .any else {
             return connect(to: addresses)
         }
         let wanted = addresses.filter(families.contains)
@@ -228,24 +228,24 @@ final class ChannelOpening {
     }
 
     private func connect(to addresses: [SocketAddress]) {
-        let attempts = ConnectionAttempts(sources, from: owner.configuration.connect?.localEnd)
+        let attempts = ConnectionAttempts(sources, from: channel.configuration.connect?.localEnd)
         stage = .connecting(attempts)
         take(attempts.start(addresses))
     }
 
     private func take(_ progress: ConnectionAttempts.Progress?) {
         switch progress {
-        case .connecting(let address): owner.tell(.connecting(address))
+        case .connecting(let address): channel.tell(.connecting(address))
         case .connectedAtOnce(let transport, let address):
             stage = .connected(transport)
-            owner.tell(.connecting(address))
+            channel.tell(.connecting(address))
             if case .connected = stage { take(.connected(transport, address)) }
         case .connected(let transport, let address):
             stage = .connected(transport)
-            owner.tell(.connected(address))
+            channel.tell(.connected(address))
             if case .connected = stage { passProxy(over: transport) }
         case .failed(let errors):
-            let (host, port) = owner.configuration.nextHop
+            let (host, port) = channel.configuration.nextHop
             failOnFirstHop(.connect(host: host, port: port, errors))
         case nil: break
         }
@@ -253,8 +253,8 @@ final class ChannelOpening {
 
     /// Fails with an error of the first hop, which is the proxy where there is a route.
     func failOnFirstHop(_ error: ChannelError) {
-        let configuration = owner.configuration
-        owner.fail(configuration.route == nil ? error : .proxy(host: configuration.host, error))
+        let configuration = channel.configuration
+        channel.fail(configuration.route == nil ? error : .proxy(host: configuration.host, error))
     }
 
     // MARK: - From connected to open
@@ -262,7 +262,7 @@ final class ChannelOpening {
     /// Begins with the proxy, if there is one, otherwise with the host.
     private func passProxy(over transport: ChannelTransport) {
         stage = .connected(transport)
-        guard let route = owner.configuration.route else { return secureHost(over: transport) }
+        guard let route = channel.configuration.route else { return secureHost(over: transport) }
         if let settings = route.tls {
             secureToProxy(transport, route, settings)
         } else {
@@ -275,7 +275,7 @@ final class ChannelOpening {
         do throws(ChannelError) {
             take(try dialogue.begin(), dialogue)
         } catch {
-            owner.fail(error)
+            channel.fail(error)
         }
     }
 
@@ -284,10 +284,10 @@ final class ChannelOpening {
         do throws(ChannelError) {
             take(try dialogue.advance(ready), dialogue)
         } catch {
-            return owner.fail(error)
+            return channel.fail(error)
         }
         // Of the end of it another event tells.
-        if case .negotiating = stage, dialogue.received > before.received { owner.tell(.negotiating) }
+        if case .negotiating = stage, dialogue.received > before.received { channel.tell(.negotiating) }
     }
 
     private func take(_ progress: ProxyDialogue.Progress, _ dialogue: ProxyDialogue) {
@@ -304,7 +304,7 @@ final class ChannelOpening {
 
     /// Continues with the host itself as the peer, perhaps behind a proxy's TLS.
     private func secureHost(over transport: ChannelTransport) {
-        if let settings = owner.configuration.tls {
+        if let settings = channel.configuration.tls {
             secure(transport, settings, received: [])
         } else {
             finish(with: transport)
@@ -314,7 +314,7 @@ final class ChannelOpening {
     /// Ends the opening: the connection is open.
     func finish(with transport: ChannelTransport) {
         end()
-        owner.didOpen(transport)
+        channel.didOpen(transport)
     }
 
     // MARK: - The time limit
@@ -322,7 +322,7 @@ final class ChannelOpening {
     /// - Returns: False if the limit was reached; the channel is closed then.
     private func checkLimit() -> Bool {
         guard limit.takeExpiry(mayHaveMore: transport?.socket.isReadable() ?? false) else { return true }
-        owner.fail(limit.timedOut(owner.configuration))
+        channel.fail(limit.timedOut(channel.configuration))
         return false
     }
 }

@@ -129,7 +129,7 @@ final class PipeEnd: StreamBackend, Sendable {
         // No reader is left (rule CH-15).
         case .output where events & POLLERR != 0: return .failed(EPIPE)
         case .output where events & POLLOUT != 0: return .ready
-        default: return events & (POLLERR | POLLNVAL) != 0 ? .failed(EIO) : .nothing
+        case .input, .output: return events & (POLLERR | POLLNVAL) != 0 ? .failed(EIO) : .nothing
         }
     }
 

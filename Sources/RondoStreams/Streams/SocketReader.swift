@@ -95,10 +95,12 @@ struct SocketReader {
                 UnsafeMutableRawBufferPointer(rebasing: buffer.dropFirst(count)), channel, &writer)
         }
         reportEnding()
-        switch ending {
-        case .end where count == 0: return 0
-        case .failed where count == 0: return -1
-        default: break
+        if count == 0 {
+            switch ending {
+            case .end: return 0
+            case .failed: return -1
+            case nil: break
+            }
         }
         return wasUsed(count, channel) ? count : nil
     }

@@ -168,14 +168,14 @@ public final class StreamListener {
     }
 
     private func makeSource(interest: RunLoop.Source.Interest) {
-        let owner = WeakListener(listener: self)
+        let reference = WeakListener(listener: self)
         let source = RunLoop.Source(
             fileDescriptor: socket.descriptor, keepsFile: true, interest: interest
         ) { source, _ in
             if let code = source.refusalCode {
-                owner.listener?.replaceRefusedSource(code)
+                reference.listener?.replaceRefusedSource(code)
             } else {
-                owner.listener?.accept()
+                reference.listener?.accept()
             }
         }
         source.label = "listener on \(socket.address)"
@@ -288,8 +288,10 @@ public final class StreamListener {
 
     private func startPause(_ code: Int32) {
         source?.interest = []
-        let owner = WeakListener(listener: self)
-        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in owner.listener?.endPause() }
+        let reference = WeakListener(listener: self)
+        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in
+            reference.listener?.endPause()
+        }
         pause = timer
         for mode in modes { loop?.add(timer, forMode: mode) }
         onTrouble?(

@@ -121,7 +121,7 @@ extension TLSEngine {
         }
     }
 
-    private func failWriting(_ outcome: Outcome) -> TLSError {
+    private func failWriting(_ outcome: TLSOutcome) -> TLSError {
         unsent = nil
         var reason = TLSError.Reason.system(EPIPE)
         if case .failed(let found) = outcome { reason = found }
@@ -132,7 +132,7 @@ extension TLSEngine {
     }
 
     /// Sends at most one record's bytes: all of them or, if the socket would block, none.
-    private func send(_ piece: UnsafeRawBufferPointer) -> Outcome {
+    private func send(_ piece: UnsafeRawBufferPointer) -> TLSOutcome {
         OpenSSLErrors.clear()
         var count = 0
         let result = SSL_write_ex(ssl, piece.baseAddress, piece.count, &count)

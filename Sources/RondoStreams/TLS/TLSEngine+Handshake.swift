@@ -1,7 +1,7 @@
 internal import CRondoOpenSSL
 internal import RondoCore
 
-// The beginning and the end of a connection, and the meaning of OpenSSL's results.
+// The beginning and the end of a connection.
 extension TLSEngine {
     /// Continues the handshake. After `.done` the peer has proved its identity, as far as the settings
     /// require.
@@ -26,6 +26,12 @@ extension TLSEngine {
             throw fail(.closedDuringHandshake(code))
         case .failed(let reason): throw fail(state.callbackFailure ?? reason)
         }
+    }
+
+    /// Has OpenSSL read the socket: the bytes that were received before TLS began are used up.
+    private func readSocket() {
+        readsMemory = false
+        MemoryBIO.remove(from: ssl)
     }
 
     private func begin() {
@@ -94,40 +100,11 @@ extension TLSEngine {
     /// True if the peer has sent close_notify.
     var hasReceivedEnd: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
 
-    enum Outcome: Equatable {
-        case done, wantsRead, wantsWrite, end, closed
-        /// The handshake waits for an answer of the program; in handshakes only.
-        case waits
-        case failed(TLSError.Reason)
-    }
-
     /// The meaning of an OpenSSL call's result; must be called right after it.
-    func outcome(of result: Int32) -> Outcome {
-        if result > 0 { return .done }
-        switch SSL_get_error(ssl, result) {
-        case SSL_ERROR_NONE: return .done
-        case SSL_ERROR_WANT_READ: return .wantsRead
-        case SSL_ERROR_WANT_WRITE: return .wantsWrite
-        case SSL_ERROR_ZERO_RETURN: return .end
-        case SSL_ERROR_WANT_RETRY_VERIFY, SSL_ERROR_WANT_X509_LOOKUP: return .waits
-        case SSL_ERROR_SYSCALL:
-            OpenSSLErrors.clear()
-            let bio = socketBIO
-            let code = SocketBIO.takeCode(of: bio)
-            if code != 0 { return .failed(.system(code)) }
-            let isAtEnd = SocketBIO.hasReachedEnd(bio) || carrier?.hasReceivedEnd ?? false
-            return isAtEnd ? .closed : .failed(.protocolViolation("unknown error"))
-        default:
-            guard let first = OpenSSLErrors.drain().first else {
-                return .failed(.protocolViolation("unknown error"))
-            }
-            if first.library == ERR_LIB_SSL, first.reason == SSL_R_CERTIFICATE_VERIFY_FAILED,
-                let problem = state.refusal
-            {
-                return .failed(.certificate(problem))
-            }
-            return .failed(OpenSSLErrors.reason(for: first))
-        }
+    func outcome(of result: Int32) -> TLSOutcome {
+        TLSOutcome(
+            of: result, ssl, bio: socketBIO, carrierHasEnded: carrier?.hasReceivedEnd ?? false,
+            refusal: state.refusal)
     }
 
     func fail(_ reason: TLSError.Reason) -> TLSError {

@@ -132,7 +132,12 @@ package final class TLSEngine {
         // One BIO for both directions. SSL_set_bio takes over our single reference and adds the second
         // itself.
         SSL_set_bio(ssl, bio, bio)
-        if !received.isEmpty { try begin(with: received) }
+        if !received.isEmpty {
+            guard MemoryBIO.install(received, in: ssl) else {
+                throw TLSError(.system(ENOMEM), host: peerName)
+            }
+            readsMemory = true
+        }
         try state.install()
         if isClient {
             SSL_set_connect_state(ssl)
@@ -167,28 +172,6 @@ package final class TLSEngine {
 
     /// Our socket BIO: that of this engine, or of the proxy's engine below.
     var socketBIO: OpaquePointer? { carrier?.socketBIO ?? SSL_get_wbio(ssl) }
-
-    /// Makes OpenSSL read `bytes` before the socket; `handshake` switches over to the socket when they are
-    /// used up.
-    private func begin(with bytes: [UInt8]) throws(TLSError) {
-        guard let memory = BIO_new(BIO_s_mem()) else { throw TLSError(.system(ENOMEM), host: peerName) }
-        // An empty memory BIO then reports "try later", not "end of file".
-        rondo_BIO_set_mem_eof_return(memory, -1)
-        let written = bytes.withUnsafeBytes { BIO_write(memory, $0.baseAddress, Int32(clamping: $0.count)) }
-        // Hands the memory BIO over, and releases one of the socket BIO's two references.
-        SSL_set0_rbio(ssl, memory)
-        guard written == bytes.count else { throw TLSError(.system(ENOMEM), host: peerName) }
-        readsMemory = true
-    }
-
-    /// Makes OpenSSL read the socket from here on: the bytes of `begin(with:)` are used up.
-    func readSocket() {
-        readsMemory = false
-        let bio = SSL_get_wbio(ssl)
-        // The BIO needs one reference for each direction.
-        BIO_up_ref(bio)
-        SSL_set0_rbio(ssl, bio)
-    }
 }
 
 @available(*, unavailable)

@@ -7,13 +7,7 @@ extension Child {
         let pipes = try ChildPipes(configuration)
         // By now the child has inherited its ends, or there is no child.
         defer { pipes.closeChildEnds() }
-        let spawner = Spawner(
-            program: configuration.program, arguments: configuration.arguments,
-            variables: configuration.environment.variables,
-            searchPath: configuration.environment.searchPath,
-            workingDirectory: configuration.workingDirectory, descriptors: pipes.descriptors,
-            group: configuration.group.forSpawner,
-            diesWithParent: configuration.diesWithParent, ignoredSignals: configuration.ignoredSignals)
+        let spawner = Spawner(configuration, descriptors: pipes.descriptors)
         return Child(try spawner.spawn(), configuration, pipes)
     }
 

@@ -1,11 +1,11 @@
-// A child process on run loops, in three parts.
+// A child process on run loops, in parts.
 //
-// `ChildHandle` is the child as the kernel knows it; any one thread collects it once. `ChildEvents` decides
-// which callbacks are due. `Child` makes them, by two sources in the modes that the program has chosen: one
-// on the pidfd, by which a loop learns of the end from the kernel, and a signalled one for the findings of
-// other threads.
+// `ChildHandle` is the child as the kernel knows it; any one thread collects it once. `ChildStopper` stops
+// it, `ChildOutputs` reads what is collected in memory, `ChildEvents` decides which callbacks are due, and
+// `ChildCallbacks` has them. `Child` has them called by two sources in the modes that the program has chosen:
+// one on the pidfd, by which a loop learns of the end from the kernel, and a signalled one for the findings
+// of other threads.
 
-internal import Glibc
 public import RondoCore
 internal import RondoMutex
 public import RondoStreams
@@ -27,15 +27,9 @@ public final class Child: Sendable {
 
     let handle: ChildHandle
     let events = Mutex(ChildEvents())
-    private let callbacks = Mutex(Callbacks())
-    let stopping: [StopStep]
-    let outputGrace: TimeInterval
-    let stopTimer = Mutex<Timer?>(nil)
-    /// Ends the wait for outputs that other processes keep open. The timer retains the child.
-    private let graceTimer = Mutex<Timer?>(nil)
-    let collectors: [OutputCollector]
-    private let errorCollector: OutputCollector?
-    private let outputCollector: OutputCollector?
+    private let callbacks = ChildCallbacks()
+    let stopper: ChildStopper
+    private let outputs: ChildOutputs
 
     /// The stream to the child's standard input, unopened; nil unless the input is `.stream`. Closing it is
     /// the end of input for the child.
@@ -57,12 +51,9 @@ public final class Child: Sendable {
 
     init(_ handle: ChildHandle, _ configuration: Configuration, _ pipes: ChildPipes) {
         self.handle = handle
-        stopping = configuration.stopping
-        outputGrace = configuration.outputGrace
+        stopper = ChildStopper(handle, steps: configuration.stopping)
+        outputs = ChildOutputs(pipes, grace: configuration.outputGrace)
         (input, output, errorOutput) = (pipes.input, pipes.output, pipes.errorOutput)
-        outputCollector = pipes.outputCollector
-        errorCollector = pipes.errorCollector
-        collectors = [pipes.outputCollector, pipes.errorCollector].compactMap { $0 }
         let links = ChildLinks()
         endSource = handle.makeSource(links)
         eventSource = RunLoop.Source(
@@ -70,7 +61,7 @@ public final class Child: Sendable {
         eventSource.label = handle.name
         events.withLock { $0.openOutputs = pipes.outputCount }
         links.child = self
-        for collector in collectors { collector.overflow = { [weak self] in self?.stop() } }
+        outputs.whenTooLarge { [weak self] in self?.stop() }
         pipes.tracker.connect { [weak self] in self?.outputHasEnded() }
         // The handle retains the child until its end.
         handle.whenEnded { [self] status in noteEnd(status) }
@@ -96,23 +87,13 @@ public final class Child: Sendable {
 
     /// The bytes of a collected standard output that were read so far. They are complete once `onCompletion`
     /// was called.
-    public var collectedOutput: Data { outputCollector?.data ?? Data() }
+    public var collectedOutput: Data { outputs.collectedOutput }
     /// The bytes of a collected standard error that were read so far; see `collectedOutput`.
-    public var collectedErrorOutput: Data { errorCollector?.data ?? Data() }
+    public var collectedErrorOutput: Data { outputs.collectedErrorOutput }
 
     /// The reason why a collected output is incomplete: it exceeded its limit, and the child was stopped
     /// (rule CH-14), or it could not be read. Nil if there is none.
-    public var error: ChildError? {
-        if let collector = collectors.first(where: \.hasOverflown) {
-            return ChildError(
-                .outputLimit, path: handle.name,
-                "an output of \(handle.name) was larger than its limit of \(collector.limit) bytes: it was stopped"
-            )
-        }
-        guard let failure = collectors.lazy.compactMap(\.failure).first else { return nil }
-        return ChildError(
-            .system, systemCode: failure, path: handle.name, "an output of \(handle.name) could not be read")
-    }
+    public var error: ChildError? { outputs.error(of: handle.name) }
 
     // MARK: - Callbacks
 
@@ -121,56 +102,32 @@ public final class Child: Sendable {
     /// Called once when the child has ended, even if its own children keep outputs open (rule CH-5), in the
     /// loops and modes in which the child is scheduled. Set it before the child is scheduled.
     public var onEnd: (@Sendable (Child, Status) -> Void)? {
-        get { callbacks.withLock { $0 }.end }
-        set {
-            let new = Callbacks(end: newValue)
-            exchange { callbacks in
-                defer { callbacks.end = new.end }
-                return Callbacks(end: callbacks.end)
-            }
-        }
+        get { callbacks.end }
+        set { callbacks.end = newValue }
     }
 
     /// Called once when the child and its piped outputs have ended, or `outputGrace` seconds after the end of
     /// the process (rule CH-12), in the loops and modes in which the child is scheduled. Set it before the
     /// child is scheduled.
     public var onCompletion: (@Sendable (Child, Status) -> Void)? {
-        get { callbacks.withLock { $0 }.completion }
-        set {
-            let new = Callbacks(completion: newValue)
-            exchange { callbacks in
-                defer { callbacks.completion = new.completion }
-                return Callbacks(completion: callbacks.completion)
-            }
-        }
+        get { callbacks.completion }
+        set { callbacks.completion = newValue }
     }
 
     /// Called when a signal stops the child, and when the child continues (rule CH-24). Of several changes
     /// since the last call only the latest is reported. Setting it uses a thread while the child runs,
     /// because the kernel reports stops only to a waiting thread.
     public var onStop: (@Sendable (Child, Stop) -> Void)? {
-        get { callbacks.withLock { $0 }.stop }
+        get { callbacks.stop }
         set {
-            let new = Callbacks(stop: newValue)
-            exchange { callbacks in
-                defer { callbacks.stop = new.stop }
-                return Callbacks(stop: callbacks.stop)
+            callbacks.stop = newValue
+            guard newValue != nil, events.withLock({ $0.beginWatchingStops() }) else { return }
+            handle.watchStops { [weak self] stop in
+                guard let self else { return false }
+                note(stop)
+                return true
             }
-            if newValue != nil, events.withLock({ $0.beginWatchingStops() }) { watchStops() }
         }
-    }
-
-    /// Releases the old value after the lock.
-    private func exchange(_ change: (inout Callbacks) -> Callbacks) {
-        let old = callbacks.withLock { change(&$0) }
-        withExtendedLifetime(old) {}
-    }
-
-    /// A struct, because a closure that is returned from a lock's closure would be wrapped in another one.
-    private struct Callbacks: Sendable {
-        var end: (@Sendable (Child, Status) -> Void)?
-        var completion: (@Sendable (Child, Status) -> Void)?
-        var stop: (@Sendable (Child, Stop) -> Void)?
     }
 
     // MARK: - Schedule
@@ -185,7 +142,7 @@ public final class Child: Sendable {
         eventSource.attachment = self
         loop.add(eventSource, forMode: mode)
         loop.add(endSource, forMode: mode)
-        for collector in collectors { collector.schedule(in: loop, forMode: mode) }
+        outputs.schedule(in: loop, forMode: mode)
         // The source is in no loop if the loop's thread has ended.
         eventSource.releaseUnlessScheduled()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) { handle.reaper.forget(handle) }
@@ -193,7 +150,7 @@ public final class Child: Sendable {
 
     /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        for collector in collectors { collector.unschedule(from: loop, forMode: mode) }
+        outputs.unschedule(from: loop, forMode: mode)
         loop.remove(endSource, forMode: mode)
         loop.remove(eventSource, forMode: mode)
     }
@@ -218,7 +175,7 @@ public final class Child: Sendable {
     /// Called on the thread that has collected the child.
     private func noteEnd(_ status: Status) {
         endSource.invalidate()
-        stopTimer.withLock { $0.take() }?.invalidate()
+        stopper.cancel()
         let mustWait = events.withLock { $0.ended(status) }
         if mustWait { completeAfterGrace() }
         eventSource.signalAndWakeUp()
@@ -238,53 +195,30 @@ public final class Child: Sendable {
 
     private func outputHasEnded() {
         guard events.withLock({ $0.outputEnded() }) else { return }
-        endGrace()
+        outputs.endGrace()
         eventSource.signalAndWakeUp()
     }
 
-    private func endGrace() { graceTimer.withLock { $0.take() }?.invalidate() }
-
     private func completeAfterGrace() {
-        let timer = Timer(timeInterval: outputGrace, repeats: false) { [self] _ in
-            // Other processes may keep the outputs open for ever.
-            for collector in collectors { collector.finishWithAvailableBytes() }
+        outputs.beginGrace { [self] in
             if events.withLock({ $0.graceIsOver() }) { eventSource.signalAndWakeUp() }
         }
-        graceTimer.withLock { $0 = timer }
-        RunLoop.loader.add(timer, forMode: .default)
         // The outputs may have ended meanwhile.
-        if events.withLock({ $0.isComplete }) { endGrace() }
+        if events.withLock({ $0.isComplete }) { outputs.endGrace() }
     }
 
     /// Makes the callbacks that are due, on the thread of a loop. If another thread makes some at this
     /// moment, it makes these too.
     private func tell() {
         guard events.withLock({ $0.beginReporting() }) else { return }
-        while let item = events.withLock({ $0.next() }) {
-            switch item {
-            case .ended(let status): onEnd?(self, status)
-            case .stopped(let stop): onStop?(self, stop)
-            case .completed(let status): onCompletion?(self, status)
-            }
-        }
+        while let item = events.withLock({ $0.next() }) { callbacks.call(item, of: self) }
         // Another loop may have nothing left to wait for.
         if events.withLock({ $0.isOver }) { eventSource.invalidateAndWakeUp() }
     }
 
-    private func watchStops() {
-        do throws(SystemError) {
-            try SystemThread.start(name: "rondo.stops") { [weak self, handle] in
-                while let stop = handle.waitForStop() {
-                    guard let self else { return }
-                    events.withLock { $0.stopped(stop) }
-                    eventSource.signalAndWakeUp()
-                }
-            }
-        } catch {
-            Log.system.error(
-                "The stops of the child \(handle.name) are not reported, because no thread could be started: \(error)."
-            )
-        }
+    private func note(_ stop: Stop) {
+        events.withLock { $0.stopped(stop) }
+        eventSource.signalAndWakeUp()
     }
 }
 

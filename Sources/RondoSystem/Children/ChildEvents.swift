@@ -26,7 +26,6 @@ struct ChildEvents: Sendable {
 
     /// True if a thread waits for stops.
     private var watchesStops = false
-    private(set) var isStopping = false
     private var status: ChildStatus?
     private var unreportedStop: ChildStop?
     private var isEndReported = false
@@ -51,13 +50,6 @@ struct ChildEvents: Sendable {
     mutating func graceIsOver() -> Bool {
         defer { hasNoGrace = true }
         return openOutputs > 0 && !hasNoGrace
-    }
-
-    /// - Returns: False if the child is being stopped already, or has ended.
-    mutating func beginStopping() -> Bool {
-        guard !isStopping, status == nil else { return false }
-        isStopping = true
-        return true
     }
 
     /// - Returns: False if a thread waits for stops already.

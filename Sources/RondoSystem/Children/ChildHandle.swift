@@ -108,8 +108,24 @@ final class ChildHandle: Sendable {
         }
     }
 
+    // MARK: - Stops
+
+    /// Calls `tell` when the child stops or continues, until it ends or `tell` returns false: on a thread of
+    /// its own, because the kernel reports stops only to a waiting thread.
+    func watchStops(_ tell: @escaping @Sendable (ChildStop) -> Bool) {
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.stops") { [self] in
+                while let stop = waitForStop(), tell(stop) {}
+            }
+        } catch {
+            Log.system.error(
+                "The stops of the child \(name) are not reported, because no thread could be started: \(error)."
+            )
+        }
+    }
+
     /// Waits until the child stops or continues; nil if it has ended.
-    func waitForStop() -> ChildStop? {
+    private func waitForStop() -> ChildStop? {
         var stop: ChildStop?
         withDescriptor { pidfd in
             var (kind, code): (Int32, Int32) = (0, 0)

@@ -2,6 +2,9 @@ internal import Glibc
 internal import RondoCore
 
 /// The way in which a child has ended (rule CH-6).
+///
+/// A `switch` needs no `default`: POSIX has no other way for a process to end (`waitid`), so no case will be
+/// added.
 public enum ChildStatus: Hashable, Sendable, CustomStringConvertible {
     /// The child called `exit` with this code, 0 to 255.
     case exited(Int32)

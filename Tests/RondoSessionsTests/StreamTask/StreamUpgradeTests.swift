@@ -8,8 +8,8 @@ import Testing
 
 /// The hand-over of a data task's connection to a stream task.
 @Suite struct StreamUpgradeTests {
-    /// The owner of an upgrade that no load has.
-    private final class NoOwner: UpgradeOwner {
+    /// The load of an upgrade that no load has.
+    private final class NoLoad: UpgradeOwner {
         func wakeUp() {}
         func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {}
         func endUpgrade(_ failure: LoadFailure?) {}
@@ -22,7 +22,7 @@ import Testing
         let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
         let link = StreamLink(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
         let upgrade = StreamUpgrade()
-        upgrade.become(link, owner: NoOwner())
+        upgrade.become(link, load: NoLoad())
         // Never opened: there is nothing to move.
         let channel = SocketChannel(SocketChannel.Configuration(host: "127.0.0.1", port: 1))
         upgrade.begin(channel, received: UnsafeRawBufferPointer(start: nil, count: 0))

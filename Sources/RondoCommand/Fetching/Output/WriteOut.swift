@@ -107,7 +107,7 @@ struct WriteOut: Equatable, Sendable {
         case .string(let text): text
         case .number(let seconds): TextFormats.fixed(seconds, digits: 6)
         case .null: ""
-        default: value.text
+        case .bool, .integer, .array, .object: value.text
         }
     }
 }

@@ -8,7 +8,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private let proxy: StreamProxy?
     private let context: FetchContext
     /// Released at the end of the load.
-    private var owner: FetchTransfer?
+    private var transfer: FetchTransfer?
     private let heads = HeadLog()
     private let digest: Digest?
     private var connection: URLConnection?
@@ -20,13 +20,13 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     init(
         _ request: FetchRequest, _ operation: FetchOperation, by proxy: StreamProxy?,
         in context: FetchContext,
-        owner: FetchTransfer
+        transfer: FetchTransfer
     ) {
         self.request = request
         self.operation = operation
         self.proxy = proxy
         self.context = context
-        self.owner = owner
+        self.transfer = transfer
         digest = context.common.printsEvents ? Digest() : nil
     }
 
@@ -54,7 +54,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     func cancel() {
         connection?.cancel()
         connection = nil
-        owner = nil
+        transfer = nil
     }
 
     // MARK: - Calls of the connection
@@ -101,9 +101,9 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     }
 
     func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
-        owner?.note(metrics, offset: offset)
+        transfer?.note(metrics, offset: offset)
         if proxy?.kind == .httpConnect, request.url.isSecure, metrics.transfers.last?.requestStart != nil {
-            owner?.note(connectStatus: 200)
+            transfer?.note(connectStatus: 200)
         }
         if context.common.isVerbose { context.messages.write(MetricsLines.text(for: metrics)) }
     }
@@ -121,7 +121,8 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         hasAnswer = true
         report(EventLines.response(response))
         orCancel { () throws(FetchFailure) in
-            isOutput = try owner?.received(heads.take(orMakeFrom: response), response, to: request) ?? false
+            isOutput =
+                try transfer?.received(heads.take(orMakeFrom: response), response, to: request) ?? false
         }
     }
 
@@ -130,7 +131,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         if let digest { data.withUnsafeBytes { digest.update($0) } }
         report(EventLines.data(length: data.count))
         guard isOutput else { return }
-        orCancel { () throws(FetchFailure) in try owner?.received(data) }
+        orCancel { () throws(FetchFailure) in try transfer?.received(data) }
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) { end(.success(())) }
@@ -138,7 +139,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
         if let cause, cause.domain == "kCFErrorDomainCFNetwork", (100..<600).contains(cause.code) {
-            owner?.note(connectStatus: cause.code)
+            transfer?.note(connectStatus: cause.code)
         }
         end(.failure(FetchFailure(error, url: request.url, proxy: proxy, hasAnswer: hasAnswer)))
     }
@@ -146,18 +147,18 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     // MARK: - The end
 
     private func end(_ result: Result<Void, FetchFailure>) {
-        guard let owner = owner.take() else { return }
+        guard let transfer = transfer.take() else { return }
         connection = nil
         switch result {
         case .success: report(EventLines.finish(bytes: received, sha256: digest?.finish() ?? ""))
         case .failure(let failure): report(EventLines.fail(failure))
         }
-        owner.ended(result, of: request)
+        transfer.ended(result, of: request)
     }
 
     /// Ends the load if `body` fails, because its output is not wanted or cannot be written.
     private func orCancel(_ body: () throws(FetchFailure) -> Void) {
-        guard owner != nil else { return }
+        guard transfer != nil else { return }
         do {
             try body()
         } catch {

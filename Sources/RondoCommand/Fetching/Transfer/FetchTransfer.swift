@@ -112,7 +112,7 @@ final class FetchTransfer {
             proxy = try operation.proxy(for: request.url)
             var configuration = try operation.configuration(for: request, by: proxy, cookies: field)
             configuration.totalTimeout = try timeLeft()
-            let load = FetchLoad(request, operation, by: proxy, in: context, owner: self)
+            let load = FetchLoad(request, operation, by: proxy, in: context, transfer: self)
             self.load = load
             try load.start(configuration, offset: stopwatch.elapsed)
         } catch {
