@@ -323,6 +323,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private func receive() {
         guard case .open = phase, !isPaused else { return }
+        let hasNew = fillBuffer()
+        // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
+        if !parse(), hasNew { owner.received(.progress, from: self) }
+    }
+
+    /// Reads what has come, as far as there is room.
+    ///
+    /// - Returns: Whether bytes have come.
+    private func fillBuffer() -> Bool {
+        // While this function holds it, the buffer could not be given back.
         let buffer = buffer ?? ReceiveBuffer.take()
         self.buffer = buffer
         let before = filled
@@ -350,9 +360,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // Reported after the bytes that came before it, which the delegate may not take yet.
             receiveFailure = error
         }
-        let hasNew = filled > before
-        // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
-        if !parse(), hasNew { owner.received(.progress, from: self) }
+        return filled > before
     }
 
     /// The received bytes that have not been parsed yet.
