@@ -171,11 +171,7 @@ final class LoopOwner {
 
     // MARK: What is kept with the loop
 
-    func attach(_ object: AnyObject) {
-        // Not appended in place: with that, each read of the array is checked for exclusive access, 200
-        // instructions of http.request.
-        attachments = attachments + [object]
-    }
+    func attach(_ object: AnyObject) { attachments.append(object) }
 
     func removeAttachments() { attachments = [] }
 

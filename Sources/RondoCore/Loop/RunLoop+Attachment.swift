@@ -7,9 +7,7 @@ extension RunLoop {
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
         for object in owner.attachments where Swift.type(of: object) == type {
-            // Safe, because the class was compared. (A checked cast takes 70 instructions of http.request
-            // each time.)
-            return unsafeDowncast(object, to: Object.self)
+            if let object = object as? Object { return object }
         }
         let object = make()
         owner.attach(object)
