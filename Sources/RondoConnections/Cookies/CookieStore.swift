@@ -61,15 +61,12 @@ final class CookieStore: Sendable {
         let owner = Owner()
         observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [owner] in owner.store?.workIfAsked() }
-        // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
-        if isShared { owner.lasting = self } else { owner.passing = self }
+        owner.store = self
     }
 
     /// `@unchecked Sendable`: it is set once, before it is handed on.
     private final class Owner: @unchecked Sendable {
-        var lasting: CookieStore?
-        weak var passing: CookieStore?
-        var store: CookieStore? { lasting ?? passing }
+        weak var store: CookieStore?
     }
 
     // MARK: For the loads
