@@ -21,7 +21,7 @@ extension RunLoop {
     package static func stored<Object: AnyObject>(
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
-        // Unretained: as in `currentLoop()`.
+        // `Unmanaged` to pass through C, unretained: the thread-specific value retains the loop.
         guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
         return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef { loop in
             loop.owner.isEnding ? nil : loop.attachment(type, orMake: make)
