@@ -59,17 +59,14 @@ final class CookieStore: Sendable {
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
-        // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
-        if isShared { reference.lasting = self } else { reference.passing = self }
+        reference.store = self
     }
 
     /// The reference of the observer and of the thread to their store, which is made after them.
     ///
     /// `@unchecked Sendable`: it is set once, before it is handed on.
     private final class Reference: @unchecked Sendable {
-        var lasting: CookieStore?
-        weak var passing: CookieStore?
-        var store: CookieStore? { lasting ?? passing }
+        weak var store: CookieStore?
     }
 
     // MARK: For the loads

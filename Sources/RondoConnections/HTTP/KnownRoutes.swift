@@ -5,7 +5,7 @@ internal import RondoStreams
 /// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
 /// A request whose route is known here does not search the table of all origins, which has a lock, and does not
-/// compare settings.
+/// compare settings. Without this bench-guard's http.request takes some 40 % more instructions.
 final class KnownRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16

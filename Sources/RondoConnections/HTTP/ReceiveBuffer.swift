@@ -27,12 +27,12 @@ final class ReceiveBuffer: @unchecked Sendable {
     // MARK: Spares
 
     /// The unused buffers of a loop. Few are unused at a time, because a buffer is used only while a response is read.
-    /// They are not shared by loops, because a lock would then be taken twice for each response.
+    /// They are not shared by loops, because a lock would then be taken twice for each response. Without them bench-guard's
+    /// http.request takes 2 % more instructions, and an allocation of 128 KiB.
     private final class Spares {
         static let maximum = 4
 
-        /// Unchecked: on the loop's thread only; what it saves is told at `HTTP1Exchange.phase`.
-        @exclusivity(unchecked) var buffers: [ReceiveBuffer] = []
+        var buffers: [ReceiveBuffer] = []
     }
 
     /// Takes a spare buffer of the calling thread's loop, or makes a new one.

@@ -16,7 +16,8 @@ final class ServerConnection: DeferredWork {
     /// See `ConnectionPool.renew()`.
     let generation: Int
     /// Also changed by the exchange that uses the connection.
-    // Unchecked: see `HTTP1Exchange.phase`.
+    // Unchecked: inside the gate of the exchange, or under the origin's lock, so that no two accesses overlap. What it saves
+    // is at `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// Whether the connection has served a request before.
     private(set) var isReused = false

@@ -7,8 +7,8 @@ internal import RondoMutex
 ///
 /// A queue that Rondo made, and that the program has never obtained, holds no operations of the program. On such a
 /// queue one operation makes all waiting calls, and those that are added meanwhile: Dispatch has to wake a thread for
-/// each operation, but not for a call that a running operation makes. In W10 with a completion handler, 64 in flight,
-/// 10,000 requests take 0.20 s of CPU this way, and 0.26 s otherwise.
+/// each operation, but not for a call that a running operation makes. That saves a quarter of the CPU time of
+/// W10 by completion handler, 64 in flight.
 package final class DelegateQueue: DeferredWork, Sendable {
     private struct State {
         /// Whether the program may have obtained the queue.

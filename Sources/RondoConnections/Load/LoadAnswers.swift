@@ -20,8 +20,7 @@ final class LoadAnswers {
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
-    // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
-    @exclusivity(unchecked) var cache: LoadCache
+    var cache: LoadCache
     /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
     /// it.
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []

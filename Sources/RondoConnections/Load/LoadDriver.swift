@@ -12,7 +12,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     let defaults: DelegateDefaults?
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
-    // Unchecked: see `Load`.
+    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks of
+    // these bench-guard's http.request takes 9 % more instructions.
     @exclusivity(unchecked) private var state: LoadState
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.

@@ -36,7 +36,8 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
             let source = DispatchSource.makeReadSource(fileDescriptor: embedding.fileDescriptor, queue: .main)
             source.setEventHandler { [weak self] in self?.turn() }
             // The descriptor must stay open until the cancelled source no longer uses it.
-            nonisolated(unsafe) let kept = embedding  // Released on the main queue, where it belongs.
+            // `nonisolated(unsafe)`: the handler only releases it, on the main queue, where it belongs.
+            nonisolated(unsafe) let kept = embedding
             source.setCancelHandler { withExtendedLifetime(kept) {} }
             source.activate()
             (self.embedding, self.source) = (embedding, source)

@@ -1,7 +1,7 @@
 extension LoopState {
     /// A timer that is being called, and has no date meanwhile. `Unmanaged` is safe since the loop retains
     /// the timer while it is in a mode, and a timer that leaves its last mode is removed from this list too.
-    /// With a reference the guard's timer.fired takes 1,082 instructions instead of 1,040.
+    /// With a reference bench-guard's timer.fired takes 5 % more instructions.
     struct FiringTimer {
         let timer: Unmanaged<Timer>
         /// See `TimerRegistration.order`.

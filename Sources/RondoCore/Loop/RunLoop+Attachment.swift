@@ -7,9 +7,7 @@ extension RunLoop {
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
         for object in owner.attachments where Swift.type(of: object) == type {
-            // Safe, because the class was compared. (A checked cast takes 70 instructions of http.request
-            // each time.)
-            return unsafeDowncast(object, to: Object.self)
+            if let object = object as? Object { return object }
         }
         let object = make()
         owner.attach(object)
@@ -23,7 +21,7 @@ extension RunLoop {
     package static func stored<Object: AnyObject>(
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
-        // Unretained: as in `currentLoop()`.
+        // `Unmanaged` to pass through C, unretained: the thread-specific value retains the loop.
         guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
         return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef { loop in
             loop.owner.isEnding ? nil : loop.attachment(type, orMake: make)

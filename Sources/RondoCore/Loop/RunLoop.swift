@@ -79,7 +79,7 @@ public final class RunLoop: NSObject, Sendable {
 
     /// The run loop of the calling thread; nil if it has none yet.
     static var existingLoop: RunLoop? {
-        // Unretained: as in `currentLoop()`.
+        // `Unmanaged`: as in `currentLoop()`.
         pthread_getspecific(LoopOwner.key).map { Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue() }
     }
 

@@ -160,7 +160,7 @@ extension RunLoop {
             var others: [WakeUp] = []
             let (isNew, traced) = state.withLock { state -> (Bool, [Membership]) in
                 var isNew = false
-                if kind.takesSignals { isNew = state.isValid && state.signal == nil }
+                if kind.behaviour.takesSignals { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
                 guard isNew || wakesLoops else { return (false, []) }
                 state.memberships.forEach { membership in

@@ -2,8 +2,8 @@
 ///
 /// Sources and observers enter and leave the sets of their modes all the time. The standard library's hash
 /// withstands keys that an attacker chooses, and takes as long as the rest of a set's work; an object's
-/// address is chosen by the allocator, so that protection is not needed. With the library's hash the guard's
-/// source.performed takes 2,458 instructions instead of 2,127.
+/// address is chosen by the allocator, so that protection is not needed. With the library's hash
+/// bench-guard's source.performed takes 14 % more instructions.
 struct ObjectSet<Object: AnyObject>: Sequence {
     private struct Member: Hashable {
         let object: Object

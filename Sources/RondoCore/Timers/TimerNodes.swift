@@ -3,7 +3,7 @@ internal import CRondoEv
 /// A date in a heap, and its timer; the timer is nil if the date was removed.
 ///
 /// `Unmanaged`, so that moving a node needs no reference counting and a node is trivial memory that `realloc`
-/// may move: a million one-shot timers (W1) took 228 MiB in an array and a table, and take 157 MiB this way.
+/// may move: a million one-shot timers (W1) take 70 MiB less this way than in an array and a table.
 /// It is safe since a timer that has a date is a member of its mode, and the loop retains its members.
 struct TimerNode<Member: AnyObject> {
     var deadline: LoopInstant

@@ -1,7 +1,8 @@
 internal import Glibc
 
 /// The head that was read last on a connection. A server that gets the same request again sends the same head
-/// as long as its clock shows the same second; such a head need not be parsed again.
+/// as long as its clock shows the same second; such a head need not be parsed again. Without this bench-guard's
+/// http.request takes some 20 % more instructions.
 ///
 /// It is one reference, which connections that have read the same head can share.
 struct RememberedHead: Sendable {

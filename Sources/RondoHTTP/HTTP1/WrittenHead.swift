@@ -1,5 +1,5 @@
 /// The head of the last request without a body that was written on a connection. A program that repeats a
-/// request sends the same head again.
+/// request sends the same head again. Without this bench-guard's http.request takes some 10 % more instructions.
 ///
 /// Only a head with fields that were checked in advance (`HeaderFields.check()`) is remembered. Many requests
 /// share such fields: for example those that a request gets without any doing of the program's.

@@ -25,12 +25,9 @@ package struct HeaderFields: Sendable {
     ///
     /// `@unchecked Sendable`: it is changed in two places only: in an initialiser, before it is shared, and
     /// through `own`, which makes a copy first unless this value is its only holder.
-    ///
-    /// `@exclusivity(unchecked)`: for the same reason no access overlaps with a change. A small GET makes ten
-    /// accesses, whose checks take 760 of the 42,600 instructions of bench-guard's http.request.
     private final class Storage: @unchecked Sendable {
-        @exclusivity(unchecked) var bytes: [UInt8] = []
-        @exclusivity(unchecked) var entries: [Entry] = []
+        var bytes: [UInt8] = []
+        var entries: [Entry] = []
         var marks: UInt64 = 0
         var isSerialized = true
         var isChecked = false

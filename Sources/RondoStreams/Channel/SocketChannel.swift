@@ -47,8 +47,6 @@ package final class SocketChannel {
             updateInterest()
         }
     }
-    // Private, so that the compiler sees all accesses and can omit its exclusivity checks: 600 instructions
-    // of http.request.
     private var tellOwner: ((Event) -> Void)?
     private var isReading = false
     private var isWriting = false
