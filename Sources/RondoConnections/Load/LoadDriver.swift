@@ -61,8 +61,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// Tells the client of the end that `abort()` has prepared.
-    func endAborted(_ failure: LoadFailure) {
-        end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
+    ///
+    /// - Parameter partial: The partial file of a download that had failed before, unknown to the client.
+    func endAborted(_ failure: LoadFailure, partial: PartialDownload?) {
+        end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted() ?? partial))
     }
 
     func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
