@@ -53,6 +53,11 @@ package struct TLSError: Error, Hashable, Sendable {
         self.isServers = isServers
     }
 
+    /// Whether the program has rejected the peer (`TLSTrust.reject()`).
+    var isRejection: Bool {
+        if case .certificate(let problem) = reason { problem.kind == .rejected } else { false }
+    }
+
     package func naming(host: String) -> TLSError { TLSError(reason, host: host, isServers: isServers) }
 }
 
