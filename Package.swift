@@ -261,7 +261,8 @@ if !isDependency {
         .testTarget(
             name: "RondoCommandTests",
             dependencies: [
-                "RondoCommand", "RondoHTTP", "RondoStreams", "RondoLab", "Rondo", "RondoTestSupport",
+                "RondoCommand", "RondoHTTP", "RondoStreams", "RondoConnections", "RondoLab", "Rondo",
+                "RondoTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -178,6 +178,34 @@ import Testing
         }
     }
 
+    @Test
+    func `US-78 a flush has what the program has changed while a load looked beside the store's thread`()
+        throws
+    {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let (window, log) = (Window(), EventLog())
+            let store = try receive(
+                ["a=1; Max-Age=1000", "b=1; Max-Age=1000", "c=1; Max-Age=1000"], try opened(window, file))
+            let delete = { @Sendable (name: String) in
+                for cookie in window.cookies where cookie.name == name { window.delete(cookie) }
+            }
+            // The thread has read. A load finds the first change, and the second one comes behind it.
+            window.onRead.value = { [self] in
+                delete("a")
+                #expect(sent(store) == "b=1; c=1")
+                delete("b")
+            }
+            store.flush {
+                let rows = (try? CookieFile(file).read(now: Date()).rows) ?? []
+                log.note("flushed \(rows.compactMap { $0.cookie?.name })")
+            }
+            try waitFor("the flush") { log.entries.isEmpty ? nil : () }
+            #expect(window.wasRead)
+            #expect(log.entries == ["flushed [\"c\"]"])
+        }
+    }
+
     private func sent(_ store: CookieStore) -> String {
         store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }

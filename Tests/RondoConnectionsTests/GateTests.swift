@@ -159,6 +159,61 @@ import Testing
         try waitFor("the end") { made.value == 1 ? () : nil }
     }
 
+    /// The file of a download that was cut off after a byte.
+    private static func partial() throws -> PartialDownload {
+        let response = try #require(
+            HTTPURLResponse(
+                url: url("http://a/"), statusCode: 200, httpVersion: nil, headerFields: ["ETag": "\"a\""]))
+        let resumption = try #require(DownloadResumption(response, bytes: 1, method: "GET"))
+        return PartialDownload(try DownloadFile(), resumption, fields: [:])
+    }
+
+    @Test(arguments: [true, false])
+    func `US-63 a cancel keeps the file of a download whose failure waits for the delegate queue`(
+        keeps: Bool
+    ) throws {
+        let inbox = LoadInbox()
+        let (queue, partial) = (OperationQueue(), try Self.partial())
+        queue.isSuspended = true
+        for call in [
+            .wrote(1, total: 1, expected: 2), DelegateCall.fail(URLError(.timedOut), partial: partial),
+        ] {
+            _ = inbox.calls.add(call, to: DelegateQueue(queue)) { _ in Issue.record("the call was dropped") }
+        }
+        inbox.abort(.cancelled, keepingDownload: keeps)
+        #expect(inbox.takeDropped() === (keeps ? partial : nil))
+        #expect(inbox.takeDropped() == nil)
+        queue.isSuspended = false
+        queue.waitUntilAllOperationsAreFinished()
+    }
+
+    @Test func `US-63 a cancel keeps the file of a download whose failure waits for its resumption`() throws {
+        final class Client: LoadClient, Sendable {
+            let (isCancelled, decidesOnResponses, wantsInformational, sharesVerdicts) = (
+                false, false, false, false
+            )
+            let delegateQueue: DelegateQueue? = nil
+            let nameInRunLoops: String? = nil
+            func make(_ call: DelegateCall) -> DelegateCall.Reply { .none }
+            func setCurrentRequest(_ request: URLRequest) {}
+            func loadDidEnd() {}
+        }
+        let inbox = LoadInbox()
+        let partial = try Self.partial()
+        var delivery = LoadDelivery(to: Client())
+        inbox.suspend(true)
+        for call in [
+            .wrote(1, total: 1, expected: 2), DelegateCall.fail(URLError(.timedOut), partial: partial),
+        ] {
+            guard case .waits = delivery.method(of: call, inbox) else {
+                Issue.record("a suspended load makes no call")
+                return
+            }
+        }
+        let dropped = (delivery.dropWaiting(), delivery.dropWaiting())
+        #expect(dropped.0 === partial && dropped.1 == nil)
+    }
+
     // MARK: - QueuedCalls
 
     @Test func `UC-11 queued calls are made in order and one at a time`() throws {

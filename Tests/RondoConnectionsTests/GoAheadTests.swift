@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// Bodies that wait for the server's go-ahead (rule UC-42).
@@ -123,6 +124,49 @@ import Testing
         try Self.run(deaf.url(), recorder)
         #expect(recorder.calls == ["fail -1005"])
         #expect(deaf.accepted == 2)
+    }
+
+    /// Nothing of the request has gone out, and so the server waits for no body.
+    @Test func `UC-42 a connection that could not be secured is not made again for a body that waits`() throws
+    {
+        let server = try TestServer { peer in _ = try peer.readBytes(1) }
+        let recorder = Recorder()
+        try Self.run(url("https://127.0.0.1:\(server.port)/"), recorder)
+        #expect(recorder.calls == ["fail -1200"])
+        #expect(server.accepted == 1)
+    }
+
+    /// The timer of one loop ends the wait; the other loop has one as well.
+    @Test func `UC-42 UC-16 a body that is sent without a go-ahead leaves no timer in any loop`() throws {
+        let (headCame, isStarted) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            let head = try peer.readHead()
+            headCame.open()
+            try peer.respond(body: String(decoding: try peer.readBody(of: head), as: UTF8.self))
+            peer.waitForEnd()
+        }
+        let other = LoopThread { loop -> RunLoop.RunResult? in
+            guard (try? isStarted.wait()) != nil else { return nil }
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        let (second, recorder) = (try other.loop, Recorder())
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            var request = Self.request(server.url(), InputStream(data: Data("body".utf8)))
+            request.timeoutInterval = 1e6
+            let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            connection?.configuration.goAheadTimeout = 60
+            for loop in [loop, second] { connection?.schedule(in: loop, forMode: .default) }
+            connection?.start()
+            isStarted.open()
+            while !headCame.isOpen { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+            clock.advance(by: 1000)
+            loop.runOut()
+        }
+        #expect(recorder.text == "body")
+        // Its mode is empty.
+        #expect(try other.value() == .finished)
     }
 
     @Test func `RFC 9110 15.5.18 a server that knows no go-ahead is asked without`() throws {

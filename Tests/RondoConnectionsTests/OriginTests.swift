@@ -1,5 +1,6 @@
 import Rondo
 import RondoCore
+import RondoStreams
 import RondoTestSupport
 import Testing
 
@@ -260,6 +261,34 @@ import Testing
         try onLoopThread { loop in
             switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
             case .granted(let lease): _ = consume lease
+            case .wait: Issue.record("there is room")
+            }
+        }
+        #expect(pool.budget.counts.inUse == 0 && origin.isUnused)
+    }
+
+    /// Is told of nothing.
+    private final class NoOwner: ExchangeOwner, Sendable {
+        let label: String? = nil
+        func forEachQueue(_ body: (SharedQueue) -> Void) {}
+        func setChannel(_ channel: SocketChannel?) {}
+        func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
+        func noteReceived() {}
+        func wakeUp() {}
+    }
+
+    @Test func `an exchange that is dropped without its end gives its place back`() throws {
+        let pool = ConnectionPool()
+        let key = ConnectionKey(host: "a", port: 80, tls: nil)
+        let origin = pool.origin(of: key.server)
+        try onLoopThread { loop in
+            switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
+            case .granted(let lease):
+                let exchange = HTTP1Exchange(
+                    by: lease, opening: .init(host: "a", port: 80), of: NoOwner(),
+                    reporting: ExchangeReporting(steps: false, times: false))
+                #expect(pool.budget.counts.inUse == 1)
+                withExtendedLifetime(exchange) {}
             case .wait: Issue.record("there is room")
             }
         }

@@ -162,6 +162,28 @@ import Testing
         }
     }
 
+    @Test func `UC-57 a proxy that makes no tunnel sets no cookies of the server`() throws {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("407 Who", ["Set-Cookie: who=proxy; Max-Age=1000"])
+            peer.waitForEnd()
+        }
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+        storage.cookieAcceptPolicy = .always
+        // Where the proxy passes the request on, the response may be the server's.
+        let targets: [(String, [String])] = [
+            ("https://host.example/", []), ("http://host.example/", ["who"]),
+        ]
+        for (text, names) in targets {
+            let recorder = try load(url(text)) {
+                $0.configuration.proxy = Self.by(proxy.port)
+                $0.configuration.cookieStorage = storage
+            }
+            #expect(recorder.calls == ["response 407", "finish"])
+            #expect(storage.cookies?.map(\.name) == names)
+        }
+    }
+
     @Test func `a proxy that refuses fails the load with the reason`() throws {
         let proxy = try TestServer { peer in
             _ = try peer.readRequest()

@@ -37,6 +37,11 @@ import Testing
         let post = try Self.request("POST")
         let waiting = Self.progress(isReused: false, isWaitingForGoAhead: true)
         #expect(RetryRule().allowsRetry(of: post, after: Self.closed, waiting))
+        // The server does not wait for the body of a request that it has not got.
+        let unsent = Self.progress(isReused: false, isUnsent: true, isWaitingForGoAhead: true)
+        #expect(!RetryRule().allowsRetry(of: post, after: Self.closed, unsent))
+        let answered = Self.progress(isReused: false, isWaitingForGoAhead: true, hasResponse: true)
+        #expect(!RetryRule().allowsRetry(of: post, after: Self.closed, answered))
     }
 
     @Test func `RFC 9110 15.5.9 a 408 that crossed with the request is like a closed connection`() throws {
@@ -54,7 +59,9 @@ import Testing
         let get = try Self.request("GET")
         rule.noteRetry()
         #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
         rule.reset()
+        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
         #expect(rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
     }
 

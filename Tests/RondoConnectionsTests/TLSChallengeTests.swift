@@ -177,6 +177,39 @@ import Testing
         #expect(cache.cachedResponse(for: request) == nil)
     }
 
+    @Test func `RFC 5861 4 no entry stands in for a server that the delegate or the settings reject`() throws
+    {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            tls.sendall(b"HTTP/1.1 200 OK\\r\\nCache-Control: max-age=0, stale-if-error=100\\r\\n"
+                b"ETag: \\"1\\"\\r\\nConnection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            """)
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let request = URLRequest(url: url("https://localhost:\(port)/kept"))
+        let calls = { (handler: TLSTrustHandler?) in
+            try load(request) { connection in
+                connection.configuration.cache = cache
+                connection.trustTestAuthority()
+                connection.configuration.tls.trustHandler = handler
+            }.calls
+        }
+        #expect(try calls(nil) == ["response 200", "data", "finish"])
+        #expect(try calls(TLSTrustHandler { $0.reject() }) == ["fail -1202"])
+        let judge = Judge { $0.sender?.rejectProtectionSpaceAndContinue(with: $0) }
+        try onLoopThread { loop in
+            let connection = URLConnection(request: request, delegate: judge, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.trustTestAuthority()
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(judge.recorder.calls == ["fail -1202"])
+        // The entry is there, for a server that cannot be reached.
+        server.terminate()
+        #expect(try calls(nil) == ["response 200", "data", "finish"])
+    }
+
     /// As browsers have it: a user who lets a server of its own through wants to be logged in there.
     @Test func `UC-57 a server that was let through sets cookies as others do`() throws {
         let (server, port) = try Self.validating()

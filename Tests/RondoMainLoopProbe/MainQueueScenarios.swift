@@ -208,3 +208,49 @@ func observerWithTheMainQueue() {
         "the block came in a common mode: \(log.entries)")
     NotificationCenter.default.removeObserver(token)
 }
+
+/// Deferred work is done before the main queue is drained, whose blocks may take any time.
+func deferredWorkBeforeTheMainQueue() {
+    let (loop, log) = (RunLoop.main, Log())
+    // Work that is a millisecond old is done in any case.
+    loop.setTimeSource(StandingClock())
+    let ends = (0..<4).map { _ -> [Int32] in
+        var ends: [Int32] = [-1, -1]
+        expect(pipe(&ends) == 0, "a pipe")
+        expect(write(ends[1], "x", 1) == 1, "a byte in it")
+        return ends
+    }
+    for end in ends {
+        let source = RunLoop.Source(fileDescriptor: end[0], interest: .read) { source, _ in
+            log.note("call")
+            source.invalidate()
+            expect(loop.deferWork(Work(log, loop)), "work is deferred")
+            if log.entries == ["call", "call"] { DispatchQueue.main.async { log.note("queue") } }
+        }
+        loop.add(source, forMode: .default)
+    }
+    let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+    expect(result == .stopped, "all was done: \(result)")
+    let two = ["call", "call", "work", "work"]
+    expect(log.entries == two + ["queue"] + two, "\(log.entries)")
+    loop.setTimeSource(nil)
+}
+
+private final class Work: DeferredWork {
+    private let log: Log
+    private let loop: RunLoop
+
+    init(_ log: Log, _ loop: RunLoop) { (self.log, self.loop) = (log, loop) }
+
+    func performDeferredWork() -> Bool {
+        log.note("work")
+        if log.entries.count == 9 { loop.stop() }
+        return false
+    }
+}
+
+private final class StandingClock: LoopTimeSource {
+    let now = LoopClock.systemNow
+
+    func loopIsIdle(until instant: LoopInstant) -> Bool { false }
+}

@@ -14,7 +14,7 @@ let scenarios: [String: Scenario] = [
     "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
-    "full": { _ in mainQueueWithoutADescriptorLeft() },
+    "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
 ]
 
 // MARK: - The loop

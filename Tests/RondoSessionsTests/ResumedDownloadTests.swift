@@ -61,6 +61,49 @@ import Testing
             server.requests.map { $0.value("Range") } == [nil, "bytes=100000-", "bytes=200000-"])
     }
 
+    @Test
+    func `US-63 a download that has failed is resumed if it is cancelled before it has told of its end`()
+        throws
+    {
+        let hasEnded = Latch()
+        let server = try TestServer { peer in
+            guard try peer.readRequest().value("Range") != nil else {
+                try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\nETag: \"a\"\r\n\r\n")
+                return try peer.send(Array(RangeServer.body[..<100_000]))
+            }
+            if peer.number == 1 {
+                // The load fails at this, and closes the connection.
+                try peer.send("HTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\n")
+                peer.waitForEnd()
+                return hasEnded.open()
+            }
+            try peer.send(
+                "HTTP/1.1 206 Rest\r\nContent-Range: bytes 100000-299999/300000\r\nETag: \"a\"\r\n"
+                    + "Content-Length: 200000\r\n\r\n")
+            try peer.send(Array(RangeServer.body[100_000...]))
+            peer.waitForEnd()
+        }
+        let (before, queue, answers) = (downloadFiles(), OperationQueue(), Box<[Data?]>([]))
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = true
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
+        let task = session.downloadTask(with: server.url())
+        task.resume()
+        try hasEnded.wait()
+        try RunLoop.loader.waitUntilAsleep()
+        task.cancel(byProducingResumeData: { answers.value.append($0) })
+        queue.isSuspended = false
+        try notes.waitForEnds()
+        #expect(notes.calls == ["complete -999"])
+        #expect(answers.value.count == 1)
+        let data = try #require(answers.value.first.flatMap { $0 })
+        #expect((task.error as? URLError)?.downloadTaskResumeData == data)
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.content == RangeServer.body)
+        #expect(downloadFiles() == before)
+    }
+
     @Test func `US-63 a download with a Range of the program's own is not resumed`() throws {
         let server = try RangeServer(.stops(at: 100_000))
         let before = downloadFiles()

@@ -88,6 +88,27 @@ import Testing
         #expect(notes.calls == ["response 200", "data", "complete"])
     }
 
+    @Test func `US-68 UC-58 a timeout of less than ten seconds is no later for the short delay`() throws {
+        let server = try Self.silentServer()
+        let calls = try onHeldLoop { loop, clock -> [[String]] in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 9
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.passUntil { !server.requests.isEmpty }
+            let calls = [0.6, 8.3, 0.2].map { seconds in
+                loop.pass(seconds, by: clock)
+                for _ in 1...3 { loop.runInVain(for: 0) }
+                return notes.calls
+            }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return calls
+        }
+        #expect(calls == [[], [], ["complete -1001"]])
+    }
+
     @Test func `US-68 a task that was suspended when the clock was to be looked at first times out`() throws {
         let server = try Self.silentServer()
         let calls = try onHeldLoop { loop, clock -> [String] in
@@ -254,6 +275,52 @@ import Testing
         #expect(notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
     }
 
+    /// The loop was blocked, and then finds the whole answer and the end of the time. Whether timers or descriptors come first
+    /// depends on which were served last.
+    @Test(arguments: [false, true])
+    func `US-69 a task whose answer is there when its time is found over has succeeded`(
+        servesDescriptor: Bool
+    ) throws {
+        let (mayAnswer, hasAnswered) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try mayAnswer.wait()
+            try peer.respond(body: "all")
+            hasAnswered.open()
+            peer.waitForEnd()
+        }
+        let calls = try onHeldLoop { loop, clock -> [String] in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = .infinity
+            configuration.timeoutIntervalForResource = 10
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.passUntil { !server.requests.isEmpty }
+            loop.pass(1, by: clock)
+            if servesDescriptor {
+                let pipe = Pipe()
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
+                    source.invalidate()
+                }
+                loop.add(source, forMode: .default)
+                loop.passUntil { !source.isValid }
+            }
+            loop.perform {
+                mayAnswer.open()
+                do { try hasAnswered.wait() } catch { Issue.record(error) }
+                clock.advance(by: 20)
+            }
+            loop.passUntil { notes.completed > 0 }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return notes.calls
+        }
+        #expect(calls.prefix(3) == ["response 200", "data", "complete"])
+    }
+
     /// A limit of 10 s, of which 4 are over when the task is suspended.
     ///
     /// - Parameter seconds: The time for which the server is silent after the task was resumed.
@@ -265,8 +332,8 @@ import Testing
         let (url, notes) = (server.url(), Notes())
         let meanwhile = try onHeldLoop { loop, clock -> [String] in
             let configuration = URLSessionConfiguration.default
-            configuration.timeoutIntervalForRequest = isOfResource ? 1_000_000 : 10
-            configuration.timeoutIntervalForResource = isOfResource ? 10 : 1_000_000
+            configuration.timeoutIntervalForRequest = isOfResource ? .infinity : 10
+            configuration.timeoutIntervalForResource = isOfResource ? 10 : .infinity
             let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
             let task = session.dataTask(with: url)
             task.resume()

@@ -17,13 +17,15 @@ import Testing
         registration.setInterest(.write, of: sources[0])
         #expect(sources.map(\.interest) == [[], []])
         registration.remove(sources[1])
+        let late = registration.makeSource(0, interest: .read)
+        #expect(late.interest == [])
         registration.resume()
-        #expect(sources.map(\.interest) == [.write, []])
+        #expect((sources + [late]).map(\.interest) == [.write, [], .read])
         // It is not suspended any more, so nothing is resumed.
         sources[0].interest = []
         registration.resume()
         #expect(sources[0].interest == [])
-        registration.remove(sources[0])
+        for source in [sources[0], late] { registration.remove(source) }
     }
 
     @Test func `a source that watches no socket of the channel is not suspended`() {
@@ -47,11 +49,15 @@ import Testing
                 meeting.wait(2 * round)
             }
         }
-        var deaf = 0
+        var (wrong, deaf) = (0, 0)
         for round in 1...rounds {
             meeting.wait(2 * round - 1)
             registration.suspend()
             meeting.wait(2 * round)
+            // A source that is made now tells which of the two was the last.
+            let told = registration.makeSource(0, interest: .read)
+            for source in sources where source.interest != told.interest { wrong += 1 }
+            registration.remove(told)
             // If it is not suspended, its sources are watched.
             registration.resume()
             for source in sources where source.interest != .read {
@@ -60,7 +66,7 @@ import Testing
             }
         }
         try other.value()
-        #expect(deaf == 0)
+        #expect(wrong == 0 && deaf == 0)
         for source in sources { registration.remove(source) }
     }
 
@@ -77,6 +83,25 @@ import Testing
         registration.suspend(if: gate)
         #expect(source.interest == .read)
         registration.remove(source)
+    }
+
+    /// As an idle connection has none, whose pass was requested for its last owner.
+    @Test(arguments: [false, true])
+    func `RL-37 a pass that finds no gate has called no program`(hasGate: Bool) throws {
+        let counts = try onLoopThread { loop -> [Int] in
+            let (registration, queue) = (ChannelRegistration(), SharedQueue.join(loop, .default))
+            var entries = 0
+            let gate = TestGate { _ in entries += 1 }
+            registration.add(queue)
+            if hasGate { registration.gate = gate }
+            registration.signal()
+            let hasCalled = registration.serve(by: queue)
+            // Once for one request.
+            #expect(!registration.serve(by: queue))
+            registration.end()
+            return [entries, hasCalled ? 1 : 0]
+        }
+        #expect(counts == (hasGate ? [1, 1] : [0, 0]))
     }
 
     /// A place where two threads meet, again and again.

@@ -1,8 +1,9 @@
 import RondoCore
 import RondoMutex
-import RondoStreams
 import RondoTestSupport
 import Testing
+
+@testable import RondoStreams
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketChannelTests {
     @Test(arguments: [false, true])
@@ -207,6 +208,38 @@ import Testing
             return findings
         }
         #expect(findings == ["true", "true", "false"])
+    }
+
+    /// A broken connection is always ready to be written to.
+    @Test(arguments: [false, true])
+    func `a secured connection that fails is not watched for what it had to send`(byRead: Bool) throws {
+        let findings = try onStreamThread { loop in
+            let (server, port) = try PythonServer.start(.deaf)
+            defer { server.terminate() }
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.open(in: loop)
+            try loop.run { talk.channel.isOpen }
+            let channel = talk.channel
+            let piece = pattern(65_536)
+            let write = { try piece.withUnsafeBytes { try channel.write($0) } }
+            while try write() > 0 {}
+            var findings = ["\(channel.transport?.source.interest == .write)"]
+            // Bytes that it has not read make it reset the connection.
+            server.terminate()
+            try wait(try #require(channel.descriptor), for: 0)
+            if byRead {
+                var buffer = [UInt8](repeating: 0, count: 10)
+                #expect(throws: ChannelError.self) {
+                    while true { _ = try buffer.withUnsafeMutableBytes { try channel.read(into: $0) } }
+                }
+            } else {
+                #expect(throws: ChannelError.self) { try write() }
+            }
+            findings.append("\(channel.transport?.source.interest == [])")
+            channel.close()
+            return findings
+        }
+        #expect(findings == ["true", "true"])
     }
 
     @Test func `an event that is turned away at the gate comes again when it is opened`() throws {

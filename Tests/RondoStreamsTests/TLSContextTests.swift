@@ -6,7 +6,7 @@ import Testing
 @Suite(.leavesNothing) struct TLSContextTests {
     private func reason(_ change: (inout TLSSettings) -> Void) throws -> String {
         let error = try #require(throws: TLSError.self) { try TLSContext(.test(change)) }
-        guard case .settings(let words) = error.reason else { throw error }
+        guard case .settings(let words, _) = error.reason else { throw error }
         return words
     }
 

@@ -43,6 +43,8 @@ import Testing
         try Self.play("full")
     }
 
+    @Test func `RL-52 deferred work does not wait for the main queue`() throws { try Self.play("RL-52") }
+
     @Test func `RL-59 the main queue is drained by the main loop only, in common modes, not nested`() throws {
         try Self.play("RL-59")
     }

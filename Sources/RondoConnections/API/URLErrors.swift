@@ -26,19 +26,29 @@ package enum URLErrors {
 
     package static func error(_ failure: LoadFailure, url: URL?) -> URLError {
         let (code, sentence, cause) = explain(failure, host: url?.host ?? "the server")
-        return error(code, sentence, url: url, cause: cause)
+        return URLError(_nsError: FailureError(failure, code, userInfo(sentence, url: url, cause: cause)))
+    }
+
+    /// The failure that `error` was made of; nil if it was made in another way.
+    package static func failure(of error: any Error) -> LoadFailure? {
+        ((error as? URLError)?._nsError as? FailureError)?.failure
     }
 
     package static func error(
         _ code: URLError.Code, _ sentence: String, url: URL?, cause: (any Error)? = nil
     ) -> URLError {
+        let userInfo = userInfo(sentence, url: url, cause: cause)
+        return URLError(_nsError: NSError(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo))
+    }
+
+    private static func userInfo(_ sentence: String, url: URL?, cause: (any Error)?) -> [String: Any] {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: sentence]
         if let url {
             userInfo[NSURLErrorFailingURLErrorKey] = url
             userInfo[failingURLStringKey] = url.absoluteString
         }
         if let cause { userInfo[NSUnderlyingErrorKey] = cause }
-        return URLError(_nsError: NSError(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo))
+        return userInfo
     }
 
     /// The same error with another URL: a scheme that the engine knows by another name fails with the
@@ -208,7 +218,7 @@ package enum URLErrors {
         switch kind {
         case .invalidRequest: .badURL
         case .closedEarly, .truncatedBody: .networkConnectionLost
-        case .unreadable: .cannotParseResponse
+        case .notHTTP, .unreadable, .unreadableBody: .cannotParseResponse
         case .contradictory: .badServerResponse
         }
     }
@@ -220,4 +230,21 @@ package enum URLErrors {
         case .exceededRatio, .exceededSize: .dataLengthExceedsMaximum
         }
     }
+}
+
+/// The `NSError` of a `URLError`, with the failure that it tells of.
+///
+/// `@unchecked Sendable`, as its superclass is: nothing in it changes.
+private final class FailureError: NSError, @unchecked Sendable {
+    let failure: LoadFailure
+
+    init(_ failure: LoadFailure, _ code: URLError.Code, _ userInfo: [String: Any]) {
+        self.failure = failure
+        super.init(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo)
+    }
+
+    /// Never called: archives name the superclass.
+    required init?(coder: NSCoder) { nil }
+
+    override var classForCoder: AnyClass { NSError.self }
 }

@@ -53,6 +53,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Whether reading is paused: then the kernel's buffer fills, and TCP holds the server back.
     private var isPaused = false
+    /// Whether the lease has ended.
+    private var isEnded = false
 
     /// - Parameters:
     ///   - lease: The lease, which the exchange ends.
@@ -79,7 +81,12 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         lease.passOn()
     }
 
-    deinit { giveBackBuffer() }
+    deinit {
+        giveBackBuffer()
+        // Its owner calls `end(registeredAt:)`; a connection that counted as in use for ever would make all loads of its
+        // server wait in the end.
+        if !isEnded { close() }
+    }
 
     var progress: RetryRule.Progress {
         RetryRule.Progress(
@@ -155,20 +162,26 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func end(registeredAt queue: SharedQueue?) -> Bool {
         owner.setChannel(nil)
         discardRest()
-        let upgrade = upgrade.take()
         if isNew {
             channel.handlers.onTrust = nil
             channel.handlers.onIdentityRequest = nil
         }
         guard upgrade == nil, startNextCycle() else {
             let wasOpen = channel.isOpen
-            channel.close()
-            if upgrade != nil { connection.endUpgradedLease() } else { connection.endLease() }
+            close()
             return !wasOpen
         }
+        isEnded = true
         let staysRegistered = queue.map { channel.registration.mayStay(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
+    }
+
+    /// Closes the connection, and ends the lease.
+    private func close() {
+        isEnded = true
+        channel.close()
+        if upgrade.take() != nil { connection.endUpgradedLease() } else { connection.endLease() }
     }
 
     /// Makes sure that no further event comes.

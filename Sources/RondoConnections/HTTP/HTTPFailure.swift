@@ -10,8 +10,12 @@ package struct HTTPFailure: Error, Equatable {
         case closedEarly
         /// It ended in the middle of the body.
         case truncatedBody
-        /// The bytes are no message, or more of one than is read.
+        /// The bytes are not HTTP.
+        case notHTTP
+        /// The head or the trailer cannot be read, or is longer than what is read of one.
         case unreadable
+        /// The body is not divided as its head announces.
+        case unreadableBody
         /// What can be read contradicts itself, or answers something that was not asked.
         case contradictory
     }
@@ -46,16 +50,18 @@ extension HTTPFailure {
             switch peer {
             case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead: return .closedEarly
             case .truncatedBody: return .truncatedBody
-            case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
-                .invalidLineEnd, .invalidContentLength, .invalidChunk, .unsolicitedBytes:
+            case .invalidStatusLine: return .notHTTP
+            case .unsupportedVersion, .invalidFieldLine, .invalidFieldValue, .invalidLineEnd,
+                .invalidContentLength, .unsolicitedBytes:
                 return .unreadable
+            case .invalidChunk: return .unreadableBody
             case .conflictingContentLengths, .contentLengthWithTransferEncoding, .transferEncodingInHTTP10,
                 .unsupportedTransferCoding, .unexpectedSwitchingProtocols:
                 return .contradictory
             case .exceeded(let limit):
                 switch limit {
-                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .chunkLineLength, .trailerSize:
-                    return .unreadable
+                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .trailerSize: return .unreadable
+                case .chunkLineLength: return .unreadableBody
                 case .informationalResponses: return .contradictory
                 }
             }

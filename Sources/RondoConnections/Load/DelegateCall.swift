@@ -79,6 +79,9 @@ package enum DelegateCall {
 
     var isMetrics: Bool { if case .metrics = self { true } else { false } }
 
+    /// The partial file of a failed download, which goes with the call.
+    var partial: PartialDownload? { if case .fail(_, let partial) = self { partial } else { nil } }
+
     /// Whether the load cannot continue before it has the reply.
     var isQuestion: Bool {
         switch self {

@@ -167,7 +167,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if inbox.isAborted {
             guard let failure = inbox.takeAbortion() else { return }
             stop()
-            return driver.endAborted(failure)
+            return driver.endAborted(failure, partial: inbox.takeDropped())
         }
         if inbox.isSuspended { return }
         makeWaitingCalls()
@@ -306,7 +306,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     private func stop() {
-        delivery.dropWaiting()
+        if let partial = delivery.dropWaiting() { inbox.putDropped(partial) }
         driver?.abort()
     }
 

@@ -52,7 +52,9 @@ struct LoadDelivery {
     mutating func takeWaiting() -> [DelegateCall]? { waiting.take() }
 
     /// Drops the calls that wait.
-    mutating func dropWaiting() { waiting = nil }
+    ///
+    /// - Returns: The partial file of a download whose end was among them.
+    mutating func dropWaiting() -> PartialDownload? { waiting.take()?.last?.partial }
 
     // MARK: - Whether the program was called
 

@@ -61,9 +61,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discardAll()
     }
 
-    /// Tells the client of the end that `abort()` has prepared.
-    func endAborted(_ failure: LoadFailure) {
-        end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
+    /// Tells the client of the end that `abort()` has prepared, or of the file of a failure that it does not know yet.
+    func endAborted(_ failure: LoadFailure, partial: PartialDownload?) {
+        end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted() ?? partial))
     }
 
     func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
@@ -292,9 +292,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
     func noteCall() { load.noteCall() }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
-
     // Any thread:
-
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }
     func beginStoring() { load.inbox.beginStoring() }

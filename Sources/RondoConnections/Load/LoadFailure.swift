@@ -62,7 +62,8 @@ extension LoadFailure {
     /// The server has failed, or was not reached: a kept response may stand in for its answer (RFC 5861 §4).
     var isOfServer: Bool {
         switch self {
-        case .channel: true
+        // A server that the program has rejected has not failed, and the program wants nothing of it.
+        case .channel(let error): !error.isRejection
         case .http(let failure): failure.kind != .invalidRequest
         case .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,

@@ -32,6 +32,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var abortion: LoadFailure?
         /// Whether the partial file of a download is handed over with the end.
         var keepsDownload = false
+        /// The partial file of a download that had failed, and whose end was dropped because the client has ended it.
+        var partial: PartialDownload?
     }
 
     private let state = Mutex(State())
@@ -128,7 +130,9 @@ struct LoadInbox: ~Copyable, Sendable {
             aborted.store(true, ordering: .releasing)
             state.abortion = failure
             state.keepsDownload = keeps
-            return (state.calls, state.calls?.takeAll())
+            let dropped = state.calls?.takeAll()
+            if keeps { state.partial = dropped?.partial }
+            return (state.calls, dropped)
         }
         withExtendedLifetime(dropped) {}
         calls?.setSuspended(false)
@@ -137,6 +141,13 @@ struct LoadInbox: ~Copyable, Sendable {
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
     var keepsDownload: Bool { state.withLock { $0.keepsDownload } }
+
+    /// Notes the partial file of a download whose end was dropped because the client has ended it.
+    func putDropped(_ partial: PartialDownload) {
+        state.withLock { if $0.keepsDownload { $0.partial = partial } }
+    }
+
+    func takeDropped() -> PartialDownload? { state.withLock { $0.partial.take() } }
 
     /// The failure with which the client has ended the load; nil from the second call on.
     func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion.take() } }

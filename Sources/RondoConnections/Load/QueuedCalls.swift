@@ -75,6 +75,9 @@ package final class QueuedCalls: Sendable {
     struct Removed {
         fileprivate let waiting: [Waiting]
         fileprivate let drain: (@Sendable () -> Void)?
+
+        /// The partial file of a download whose end is among them.
+        var partial: PartialDownload? { waiting.last?.call.partial }
     }
 
     /// - Returns: The calls that waited, which the caller releases with no lock held.

@@ -46,6 +46,15 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
 }
 
 extension ChannelError {
+    /// Whether the program has rejected the peer (`TLSTrust.reject()`).
+    package var isRejection: Bool {
+        switch self {
+        case .tls(let error): error.isRejection
+        case .proxy(_, let error): error.isRejection
+        case .resolve, .connect, .negotiation, .timedOut, .evicted, .broken: false
+        }
+    }
+
     /// The error in the form for a request that is sent to a proxy: an error that says that the proxy cannot
     /// be reached becomes `.proxy`.
     package func ofProxy(onWayTo host: String) -> ChannelError {

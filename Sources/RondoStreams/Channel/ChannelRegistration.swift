@@ -4,8 +4,10 @@ internal import RondoMutex
 /// The registration of a channel with run loops: its modes, and the sources and timers that are in each of
 /// them.
 ///
-/// Run loops know this object and not the channel, which their callbacks reach through the gate. So any thread
-/// may use it; sources and timers are made and removed by the channel and its opening only.
+/// Run loops know this object and not the channel, which their callbacks reach through the gate. Any thread may signal,
+/// suspend and resume it, and set its gate and its label. Modes, sources and timers are changed by one thread at a time:
+/// inside the gate, or, of a channel without one, by its owner. (A source that is made while another thread removes a mode
+/// could stay in that mode.)
 ///
 /// What a source is watched for changes under the lock here, which is taken before the source's: in whatever order threads
 /// come, it is what the state says.
@@ -119,13 +121,15 @@ package final class ChannelRegistration: SharedQueueClient {
     }
 
     package func serve(by queue: SharedQueue) -> Bool {
-        let isWanted = state.withLock { state in
-            guard state.schedule.endWaiting(servedBy: queue, self) else { return false }
+        let gate = state.withLock { state -> (any ChannelGate)? in
+            guard state.schedule.endWaiting(servedBy: queue, self) else { return nil }
             defer { state.schedule.isWanted = false }
-            return state.schedule.isWanted
+            return state.schedule.isWanted ? state.gate : nil
         }
-        if isWanted { enter { $0.servePass() } }
-        return isWanted
+        // Without a gate the channel has no owner that could call the program.
+        guard let gate else { return false }
+        gate.enter(for: self) { $0.servePass() }
+        return true
     }
 
     // MARK: - Modes

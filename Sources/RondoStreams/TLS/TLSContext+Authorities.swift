@@ -18,11 +18,11 @@ extension TLSContext {
         switch authorities.origin {
         case .system:
             guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
-                throw unusable("certificateAuthorities (.system)")
+                throw unusable("certificateAuthorities (.system)", .authorities)
             }
         case .file(let path):
             guard SSL_CTX_load_verify_file(pointer, path) == 1 else {
-                throw unusable("certificateAuthorities (.file “\(path)”)")
+                throw unusable("certificateAuthorities (.file “\(path)”)", .authorities)
             }
             nameToClients(file: path)
         case .directory(let path):
@@ -30,20 +30,24 @@ extension TLSContext {
             // does not exist.
             guard access(path, R_OK | X_OK) == 0 else {
                 let sentence = SocketError.sentence(of: errno)
-                throw TLSError(.settings("certificate authorities in “\(path)” cannot be read: \(sentence)"))
+                throw TLSError(
+                    .settings(
+                        "certificate authorities in “\(path)” cannot be read: \(sentence)", .authorities))
             }
             guard SSL_CTX_load_verify_dir(pointer, path) == 1 else {
-                throw unusable("certificateAuthorities (.directory “\(path)”)")
+                throw unusable("certificateAuthorities (.directory “\(path)”)", .authorities)
             }
         case .pem(let text):
             try trust(pem: text)
         case .certificates(let certificates):
             for certificate in certificates {
                 guard let pointer = TLSCertificate.decode(certificate.derRepresentation) else {
-                    throw unusable("certificateAuthorities (.certificates)")
+                    throw unusable("certificateAuthorities (.certificates)", .authorities)
                 }
                 defer { X509_free(pointer) }
-                guard trust(pointer) else { throw unusable("certificateAuthorities (.certificates)") }
+                guard trust(pointer) else {
+                    throw unusable("certificateAuthorities (.certificates)", .authorities)
+                }
             }
         }
     }
@@ -59,7 +63,8 @@ extension TLSContext {
         guard isWhole, isGood, added > 0 else {
             throw TLSError(
                 .settings(
-                    "TLSSettings.certificateAuthorities (.pem): no certificate could be read from the text"))
+                    "TLSSettings.certificateAuthorities (.pem): no certificate could be read from the text",
+                    .authorities))
         }
     }
 

@@ -127,8 +127,8 @@ package final class TLSContext: Sendable {
     /// OpenSSL is not cleaned up at exit: other threads' run loops may still be using it then.
     private static let library: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
-    func unusable(_ setting: String) -> TLSError {
-        TLSError(.settings("TLSSettings.\(setting) cannot be used: \(OpenSSLErrors.drainedWords())"))
+    func unusable(_ name: String, _ setting: TLSError.Setting = .other) -> TLSError {
+        TLSError(.settings("TLSSettings.\(name) cannot be used: \(OpenSSLErrors.drainedWords())", setting))
     }
 }
 
@@ -171,10 +171,14 @@ extension TLSContext {
         if let ciphers = settings.ciphers {
             // Versions before 1.2 need level 0, but a list may name a level of its own.
             let level = settings.minimumVersion < .tls12 && !ciphers.contains("@") ? ":@SECLEVEL=0" : ""
-            guard SSL_CTX_set_cipher_list(pointer, ciphers + level) == 1 else { throw unusable("ciphers") }
+            guard SSL_CTX_set_cipher_list(pointer, ciphers + level) == 1 else {
+                throw unusable("ciphers", .ciphers)
+            }
         }
         if let suites = settings.cipherSuites {
-            guard SSL_CTX_set_ciphersuites(pointer, suites) == 1 else { throw unusable("cipherSuites") }
+            guard SSL_CTX_set_ciphersuites(pointer, suites) == 1 else {
+                throw unusable("cipherSuites", .ciphers)
+            }
         }
     }
 

@@ -23,7 +23,16 @@ package struct TLSError: Error, Hashable, Sendable {
         /// The kernel refused to read or write; an errno.
         case system(Int32)
         /// Our own settings cannot be used; a sentence says which and why.
-        case settings(String)
+        case settings(String, Setting = .other)
+    }
+
+    /// The setting at fault.
+    package enum Setting: Hashable, Sendable {
+        /// `TLSSettings.ciphers` or `cipherSuites`.
+        case ciphers
+        /// `TLSSettings.certificateAuthorities`.
+        case authorities
+        case other
     }
 
     /// A fatal alert that the peer has sent (RFC 8446, section 6).
@@ -51,6 +60,11 @@ package struct TLSError: Error, Hashable, Sendable {
         self.reason = reason
         self.host = host
         self.isServers = isServers
+    }
+
+    /// Whether the program has rejected the peer (`TLSTrust.reject()`).
+    var isRejection: Bool {
+        if case .certificate(let problem) = reason { problem.kind == .rejected } else { false }
     }
 
     package func naming(host: String) -> TLSError { TLSError(reason, host: host, isServers: isServers) }
@@ -85,7 +99,7 @@ extension TLSError: CustomStringConvertible {
             return "\(peer) broke the rules of TLS: \(words)"
         case .system(let code):
             return "the secured connection to \(peer) failed: \(SocketError.sentence(of: code))"
-        case .settings(let words):
+        case .settings(let words, _):
             return words
         }
     }

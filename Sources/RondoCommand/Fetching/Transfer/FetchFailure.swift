@@ -41,6 +41,8 @@ struct FetchFailure: Error, Equatable {
     var code: Int
     var message: String
     var status: Status
+    /// Whether the load exceeded the time of `-m`. The load may have had less time than that, if it began late.
+    var isOutOfTotalTime = false
 
     init(_ code: URLError.Code, _ message: String, status: Status = .receiveFailed) {
         self.code = code.rawValue
@@ -55,6 +57,7 @@ struct FetchFailure: Error, Equatable {
     ///   - proxy: The proxy of the request.
     ///   - hasAnswer: True if bytes of a response had arrived.
     init(_ error: any Error, url: FetchURL?, proxy: StreamProxy? = nil, hasAnswer: Bool = false) {
+        let failure = URLErrors.failure(of: error)
         let error = error as NSError
         domain = error.domain
         code = error.code
@@ -74,41 +77,61 @@ struct FetchFailure: Error, Equatable {
             text = Self.naming(proxy, in: text)
         }
         message = text
-        status = Self.status(
-            of: URLError.Code(rawValue: error.code) ?? .unknown, text: text, cause: cause, proxy: proxy,
-            hasAnswer: hasAnswer)
+        if case .exceededTotalTime = failure { isOutOfTotalTime = true }
+        status =
+            failure.flatMap { Self.status(of: $0, proxy: proxy, hasAnswer: hasAnswer) }
+            ?? Self.status(of: URLError.Code(rawValue: error.code) ?? .unknown)
     }
 
-    private static func status(
-        of code: URLError.Code, text: String, cause: NSError?, proxy: StreamProxy?, hasAnswer: Bool
-    ) -> Status {
+    /// The status of failures that have more statuses than codes; nil: that of its code.
+    private static func status(of failure: LoadFailure, proxy: StreamProxy?, hasAnswer: Bool) -> Status? {
+        switch failure {
+        case .channel(let error): status(of: error, proxy: proxy)
+        case .http(let failure):
+            switch failure.kind {
+            case .closedEarly, .truncatedBody: hasAnswer ? .partialBody : .emptyAnswer
+            case .notHTTP: .unsupportedScheme
+            case .unreadableBody: .receiveFailed
+            case .invalidRequest, .unreadable, .contradictory: nil
+            }
+        default: nil
+        }
+    }
+
+    private static func status(of error: ChannelError, proxy: StreamProxy?) -> Status? {
+        switch error {
+        case .resolve(let error):
+            error.kind != .tooManyLookups && error.host == proxy?.host ? .unknownProxy : nil
+        case .connect(_, _, let errors): errors.contains { $0.operation == .bind } ? .badInterface : nil
+        case .negotiation: proxy?.kind == .httpConnect ? .receiveFailed : .proxyRefused
+        case .tls(let error): status(of: error)
+        case .proxy(_, let error): status(of: error, proxy: proxy)
+        case .timedOut, .evicted, .broken: nil
+        }
+    }
+
+    private static func status(of error: TLSError) -> Status? {
+        switch error.reason {
+        case .certificate(let problem): problem.kind == .keyNotPinned ? .badPin : nil
+        case .settings(_, .ciphers): .badCipher
+        case .settings(_, .authorities): .badAuthorities
+        default: nil
+        }
+    }
+
+    private static func status(of code: URLError.Code) -> Status {
         switch code {
         case .unsupportedURL: .unsupportedScheme
         case .badURL: .malformedURL
-        case .cannotFindHost, .dnsLookupFailed:
-            proxy.map { text.contains("“\($0.host)”") } ?? false ? .unknownProxy : .unknownHost
-        case .cannotConnectToHost where cause?.domain == "kCFErrorDomainCFNetwork":
-            proxy?.kind == .httpConnect ? .receiveFailed : .proxyRefused
-        case .cannotConnectToHost where text.contains("bind a socket"): .badInterface
+        case .cannotFindHost, .dnsLookupFailed: .unknownHost
         case .cannotConnectToHost, .notConnectedToInternet, .resourceUnavailable: .noConnection
         case .timedOut: .timedOut
         case .httpTooManyRedirects: .tooManyRedirects
-        case .networkConnectionLost where cause?.domain == "HTTP/1.1":
-            hasAnswer ? .partialBody : .emptyAnswer
-        case .networkConnectionLost: .receiveFailed
-        case .cannotParseResponse where text.contains("does not answer in HTTP"): .unsupportedScheme
-        case .cannotParseResponse, .badServerResponse:
-            text.contains("chunk") ? .receiveFailed : .strangeAnswer
-        case .secureConnectionFailed
-        where text.contains("--ciphers") || text.contains("--tls13-ciphers"): .badCipher
-        case .secureConnectionFailed where text.contains("--cacert") || text.contains("--capath"):
-            .badAuthorities
+        case .cannotParseResponse, .badServerResponse: .strangeAnswer
         case .secureConnectionFailed: .noTLS
-        case .serverCertificateUntrusted where text.contains("pin"): .badPin
         case .serverCertificateUntrusted, .serverCertificateHasBadDate, .serverCertificateNotYetValid,
             .serverCertificateHasUnknownRoot:
             .untrustedServer
-        case .clientCertificateRejected, .clientCertificateRequired: .receiveFailed
         case .cannotDecodeRawData, .cannotDecodeContentData: .badEncoding
         case .dataLengthExceedsMaximum: .tooLarge
         case .requestBodyStreamExhausted: .cannotSendAgain
@@ -126,10 +149,6 @@ struct FetchFailure: Error, Equatable {
         }
         return "the proxy \(proxy.host), port \(proxy.port): \(text)"
     }
-
-    /// True if the load exceeded the time of `-m`. The load may have had less time than that, if it began
-    /// late.
-    var isOutOfTotalTime: Bool { status == .timedOut && message.contains("(--max-time)") }
 
     /// Replaces the names of the library's settings by the names of options, or drops the advice if there is
     /// no such option.

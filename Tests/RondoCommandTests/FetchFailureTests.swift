@@ -1,0 +1,96 @@
+import Rondo
+import RondoHTTP
+import Testing
+
+@testable import RondoCommand
+@testable import RondoConnections
+@testable import RondoStreams
+
+/// The exit status of a fetch that has failed.
+struct FetchFailureTests {
+    private static func failure(
+        _ failure: LoadFailure, host: String = "example.com", proxy: StreamProxy? = nil,
+        hasAnswer: Bool = false
+    ) throws -> FetchFailure {
+        let url = "http://\(host)/"
+        return FetchFailure(
+            URLErrors.error(failure, url: URL(string: url)), url: try FetchURL(url), proxy: proxy,
+            hasAnswer: hasAnswer)
+    }
+
+    private static func certificate(_ kind: CertificateProblem.Kind, host: String) -> LoadFailure {
+        .channel(.tls(TLSError(.certificate(CertificateProblem(kind, certificate: nil)), host: host)))
+    }
+
+    @Test func `a certificate is refused for its pin only where there is one`() throws {
+        for host in ["shopping.example", "example.com"] {
+            for kind in [CertificateProblem.Kind.other, .expired, .unknownIssuer, .hostNameMismatch] {
+                let failure = try Self.failure(Self.certificate(kind, host: host), host: host)
+                #expect(failure.status == .untrustedServer)
+            }
+            let failure = try Self.failure(Self.certificate(.keyNotPinned, host: host), host: host)
+            #expect(failure.status == .badPin)
+        }
+    }
+
+    @Test(arguments: [
+        (HTTP1Error.Peer.invalidStatusLine(excerpt: "220 chunk"), FetchFailure.Status.unsupportedScheme),
+        (.invalidFieldLine(excerpt: "does not answer in HTTP, chunk"), .strangeAnswer),
+        (.unsupportedTransferCoding("chunk"), .strangeAnswer),
+        (.invalidChunk(.sizeTooLarge), .receiveFailed), (.exceeded(.chunkLineLength(1)), .receiveFailed),
+        (.exceeded(.headSize(1)), .strangeAnswer),
+    ])
+    func `a response that cannot be read`(fault: HTTP1Error.Peer, status: FetchFailure.Status) throws {
+        #expect(try Self.failure(.http(HTTPFailure(.peer(fault)))).status == status)
+    }
+
+    @Test func `a response that breaks off`() throws {
+        let failure = LoadFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
+        #expect(try Self.failure(failure).status == .emptyAnswer)
+        #expect(try Self.failure(failure, hasAnswer: true).status == .partialBody)
+    }
+
+    @Test(arguments: [StreamProxy.Kind.httpConnect, .socks5])
+    func `a proxy that is not found, and one that refuses`(kind: StreamProxy.Kind) throws {
+        let proxy = StreamProxy(kind, host: "proxy", port: 1)
+        let unknown = { (host: String) in
+            LoadFailure.channel(.resolve(ResolveError(host: host, code: EAI_NONAME)))
+        }
+        #expect(try Self.failure(unknown("proxy"), proxy: proxy).status == .unknownProxy)
+        #expect(try Self.failure(unknown("no.proxy"), host: "no.proxy", proxy: proxy).status == .unknownHost)
+        #expect(try Self.failure(unknown("proxy"), host: "proxy").status == .unknownHost)
+        let refusal = LoadFailure.channel(
+            .negotiation(NegotiationError(.refused, code: 1, description: "no")))
+        #expect(
+            try Self.failure(refusal, proxy: proxy).status
+                == (kind == .httpConnect ? .receiveFailed : .proxyRefused))
+    }
+
+    @Test func `an interface that cannot be used is not a host that cannot be reached`() throws {
+        let errors = { (operation: SocketError.Operation) in
+            LoadFailure.channel(
+                .connect(
+                    host: "bind a socket", port: 80, [SocketError(code: EADDRNOTAVAIL, operation: operation)])
+            )
+        }
+        #expect(try Self.failure(errors(.bind)).status == .badInterface)
+        #expect(try Self.failure(errors(.connect)).status == .noConnection)
+    }
+
+    @Test func `settings of TLS that cannot be used`() throws {
+        for (setting, status) in [
+            (TLSError.Setting.ciphers, FetchFailure.Status.badCipher), (.authorities, .badAuthorities),
+            (.other, .noTLS),
+        ] {
+            let error = TLSError(.settings("--ciphers --cacert", setting))
+            #expect(try Self.failure(.channel(.tls(error))).status == status)
+        }
+    }
+
+    @Test func `the time of all is over, or that of the connection`() throws {
+        #expect(try Self.failure(.exceededTotalTime(seconds: 1)).isOutOfTotalTime)
+        let late = LoadFailure.channel(.timedOut(host: "(--max-time)", port: 80, seconds: 1))
+        #expect(try !Self.failure(late).isOutOfTotalTime)
+        #expect(try Self.failure(late).status == .timedOut)
+    }
+}
