@@ -20,7 +20,8 @@ final class LoadAnswers {
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
-    var cache: LoadCache
+    // Unchecked, inside the gate: see `Load`; what it is worth is told at `HeaderFields`.
+    @exclusivity(unchecked) var cache: LoadCache
     /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
     /// it.
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
