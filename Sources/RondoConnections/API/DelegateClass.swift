@@ -1,6 +1,6 @@
 internal import RondoCore
 
-internal import struct Synchronization.AtomicLazyReference
+internal import struct Synchronization.Atomic
 
 /// A class of delegates: how to cast its objects, and which of its methods are the defaults.
 final class DelegateClass: Sendable {
@@ -48,9 +48,15 @@ final class DelegateClass: Sendable {
     /// row.
     private static let maximumProbes = 16
 
-    /// No entry is ever removed, so a load finds its delegate's class without a lock.
-    private static let known = InlineArray<1024, AtomicLazyReference<DelegateClass>> { _ in
-        AtomicLazyReference()
+    /// The addresses of the `DelegateClass` objects; 0 marks a free entry. No entry is ever removed, so a
+    /// load finds its delegate's class without a lock. (`AtomicLazyReference`, which is made for this, makes bench-guard's
+    /// http.request 1.6 % dearer; see `LoopOwner.attach(_:)`.)
+    private static let known = InlineArray<1024, Atomic<UInt>> { _ in Atomic(0) }
+
+    /// - Returns: Nil if `address` is 0.
+    private static func remembered(_ address: UInt) -> DelegateClass? {
+        // Safe: the table owns a reference to each object in it, and never releases it.
+        UnsafeRawPointer(bitPattern: address).map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
 
     static func of(_ type: Any.Type) -> DelegateClass {
@@ -59,15 +65,22 @@ final class DelegateClass: Sendable {
         let start = UInt(bitPattern: id) >> 3
         for probe in 0..<UInt(maximumProbes) {
             let index = Int((start &+ start >> 10 &+ probe) % UInt(maximumRemembered))
-            if let found = known[index].load() {
+            if let found = remembered(known[index].load(ordering: .acquiring)) {
                 if found.type == id { return found }
                 continue
             }
             let new = DelegateClass(type)
-            let stored = known[index].storeIfNil(new)
-            if stored === new { look(for: type, new) }
-            // Another thread may have stored the same class, or another one.
-            if stored.type == id { return stored }
+            // `Unmanaged`, since an atomic number keeps it: retained for the life of the process, or released below.
+            let reference = Unmanaged.passRetained(new)
+            let (isStored, other) = known[index].compareExchange(
+                expected: 0, desired: UInt(bitPattern: reference.toOpaque()), ordering: .acquiringAndReleasing
+            )
+            if isStored {
+                look(for: type, new)
+                return new
+            }
+            reference.release()
+            if let other = remembered(other), other.type == id { return other }
         }
         return DelegateClass(type)
     }

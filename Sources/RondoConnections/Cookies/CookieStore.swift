@@ -59,14 +59,18 @@ final class CookieStore: Sendable {
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
-        reference.store = self
+        // The shared one stays: references to an object that has a weak one are counted more slowly. One of the five things whose
+        // worth is told at `LoopOwner.attach(_:)`.
+        if isShared { reference.lasting = self } else { reference.passing = self }
     }
 
     /// The reference of the observer and of the thread to their store, which is made after them.
     ///
     /// `@unchecked Sendable`: it is set once, before it is handed on.
     private final class Reference: @unchecked Sendable {
-        weak var store: CookieStore?
+        var lasting: CookieStore?
+        weak var passing: CookieStore?
+        var store: CookieStore? { lasting ?? passing }
     }
 
     // MARK: For the loads

@@ -34,7 +34,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Nil once the load has left its loops.
     @exclusivity(unchecked) private var driver: LoadDriver?
     /// The channel of the current exchange; nil if there is none.
-    private var channel: SocketChannel?
+    @exclusivity(unchecked) private var channel: SocketChannel?
 
     /// - Parameter earlier: The partial file of an earlier download, whose rest `request` asks for.
     package init(

@@ -38,7 +38,8 @@ struct DeferredWorkList {
 
     mutating func popFirst() -> (any DeferredWork)? {
         guard first < works.count else {
-            works.removeAll(keepingCapacity: true)
+            // Not all at once, which is slower for one element, as there nearly always is: see `LoopOwner.attach(_:)`.
+            while !works.isEmpty { works.removeLast() }
             first = 0
             return nil
         }

@@ -7,7 +7,8 @@ extension RunLoop {
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
         for object in owner.attachments where Swift.type(of: object) == type {
-            if let object = object as? Object { return object }
+            // Safe, because the class was compared; what it is worth is told at `LoopOwner.attach(_:)`.
+            return unsafeDowncast(object, to: Object.self)
         }
         let object = make()
         owner.attach(object)
