@@ -42,7 +42,7 @@ struct AskedRequest {
     var mayReuse = true
 }
 
-/// An event of an answer, for its owner. Each is a sign of life of the peer.
+/// An event of an answer, for its owner. Each restarts the load's idle time (rule UC-58).
 enum AnswerEvent {
     case step(ExchangeStep)
     /// Bytes have come that make up no other event yet, or something else shows that the peer is alive.

@@ -2,7 +2,7 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// A request body's wait for the server's 100 (Continue), with a time limit (rule UC-72).
+/// A request body's wait for the server's 100 (Continue), with a time limit (rule UC-42).
 struct GoAheadWait: Sendable {
     private final class Mark: Sendable {
         let isSet = Atomic(false)

@@ -7,7 +7,7 @@ internal import RondoCore
 final class ProtocolAnswer: Answer {
     private let type: URLProtocol.Type
     /// A stored response; the protocol decides whether it is valid.
-    private let cached: CachedURLResponse?
+    private var cached: CachedURLResponse?
     private let loop: RunLoop?
     /// Nil before the start, and after `cancel()` or the protocol's end.
     private var bridge: ProtocolBridge?
@@ -24,7 +24,7 @@ final class ProtocolAnswer: Answer {
 
     func start(_ asked: AskedRequest) {
         let bridge = ProtocolBridge(
-            type, request: asked.request.value, cached: cached, on: loop
+            type, request: asked.request.value, cached: cached.take(), on: loop
         ) { [weak load] in load?.wakeUp() }
         self.bridge = bridge
         load.noteCall()

@@ -63,8 +63,8 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var label: String? { get }
     /// The shared queues of the modes where the exchange is to be served.
     func forEachQueue(_ body: (SharedQueue) -> Void)
-    /// The channel that serves the exchange alone, while it does: what loops bring to it goes through the load's gate. Nil:
-    /// none any more.
+    /// Called with the channel when the exchange starts, and with nil when it ends. In between the load's gate admits the
+    /// channel's events.
     func setChannel(_ channel: SocketChannel?)
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
 }

@@ -12,11 +12,11 @@ package struct HTTPFailure: Error, Equatable {
         case truncatedBody
         /// The bytes are not HTTP.
         case notHTTP
-        /// The head or the trailer cannot be read, or is longer than what is read of one.
+        /// The head or the trailer is malformed, or longer than the limit.
         case unreadable
         /// The body is not divided as its head announces.
         case unreadableBody
-        /// What can be read contradicts itself, or answers something that was not asked.
+        /// The message is well formed, but its fields contradict each other, or it is no answer to the request.
         case contradictory
     }
 

@@ -120,7 +120,7 @@ final class Origin: BudgetCandidate {
         let now = LoopClock.systemNow
         end { state in
             state.endLease()
-            // Before the lease has ended, so that an admitted waiter finds the connection.
+            // The connection is kept before `end` admits the next waiter, which then finds it.
             let counts = budget.giveBack(toIdle: true)
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)

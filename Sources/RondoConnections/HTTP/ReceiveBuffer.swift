@@ -7,7 +7,8 @@ internal import RondoCore
 /// needs.
 final class ReceiveBuffer: @unchecked Sendable {
     // `@unchecked`: no range of it is written while a `Data` has it. It is filled from its start to its end, behind the parts
-    // that were handed out, and is filled anew only after every `Data` that shares it was released.
+    // that were handed out, and is filled anew only after every `Data` that shares it was released: the same count of
+    // references decides that by which Swift's arrays are copied on writing, whatever thread releases the last one.
 
     /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
     /// costs no more and halves the calls.

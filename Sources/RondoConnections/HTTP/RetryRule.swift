@@ -51,8 +51,8 @@ struct RetryRule {
         return !progress.hasInformational && isHarmless(request, progress)
     }
 
-    /// The connection was dead when the request went out, or gave no sign of life since; and the request does no harm if
-    /// it arrives twice.
+    /// The connection was a kept one, which the server may have closed before the request came; and the request is
+    /// idempotent, or no byte of it was sent.
     private func isHarmless(_ request: LoadRequest, _ progress: Progress) -> Bool {
         progress.isReusedConnection && (request.isIdempotent || progress.isUnsent)
     }

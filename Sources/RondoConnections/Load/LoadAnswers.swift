@@ -61,7 +61,7 @@ final class LoadAnswers {
     }
 
     private func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
-        // Its exchange, if there was one, stands before this in the metrics.
+        // Ends the server's exchange first, so that its metrics come before those of the stored response.
         cancel()
         noteCached(response, to: request)
         start(LocalAnswer(response, data, for: load), to: request)

@@ -112,13 +112,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Sending
 
-    /// Sends a request: the only place of a load where that happens, for whatever reason. (If a kept connection breaks before
-    /// the server has answered, `ServerAnswer` sends the same request again, unnoticed here: see `RetryRule`.)
+    /// Sends a request: a new one, one with a credential, or one for the rest of a download. Only the repetition after a lost
+    /// kept connection is made elsewhere: by `ServerAnswer`, as `RetryRule` allows.
     private func send(_ request: LoadRequest, _ sending: LoadState.Sending) {
         if case .anew = sending { prepareNew(request) }
         answers?.cancel()
         state.noteSending(request)
-        // Rarely not: they have not been read from the disk yet, or a thread is copying cookies to Foundation's storage.
+        // Nearly always; not while they are read from the disk, or a thread copies cookies to Foundation's storage.
         let hasCookies = settings.jar?.prepare(for: request) {
             { [load] in
                 load.inbox.putCookies()
@@ -159,7 +159,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     // MARK: - Events of the answer
 
     func received(_ event: AnswerEvent) {
-        // Whatever comes restarts the idle time (rule UC-58).
+        // Each event restarts the idle time (rule UC-58).
         load.noteProgress()
         switch event {
         case .step(let step): report(step)

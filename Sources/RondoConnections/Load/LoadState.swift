@@ -52,7 +52,7 @@ struct LoadState {
     enum Sending {
         /// It is a new request, or one with other fields or a credential: the cache, a protocol, or a server answers it.
         case anew
-        /// The server has to be asked, since the cache cannot answer, or no network was there.
+        /// The last request again: the stored response did not fit, or there was no network. The cache is not asked again.
         case toServer
         /// It asks for the rest of a body, the beginning of which is delivered or in a file already.
         case forRest

@@ -18,8 +18,8 @@ package struct LoopMode: Hashable, Sendable {
 extension [LoopMode] {
     /// Whether the calling thread is in a pass of one of these modes.
     var servesCallingThread: Bool {
-        // With one mode, only its loop's thread registers the channel, which it cannot have done since the
-        // callback began. So the mode in which the loop runs is the right one.
+        // With one mode it is enough to compare loops: only that loop's thread puts the channel into the mode, and it
+        // has been inside this callback ever since.
         if count == 1 { return self[0].loop.isCurrent }
         return contains { scheduled in
             guard scheduled.loop.isCurrent, let mode = scheduled.loop.currentMode else { return false }

@@ -17,7 +17,7 @@ package protocol Upgrade: AnyObject, Sendable {
 
     /// The sentence that says why the final response is not acceptable; nil if the connection is handed over.
     ///
-    /// - Parameter load: To be released when it ends.
+    /// - Parameter load: The load, which the upgrade retains until the protocol ends.
     func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String?
 
     /// Takes the connection over, until the end of the load closes it.
