@@ -234,7 +234,7 @@ package enum URLErrors {
 
 /// The `NSError` of a `URLError`, with the failure that it tells of.
 ///
-/// `@unchecked Sendable`, as its superclass is: nothing in it changes.
+/// `@unchecked Sendable`, as its superclass is: `failure` is a constant and `Sendable` itself.
 private final class FailureError: NSError, @unchecked Sendable {
     let failure: LoadFailure
 

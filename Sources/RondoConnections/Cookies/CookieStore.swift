@@ -66,7 +66,8 @@ final class CookieStore: Sendable {
 
     /// The reference of the observer and of the thread to their store, which is made after them.
     ///
-    /// `@unchecked Sendable`: it is set once, before it is handed on.
+    /// `@unchecked Sendable`: it is set once, by the store's initialiser, before either can call: the observer is called for
+    /// cookies of the store, the thread when the store has work. Reading a weak reference is atomic.
     private final class Reference: @unchecked Sendable {
         var lasting: CookieStore?
         weak var passing: CookieStore?

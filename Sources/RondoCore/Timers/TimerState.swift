@@ -13,7 +13,7 @@ struct TimerState: ~Copyable {
         nonmutating set { timer._withUnsafeGuaranteedRef { $0.loopOrDetails = newValue } }
     }
 
-    /// `Unmanaged`: see `LoopOrDetails`.
+    /// `Unmanaged`: `LoopOrDetails` tells what keeps the loop alive, and what that saves.
     private var unretainedLoop: Unmanaged<RunLoop>? {
         get {
             let loopOrDetails = loopOrDetails
@@ -67,6 +67,7 @@ struct TimerState: ~Copyable {
     func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
 
     func isHeld(by loop: RunLoop) -> Bool {
+        // Addresses alone are compared; neither loop is used.
         unretainedLoop?.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
     }
 
