@@ -242,4 +242,15 @@ import Testing
         }
         #expect(findings == ["secured", "open", "hello\n"])
     }
+
+    /// A client of RFC 6066 §4 with little memory. OpenSSL then sends a record of 512 bytes for each call.
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `ST-23 a client that asks for short records gets all bytes`(version: String) throws {
+        let (server, client) = try serve(Self.settings(), [version, "-maxfraglen", "512"])
+        defer { client.terminate() }
+        let text = (0..<6_000).map { "\($0)," }.joined()
+        try server.write(Array("TEXT \(text)\n".utf8))
+        #expect(try client.line(after: "TEXT ") == text)
+        server.engine.shutdown()
+    }
 }

@@ -41,6 +41,7 @@ extension TLSEngine {
                 if filled == 0 { throw error }
             }
             if filled > 0 {
+                readNeedsWrite = outcome == .wantsWrite
                 hasUnreadOutcome = outcome != .wantsRead && outcome != .wantsWrite
                 break
             }
@@ -75,27 +76,25 @@ extension TLSEngine {
         }
     }
 
-    /// Encrypts bytes and sends as many as the socket takes; all bytes that were encrypted count as written.
+    /// Encrypts bytes and sends as many as the socket takes; all bytes that OpenSSL was given count as written.
     ///
     /// `.wantsRead` and `.wantsWrite` mean that no byte was taken, because bytes of an earlier write still
     /// wait.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
-        writeNeedsRead = false
         switch try flush() {
         case .done: break
-        case .wantsRead:
-            writeNeedsRead = true
-            return .wantsRead
+        case .wantsRead: return .wantsRead
         case .wantsWrite: return .wantsWrite
         }
         var written = 0
         while written < bytes.count {
             let piece = UnsafeRawBufferPointer(rebasing: bytes[written...].prefix(Self.recordLimit))
-            let outcome = send(piece)
+            let (outcome, count) = send(piece)
             switch outcome {
             case .done:
-                written += piece.count
+                written += count
             case .wantsRead, .wantsWrite:
+                writeNeedsRead = outcome == .wantsRead
                 unsent = Array(piece)
                 return .bytes(written + piece.count)
             case .end, .closed, .failed, .waits:
@@ -106,23 +105,27 @@ extension TLSEngine {
         }
         return .bytes(written)
     }
+
     /// Sends the bytes that an earlier write has left, see `hasUnsentBytes`.
     package func flush() throws(TLSError) -> Progress {
+        writeNeedsRead = false
         if let error = failure ?? writeFailure { throw error }
-        guard let unsent else { return .done }
-        let outcome = unsent.withUnsafeBytes { send($0) }
-        switch outcome {
-        case .done:
-            self.unsent = nil
-            return .done
-        case .wantsRead: return .wantsRead
-        case .wantsWrite: return .wantsWrite
-        case .end, .closed, .failed, .waits: throw failWriting(outcome)
+        while let rest = unsent {
+            let (outcome, count) = rest.withUnsafeBytes { send($0) }
+            switch outcome {
+            case .done: unsent = count < rest.count ? Array(rest[count...]) : nil
+            case .wantsRead:
+                writeNeedsRead = true
+                return .wantsRead
+            case .wantsWrite: return .wantsWrite
+            case .end, .closed, .failed, .waits: throw failWriting(outcome)
+            }
         }
+        return .done
     }
 
     private func failWriting(_ outcome: TLSOutcome) -> TLSError {
-        unsent = nil
+        (unsent, writeNeedsRead) = (nil, false)
         var reason = TLSError.Reason.system(EPIPE)
         if case .failed(let found) = outcome { reason = found }
         guard case .system = reason else { return fail(reason) }
@@ -131,12 +134,13 @@ extension TLSEngine {
         return error
     }
 
-    /// Sends at most one record's bytes: all of them or, if the socket would block, none.
-    private func send(_ piece: UnsafeRawBufferPointer) -> TLSOutcome {
+    /// Sends bytes in one record: as many as fit into it, which is fewer than `recordLimit` if the peer has asked for shorter
+    /// records (RFC 6066 §4), or, if the socket would block, none.
+    private func send(_ piece: UnsafeRawBufferPointer) -> (TLSOutcome, count: Int) {
         OpenSSLErrors.clear()
         var count = 0
         let result = SSL_write_ex(ssl, piece.baseAddress, piece.count, &count)
-        return result == 1 ? .done : outcome(of: result)
+        return result == 1 ? (.done, count) : (outcome(of: result), 0)
     }
 
     /// Looks whether an idle connection can be used again: it is open, and the peer has sent nothing but messages

@@ -110,7 +110,7 @@ extension TLSEngine {
     func fail(_ reason: TLSError.Reason) -> TLSError {
         let error = TLSError(reason, host: peerName, isServers: isServers)
         failure = error
-        unsent = nil
+        (unsent, writeNeedsRead) = (nil, false)
         return error
     }
 }

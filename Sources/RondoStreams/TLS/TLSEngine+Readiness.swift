@@ -35,7 +35,10 @@ extension TLSEngine {
     func interest(for wanted: RunLoop.Source.Interest) -> RunLoop.Source.Interest {
         var interest = wanted
         if writeNeedsRead { interest.insert(.read) }
-        if hasToSend || (readNeedsWrite && wanted.contains(.read)) { interest.insert(.write) }
+        // What waits for the peer's bytes does not wait for room.
+        if hasToSend && !writeNeedsRead || readNeedsWrite && wanted.contains(.read) {
+            interest.insert(.write)
+        }
         return interest
     }
 }

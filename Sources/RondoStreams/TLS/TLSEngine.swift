@@ -12,9 +12,9 @@
 //   caller must read again without waiting. The property uses SSL_pending, not SSL_has_pending: the latter is
 //   also true for half a record whose rest has not arrived, and a caller that read again for that would spin.
 // - *A write that has begun cannot be taken back.* Once a record is encrypted, OpenSSL must be called with
-//   the same bytes until it is sent; other bytes would corrupt the stream. The bytes of such a record
-//   therefore count as written and are kept here (`hasUnsentBytes`), at most one record, until `flush()` or
-//   the next write has sent them.
+//   the same bytes until it is sent; other bytes would corrupt the stream. The bytes that it
+//   was given therefore count as written and are kept here (`hasUnsentBytes`), at most `recordLimit` of them, until
+//   `flush()` or the next write has sent them.
 // - *An error is a state that is never left.* After a call has thrown, every later call throws the same
 //   error. A failure that comes after bytes were moved is thrown by the next call. Only a system error of a
 //   write does not end reading: a server that answers early and closes has left its answer in the socket.
@@ -71,7 +71,7 @@ package final class TLSEngine {
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
     var readsMemory = false
-    /// The bytes of a record that OpenSSL has encrypted and the socket has not taken yet.
+    /// Bytes that the socket has not taken yet, of which OpenSSL has encrypted the first record.
     var unsent: [UInt8]?
     /// True if the last read has left a part of a record behind, because its buffer was full.
     var hasRestOfRecord = false
