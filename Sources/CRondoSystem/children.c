@@ -69,8 +69,14 @@ int rondo_wait_for_stop(int pidfd, int *kind, int *code) {
     *kind = information.si_code;
     *code = information.si_status;
     if (*kind == CLD_STOPPED || *kind == CLD_CONTINUED || *kind == CLD_TRAPPED) {
+        // The child may have been continued or stopped since: what is collected here is what counts.
+        memset(&information, 0, sizeof information);
         do result = waitid(by_pidfd, (id_t)pidfd, &information, WSTOPPED | WCONTINUED | WNOHANG);
         while (result < 0 && errno == EINTR);
+        if (result == 0 && information.si_pid != 0) {
+            *kind = information.si_code;
+            *code = information.si_status;
+        }
     }
     return 0;
 }

@@ -145,7 +145,11 @@ public final class Child: Sendable {
         outputs.schedule(in: loop, forMode: mode)
         // The source is in no loop if the loop's thread has ended.
         eventSource.releaseUnlessScheduled()
-        if endSource.isScheduled, events.withLock({ !$0.isAwaited }) { handle.reaper.forget(handle) }
+        if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
+            handle.reaper.forget(handle)
+            // Another thread may have removed the source meanwhile, and found that the reaper still watched the child.
+            endSourceHasLeft()
+        }
     }
 
     /// Undoes `schedule(in:forMode:)`. Any thread.

@@ -42,8 +42,9 @@ final class ChildStopper: Sendable {
     /// Stops the child `seconds` after its spawn unless it has ended by then. A later call replaces an
     /// earlier one.
     func stop(after seconds: TimeInterval) {
-        guard !hasBegun else { return }
-        later(max(0, seconds - LoopClock.systemNow.seconds(since: handle.spawned))) { $0.stop() }
+        later(max(0, seconds - LoopClock.systemNow.seconds(since: handle.spawned)), isLimit: true) {
+            $0.stop()
+        }
     }
 
     func kill() {
@@ -67,15 +68,20 @@ final class ChildStopper: Sendable {
         later(step.seconds) { $0.take(step: index + 1) }
     }
 
-    private func later(_ seconds: TimeInterval, _ body: @escaping @Sendable (ChildStopper) -> Void) {
+    /// - Parameter isLimit: Whether this is the limit, which is not needed once stopping has begun.
+    private func later(
+        _ seconds: TimeInterval, isLimit: Bool = false, _ body: @escaping @Sendable (ChildStopper) -> Void
+    ) {
         let timer = Timer(timeInterval: seconds, repeats: false) { [weak self] _ in
             if let self { body(self) }
         }
-        let old = state.withLock { state in
+        let (isNeeded, old) = state.withLock { state -> (Bool, Timer?) in
+            if isLimit, state.hasBegun { return (false, nil) }
             let old = state.timer
             state.timer = timer
-            return old
+            return (true, old)
         }
+        guard isNeeded else { return }
         old?.invalidate()
         RunLoop.loader.add(timer, forMode: .default)
         // If the child ended meanwhile, the timer is no longer needed.
