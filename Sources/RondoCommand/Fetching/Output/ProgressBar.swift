@@ -24,6 +24,12 @@ final class ProgressBar {
         hasBegun = true
     }
 
+    /// Begins again with nothing, because the transfer is tried again.
+    func restart() {
+        received = 0
+        meter = RateMeter(from: stopwatch.elapsed)
+    }
+
     /// - Parameter total: The bytes of the body that have arrived so far.
     func note(received total: Int) { received = total }
 

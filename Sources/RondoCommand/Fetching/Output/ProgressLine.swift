@@ -55,7 +55,10 @@ struct ProgressLine: Equatable {
 /// Measures bytes a second over the last few seconds.
 struct RateMeter {
     private static let window = 3.0
-    private var samples: [(time: Double, total: Int)] = [(0, 0)]
+    private var samples: [(time: Double, total: Int)]
+
+    /// - Parameter start: The time at which no byte had arrived.
+    init(from start: Double = 0) { samples = [(start, 0)] }
 
     /// Records that `total` bytes had arrived after `time` seconds.
     mutating func note(_ total: Int, at time: Double) {

@@ -94,7 +94,13 @@ struct FetchFailure: Error, Equatable {
             case .unreadableBody: .receiveFailed
             case .invalidRequest, .unreadable, .contradictory: nil
             }
-        default: nil
+        case .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation, .unsupportedRedirect,
+            .canonicalRequestRefused, .unsupportedURL, .impossiblePort, .unusableResponse, .invalidDataURL,
+            .unsupportedProxy, .noResponse, .program, .cancelled, .authenticationCancelled,
+            .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData, .bodyStreamFailed,
+            .bodyTooShort, .bodyTooLong, .file, .collectedTooMuch, .tooLongLine, .errorStatus, .content,
+            .notInCache, .multipart, .noRunLoop, .upgrade:
+            nil
         }
     }
 
@@ -115,7 +121,10 @@ struct FetchFailure: Error, Equatable {
         case .certificate(let problem): problem.kind == .keyNotPinned ? .badPin : nil
         case .settings(_, .ciphers): .badCipher
         case .settings(_, .authorities): .badAuthorities
-        default: nil
+        case .settings(_, .other), .certificateMissing, .protocolVersion, .alert, .closedDuringHandshake,
+            .notTLS,
+            .protocolViolation, .system:
+            nil
         }
     }
 

@@ -480,6 +480,9 @@ final class FetchTransfer {
         pause = nil
         attemptStart = stopwatch.elapsed
         output.restart()
+        progress?.restart()
+        (meter, slowSince) = (RateMeter(from: attemptStart), nil)
+        (window, position) = (nil, 0)
         record.bodySize = 0
         record.head = nil
         record.status = 0
