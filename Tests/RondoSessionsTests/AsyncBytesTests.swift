@@ -206,4 +206,20 @@ import class Rondo.URLSession
             await Task.yield()
         }
     }
+
+    @Test func `US-84 a cancelled task does not take the bytes that it has lost for the end of the body`()
+        async
+    {
+        let source = ByteSource(url: nil)
+        source.received(Data("abc".utf8))
+        source.finished()
+        let reader = Task { () -> URLError.Code? in
+            withUnsafeCurrentTask { $0?.cancel() }
+            do {
+                _ = try await source.next()
+                return nil
+            } catch { return (error as? URLError)?.code }
+        }
+        #expect(await reader.value == .cancelled)
+    }
 }

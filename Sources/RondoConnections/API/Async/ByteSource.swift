@@ -100,12 +100,15 @@ package final class ByteSource: Sendable {
     package var waitingBytes: Int { state.withLock { $0.waiting } }
 
     func cancel() {
+        let cancelled = End.failed(URLErrors.error(.cancelled, url: url))
         let flow = state.withLock { state in
+            // Bytes are lost, which must not look like the end of the body.
+            if !state.pieces.isEmpty, case .finished = state.end { state.end = cancelled }
             state.pieces = []
             state.waiting = 0
             return state.flow
         }
-        end(.failed(URLErrors.error(.cancelled, url: url)))
+        end(cancelled)
         flow?.cancel()
     }
 
