@@ -14,6 +14,9 @@ final class ResponseCache: Sendable {
     private struct State {
         var table: MemoryTable
         var diskCapacity: Int
+        /// Counts the changes by stores and removals. A response that was read from the disk at an older count is not put into
+        /// the table, where it would replace a newer one, or come back after its removal.
+        var changes = 0
         /// Nil also if there is no folder for it.
         private var opened: ResponseDisk?
         private var hasLookedForDisk = false
@@ -60,18 +63,24 @@ final class ResponseCache: Sendable {
     }
 
     func removeAll() {
-        let gone = state.withLock { $0.table.removeAll() }
-        withExtendedLifetime(gone) {}
+        // The disk comes first, here and below: a look-up that has found an older response there puts it into the table before
+        // the table is changed, or not at all.
         disk?.removeAll()
+        let gone = state.withLock { state in
+            state.changes += 1
+            return state.table.removeAll()
+        }
+        withExtendedLifetime(gone) {}
     }
 
     /// Removes what was stored later than `date`, and waits for the disk.
     func remove(since date: Date) {
+        disk?.remove(since: date)
         let gone = state.withLock { state in
-            state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.key) }
+            state.changes += 1
+            return state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.key) }
         }
         withExtendedLifetime(gone) {}
-        disk?.remove(since: date)
     }
 
     var memoryCapacity: Int {
@@ -122,11 +131,11 @@ final class ResponseCache: Sendable {
     /// The responses stored for a URL, the newest last.
     private func find(_ name: String) -> [StoredResponse] {
         let key = StoredResponse.key(name)
-        let (responses, disk) = state.withLock { state -> ([StoredResponse], ResponseDisk?) in
+        let (responses, disk, changes) = state.withLock { state -> ([StoredResponse], ResponseDisk?, Int) in
             let responses = state.table.find(name, key)
             // A response that varies may have other variants on the disk.
             let isWhole = responses.first?.selecting.isEmpty ?? false
-            return (responses, isWhole ? nil : state.disk(in: path))
+            return (responses, isWhole ? nil : state.disk(in: path), state.changes)
         }
         guard let disk else { return responses }
         var found = disk.find(name, key)
@@ -134,6 +143,7 @@ final class ResponseCache: Sendable {
         found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
         var gone: [StoredResponse] = []
         state.withLock { state in
+            guard state.changes == changes else { return }
             for response in found { gone += state.table.insert(response) }
         }
         withExtendedLifetime(gone) {}
@@ -143,16 +153,19 @@ final class ResponseCache: Sendable {
     /// - Parameter isOnDisk: Whether the disk already has an equivalent response.
     private func store(_ response: StoredResponse, isOnDisk: Bool = false) {
         guard response.mayBeStored else { return }
-        let (gone, disk, capacity) = state.withLock { state in
-            (state.table.insert(response), isOnDisk ? nil : state.disk(in: path), state.diskCapacity)
+        let (disk, capacity) = state.withLock { (isOnDisk ? nil : $0.disk(in: path), $0.diskCapacity) }
+        if let disk {
+            if response.mayGoToDisk, response.cost <= min(capacity, ResponseDisk.maximumSize) {
+                disk.insert(response)
+            } else {
+                disk.remove(response.key)
+            }
+        }
+        let gone = state.withLock { state in
+            state.changes += 1
+            return state.table.insert(response)
         }
         withExtendedLifetime(gone) {}
-        guard let disk else { return }
-        if response.mayGoToDisk, response.cost <= min(capacity, ResponseDisk.maximumSize) {
-            disk.insert(response)
-        } else {
-            disk.remove(response.key)
-        }
     }
 
     /// Writes what waits to the disk, and returns when that is done.
@@ -225,8 +238,11 @@ extension ResponseCache: ResponseStore {
 
     func remove(_ url: URL) {
         let key = StoredResponse.key(Self.name(url))
-        let gone = state.withLock { $0.table.remove(key) }
-        withExtendedLifetime(gone) {}
         disk?.remove(key)
+        let gone = state.withLock { state in
+            state.changes += 1
+            return state.table.remove(key)
+        }
+        withExtendedLifetime(gone) {}
     }
 }
