@@ -367,4 +367,22 @@ import Testing
         #expect(lines.count > 1)
         #expect(!lines.contains { $0.hasPrefix("User-Agent") })
     }
+
+    @Test func `US-6 threads that set different properties of a configuration lose none of them`() throws {
+        let configuration = URLSessionConfiguration.default
+        let properties: [any WritableKeyPath<URLSessionConfiguration, TimeInterval> & Sendable] = [
+            \.timeoutIntervalForRequest, \.timeoutIntervalForResource,
+        ]
+        let threads = properties.map { property in
+            LoopThread { _ -> Int in
+                // A copy of the reference, which a key path wants to be a variable.
+                var configuration = configuration
+                return (1...20_000).count { value in
+                    configuration[keyPath: property] = Double(value)
+                    return configuration[keyPath: property] != Double(value)
+                }
+            }
+        }
+        for thread in threads { #expect(try thread.value() == 0) }
+    }
 }

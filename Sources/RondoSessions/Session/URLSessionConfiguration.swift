@@ -94,12 +94,16 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     private func set<Value>(_ path: any WritableKeyPath<SessionValues, Value> & Sendable, _ value: Value) {
-        // The old value may run a `deinit`, so it is released after the lock.
-        var changed = state.withLock { $0 }
-        let old = changed
-        changed.values[keyPath: path] = value
-        let new = changed
-        state.withLock { $0 = new }
+        replace { $0.values[keyPath: path] = value }
+    }
+
+    /// Changes the state. The old values may run a `deinit`, so they are released after the lock.
+    private func replace(_ change: (inout State) -> Void) {
+        let old = state.withLock { state in
+            let old = state
+            change(&state)
+            return old
+        }
         withExtendedLifetime(old) {}
     }
 
@@ -140,12 +144,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Header fields, names to values, that are added to requests without a field of that name (rule US-11).
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { state.withLock { $0 }.additionalHeaders }
-        set {
-            var changed = state.withLock { $0 }
-            changed.additionalHeaders = newValue
-            let new = changed
-            state.withLock { $0 = new }
-        }
+        set { replace { $0.additionalHeaders = newValue } }
     }
 
     /// A proxy by CFNetwork's keys: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, and the same for `HTTPS` and
@@ -153,12 +152,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// nil, or a dictionary that enables none, leaves the proxy of `connection`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { state.withLock { $0 }.proxyDictionary }
-        set {
-            var changed = state.withLock { $0 }
-            changed.proxyDictionary = newValue
-            let new = changed
-            state.withLock { $0 = new }
-        }
+        set { replace { $0.proxyDictionary = newValue } }
     }
 
     /// The connections of the session to one host and port that may be in use at once: at least 1, and 6
