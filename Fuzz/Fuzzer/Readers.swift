@@ -34,18 +34,18 @@ struct Pieces {
 }
 
 func readResponse(_ bytes: [UInt8], in lengths: [Int], toHead: Bool) -> Report {
-    var (connection, report) = (HTTP1Connection(), Report())
+    var (codec, report) = (HTTP1Codec(), Report())
     var pieces = Pieces(bytes, in: lengths)
     do {
         var request: [UInt8] = []
         let fields = HeaderFields([("Host", "a")])
         let head = RequestHead(method: toHead ? "HEAD" : "GET", target: "/", fields: fields)
-        try connection.send(head: head, body: .none, into: &request)
-        try connection.sendEnd(into: &request)
+        try codec.send(head: head, body: .none, into: &request)
+        try codec.sendEnd(into: &request)
         while true {
-            switch try connection.nextEvent() {
+            switch try codec.nextEvent() {
             case .needMoreData:
-                if let piece = pieces.next() { connection.receive(piece) } else { connection.receiveEnd() }
+                if let piece = pieces.next() { codec.receive(piece) } else { codec.receiveEnd() }
             case .body(let piece):
                 if piece.isEmpty { fatalError("an empty piece") }
                 report.body += piece

@@ -60,14 +60,14 @@ private func readTexts(_ bytes: [UInt8]) {
 }
 
 private func head(_ bytes: [UInt8]) -> ResponseHead? {
-    var connection = HTTP1Connection()
+    var codec = HTTP1Codec()
     var request: [UInt8] = []
     let head = RequestHead(method: "GET", target: "/", fields: HeaderFields([("Host", "a")]))
     do {
-        try connection.send(head: head, body: .none, into: &request)
-        try connection.sendEnd(into: &request)
-        connection.receive((Array("HTTP/1.1 200 OK\r\n".utf8) + bytes + Array("\r\n\r\n".utf8))[...])
-        if case .response(let head, _) = try connection.nextEvent() { return head }
+        try codec.send(head: head, body: .none, into: &request)
+        try codec.sendEnd(into: &request)
+        codec.receive((Array("HTTP/1.1 200 OK\r\n".utf8) + bytes + Array("\r\n\r\n".utf8))[...])
+        if case .response(let head, _) = try codec.nextEvent() { return head }
     } catch {}
     return nil
 }

@@ -223,11 +223,6 @@ static inline void rondo_prefetch(const void *memory) {
     __builtin_prefetch(memory, 1);
 }
 
-/// The number of usable bytes in memory that malloc() has returned.
-static inline long rondo_allocation_size(void *memory) {
-    return (long)malloc_usable_size(memory);
-}
-
 #pragma clang assume_nonnull end
 
 #endif

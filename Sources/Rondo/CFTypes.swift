@@ -40,10 +40,21 @@ extension Foundation.RunLoop.Mode {
 // writes a key: there the constants are a `CFString`, as here, and Foundation bridges its keys, which it does not
 // do on Linux.
 //
-// The protocol is a hook of the standard library with an underscored name, and a conformance of a public type is
-// public. There is no other way: `as` calls no function, so no overload can make this conversion, and constants
-// that were keys themselves could not be written `as String` or passed as `CFString`.
-extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {
+// The protocol is a hook of the standard library with an underscored name, and there is no other way: `as` calls no
+// function, so no overload can make this conversion, and constants that were keys themselves could not be written
+// `as String` or passed as `CFString`.
+extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {}
+
+// An extension of an internal protocol meets the requirements, so that clients do not see them as methods of the key.
+extension Foundation.Stream.PropertyKey: TextKey {}
+
+/// A key that is a text.
+protocol TextKey {
+    init(rawValue: String)
+    var rawValue: String { get }
+}
+
+extension TextKey {
     public func _bridgeToObjectiveC() -> CFString { rawValue as NSString }
 
     public static func _forceBridgeFromObjectiveC(_ source: CFString, result: inout Self?) {

@@ -130,7 +130,11 @@ package struct Recording: Sendable, Equatable {
                 activation.ended = record.began
                 activation.result = RunLoop.RunResult(rawValue: Int32(record.detail))
                 found.append(activation)
-            default: break
+            case .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue,
+                .delegate,
+                .stop, .wakeUp, .perform, .signal, .add, .heldBack, .mark, .deferredWork, .notification,
+                .enqueue:
+                break
             }
         }
         return (found + open.values.flatMap { $0 }).sorted { $0.began < $1.began }

@@ -218,7 +218,9 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-45 without the question it counts as yes`() throws {
+    @Test func `UC-45 a delegate without canAuthenticateAgainstProtectionSpace is shown the challenge`()
+        throws
+    {
         let server = try Self.server()
         let delegate = Unasked()
         try Self.run(server.url(), delegate)

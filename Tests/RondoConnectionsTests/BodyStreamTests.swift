@@ -500,4 +500,33 @@ final class LateStream: Foundation.InputStream {
                 server.url(), InputStream(data: Data(count: 9)), fields: ["Content-Length": "9"]), other)
         #expect(other.sent == [[9, 9, 9]])
     }
+
+    /// So many calls wait that nothing is read, also of the response for which the load waits.
+    @Test
+    func
+        `UC-12 UC-36 an upload whose progress waits for the delegate queue gets its response when it is told`()
+        throws
+    {
+        let hasRead = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            hasRead.open()
+            try peer.respond(body: "ok")
+            peer.waitForEnd()
+        }
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = true
+        let uploader = Uploader { nil }
+        let handed = Handed(value: Self.post(server.url(), LateStream((0..<3_000).map { _ in [65] })))
+        let result = try onLoopThread { loop -> RunLoop.RunResult in
+            let connection = URLConnection(request: handed.value, delegate: uploader)
+            connection?.setDelegateQueue(queue)
+            loop.run { hasRead.isOpen }
+            queue.isSuspended = false
+            return loop.runOut()
+        }
+        #expect(result == .finished)
+        #expect(uploader.recorder.calls.last == "finish")
+    }
 }

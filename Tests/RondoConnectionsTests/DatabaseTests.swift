@@ -140,9 +140,9 @@ import Testing
         }
     }
 
-    @Test func `a deferred writer writes once for all that asked meanwhile`() {
+    @Test func `a background writer writes once for all that asked meanwhile`() {
         let calls = Mutex(0)
-        let writer = DeferredWriter("test", delay: { 3600 }) { calls.withLock { $0 += 1 } }
+        let writer = BackgroundWriter("test", delay: { 3600 }) { calls.withLock { $0 += 1 } }
         for _ in 0..<100 { writer.ask() }
         writer.flush()
         #expect(calls.withLock { $0 } == 1)

@@ -156,10 +156,11 @@ import Testing
         let steps = Box<[Bool]>([])
         let make: @Sendable (DelegateCall) -> Void = { _ in steps.mutate { $0.append(calls.mayRead) } }
         queue.isSuspended = true
-        for (size, mayRead) in [(limit / 4, true), (limit / 2, true), (limit / 4, true), (1, false)] {
+        for (size, mayRead) in [(limit / 4, true), (limit / 2, true), (limit / 4, true), (0, false)] {
             guard
                 case .queued(let answer) = calls.add(
-                    .data(Data(count: size)), to: DelegateQueue(queue), make: make)
+                    .data(Data(count: max(0, size - QueuedCalls.bytesPerCall))), to: DelegateQueue(queue),
+                    make: make)
             else {
                 Issue.record("there is a queue")
                 continue
@@ -200,5 +201,23 @@ import Testing
             #expect(loop.runOut() == .finished)
         }
         #expect(recorder.calls == ["response 200"])
+    }
+
+    /// As of a body that comes byte by byte, or a multipart of empty parts.
+    @Test func `UC-12 US-87 small calls that wait for a queue stop the reading, too`() throws {
+        let calls = QueuedCalls()
+        let queue = Self.queue(width: 1)
+        queue.isSuspended = true
+        let response = URLResponse(
+            url: url("http://a.example/"), mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
+        for call in [DelegateCall.data(Data([1])), .response(response, isQuestion: false)] {
+            var count = 0
+            while case .queued(mayRead: true) = calls.add(call, to: DelegateQueue(queue), make: { _ in }),
+                count < 10_000
+            { count += 1 }
+            #expect((1_000...1_024).contains(count))
+            calls.removeAll()
+        }
+        queue.isSuspended = false
     }
 }

@@ -64,7 +64,11 @@ private final class NameTaker: NSObject, URLDownloadDelegate, Sendable {
         #expect(try Self.names(server.url()) == ["bashrc", "finish", "bashrc"])
     }
 
-    @Test func `UC-26 nor where a protocol of the program names the file`() throws {
+    @Test
+    func
+        `UC-26 a file name of a protocol of the program begins with no dot, and holds no control characters`()
+        throws
+    {
         URLProtocol.registerClass(NamingProtocol.self)
         defer { URLProtocol.unregisterClass(NamingProtocol.self) }
         #expect(try Self.names(url("rondo-name://x/y")) == ["profile", "finish", "profile"])

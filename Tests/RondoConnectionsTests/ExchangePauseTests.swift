@@ -13,14 +13,9 @@ import Testing
     ///
     /// `@unchecked Sendable`: used on the thread of one loop.
     private final class Owner: ExchangeOwner, @unchecked Sendable {
-        private let queue: SharedQueue
         private(set) var events: [String] = []
         private(set) var channel: SocketChannel?
 
-        init(_ queue: SharedQueue) { self.queue = queue }
-
-        let label: String? = nil
-        func forEachQueue(_ body: (SharedQueue) -> Void) { body(queue) }
         func setChannel(_ channel: SocketChannel?) { self.channel = channel }
 
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {
@@ -38,19 +33,19 @@ import Testing
 
     /// Starts an exchange with a new connection, and pauses it at once.
     private static func beginPaused(
-        _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in loop: RunLoop
+        _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in queue: SharedQueue
     ) throws -> HTTP1Exchange {
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
         switch pool.origin(of: key.server).lease(
-            key, of: loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
+            key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
         {
         case .granted(let lease):
             let exchange = HTTP1Exchange(
                 by: lease, opening: .init(host: "127.0.0.1", port: Int(server.port)), of: owner,
                 reporting: ExchangeReporting(steps: false, times: false))
-            exchange.start(outgoing)
+            exchange.start(outgoing, in: ModeQueues(first: queue, others: []), label: nil)
             exchange.pause()
             return exchange
         case .wait: throw NeverCame(description: "no connection may be opened")
@@ -69,10 +64,10 @@ import Testing
         return try onLoopThread { loop -> [[String]] in
             let queue = SharedQueue.join(loop, .default)
             defer { queue.leave() }
-            let (owner, pool) = (Owner(queue), ConnectionPool())
+            let (owner, pool) = (Owner(), ConnectionPool())
             defer { pool.retire() }
             do {
-                let exchange = try beginPaused(server, owner, of: pool, in: loop)
+                let exchange = try beginPaused(server, owner, of: pool, in: queue)
                 defer { _ = exchange.end(registeredAt: nil) }
                 var paused: [String] = []
                 if !resumesBeforeOpening {

@@ -23,7 +23,7 @@ import Testing
         // Does not wait.
         for _ in 0..<3 {
             gate.enter(
-                { log.note("second") }, catchUp: { log.note("wrong") }, turnedAway: { log.note("away") })
+                { log.note("second") }, catchUp: { log.note("wrong") }, onRefusal: { log.note("away") })
         }
         leave.open()
         try first.value()
@@ -37,7 +37,7 @@ import Testing
         let log = EventLog()
         let rounds = Box(0)
         gate.enter(
-            { gate.enter({ log.note("inner") }, catchUp: {}, turnedAway: { log.note("away") }) },
+            { gate.enter({ log.note("inner") }, catchUp: {}, onRefusal: { log.note("away") }) },
             catchUp: {
                 log.note("catch up")
                 rounds.value += 1
@@ -189,7 +189,7 @@ import Testing
 
     @Test func `US-63 a cancel keeps the file of a download whose failure waits for its resumption`() throws {
         final class Client: LoadClient, Sendable {
-            let (isCancelled, decidesOnResponses, wantsInformational, sharesVerdicts) = (
+            let (isCancelled, decidesOnResponses, wantsInformational, sharesTrustDecisions) = (
                 false, false, false, false
             )
             let delegateQueue: DelegateQueue? = nil
@@ -245,7 +245,7 @@ import Testing
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
         queue.isSuspended = true
-        let quarter = Data(count: QueuedCalls.maximumWaitingBytes / 4)
+        let quarter = Data(count: QueuedCalls.maximumWaitingBytes / 4 - QueuedCalls.bytesPerCall)
         let (half, rest) = (Latch(), Latch())
         let made = Box(0)
         var mayRead = true

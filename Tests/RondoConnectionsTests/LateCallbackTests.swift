@@ -15,10 +15,10 @@ import Testing
 
         /// That of the connection that is kept for `key`.
         init(ofConnectionKeptFor key: ConnectionKey) throws {
-            let link = try #require(ConnectionPool.shared.take(for: key))
-            source = try #require(link.channel.transport?.source)
+            let kept = try #require(ConnectionPool.shared.take(for: key))
+            source = try #require(kept.channel.transport?.source)
             callback = try #require(source.state.withLock { $0.perform })
-            ConnectionPool.shared.add(link)
+            ConnectionPool.shared.add(kept)
         }
 
         var isReadable: Bool {

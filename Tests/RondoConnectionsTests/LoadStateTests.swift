@@ -244,4 +244,22 @@ import Testing
         let cause = URLErrors.error(answered, url: nil).userInfo[NSUnderlyingErrorKey] as? NSError
         #expect(cause?.code == Int(EAI_NONAME))
     }
+
+    @Test func `UC-58 the wait for cookies is not the server's`() throws {
+        var state = Self.state(in: .exchanging)
+        #expect(!state.waitsLocally)
+        state.waitForCookies(LoadRequest(Self.plain), .anew)
+        #expect(state.waitsLocally)
+        #expect(state.takeRequestWithCookies() != nil)
+        #expect(!state.waitsLocally)
+    }
+
+    @Test func `a request that is to wait for cookies when the load is over does not`() {
+        for phase in [Phase.ended, .failed, .cancelled] {
+            var state = Self.state(in: phase)
+            state.waitForCookies(LoadRequest(Self.plain), .anew)
+            #expect(state.takeRequestWithCookies() == nil)
+            #expect(state.isEnded)
+        }
+    }
 }

@@ -269,12 +269,8 @@ import Testing
 
     /// Is told of nothing.
     private final class NoOwner: ExchangeOwner, Sendable {
-        let label: String? = nil
-        func forEachQueue(_ body: (SharedQueue) -> Void) {}
         func setChannel(_ channel: SocketChannel?) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
-        func noteReceived() {}
-        func wakeUp() {}
     }
 
     @Test func `an exchange that is dropped without its end gives its place back`() throws {
@@ -415,5 +411,37 @@ import Testing
             log.note("\(number)")
             recorder.connectionDidFinishLoading(connection)
         }
+    }
+
+    /// Notes that the budget asks it, and admits nothing.
+    private final class Candidate: BudgetCandidate {
+        private let name: String
+        private let asked: EventLog
+
+        init(_ name: String, _ asked: EventLog) { (self.name, self.asked) = (name, asked) }
+
+        func admitFirst() -> Int? {
+            asked.note(name)
+            return nil
+        }
+        var group: ObjectIdentifier { ObjectIdentifier(self) }
+        var topWaiter: RankedWaiter? { nil }
+    }
+
+    /// Each lease of a server that ends enters the server again while the process has no room.
+    @Test func `the budget's queue has each server once, in the place of its first waiter`() {
+        var limits = ConnectionLimits()
+        limits.connections = 1
+        let budget = ConnectionBudget(limits)
+        #expect(budget.take())
+        let asked = EventLog()
+        let (first, second) = (Candidate("first", asked), Candidate("second", asked))
+        budget.enqueue(second, waiterID: 2)
+        for waiterID in [3, 1, 4] { budget.enqueue(first, waiterID: waiterID) }
+        #expect(!budget.take() && budget.hasQueue)
+        _ = budget.giveBack(toIdle: false)
+        budget.admit()
+        #expect(asked.entries == ["first", "second"])
+        #expect(!budget.hasQueue)
     }
 }

@@ -9,12 +9,12 @@ import Testing
 
 extension ConnectionPool {
     /// Keeps a connection that is in no loop but `loop`.
-    func add(_ connection: ServerConnection, of loop: RunLoop? = nil) {
+    func add(_ connection: HTTP1Connection, of loop: RunLoop? = nil) {
         origin(of: connection.key.server).keep(connection, of: loop)
     }
 
     /// An idle connection, for a loop that has used none.
-    func take(for key: ConnectionKey) -> ServerConnection? {
+    func take(for key: ConnectionKey) -> HTTP1Connection? {
         origin(of: key.server).takeIdle(key, of: nil, at: nil)
     }
 }
@@ -40,28 +40,30 @@ extension ConnectionPool {
 
     /// A connection over which a request was answered, and which is in no pool. (Those of the process are closed
     /// where suites begin and end.)
-    private static func usedLink(_ key: ConnectionKey, _ load: () throws -> Void) throws -> ServerConnection {
+    private static func usedConnection(_ key: ConnectionKey, _ load: () throws -> Void) throws
+        -> HTTP1Connection
+    {
         for _ in 0..<3 {
             try load()
-            if let link = ConnectionPool.shared.take(for: key) { return link }
+            if let connection = ConnectionPool.shared.take(for: key) { return connection }
         }
         throw NeverCame(description: "no connection was kept")
     }
 
-    private static func usedLink(_ server: TestServer) throws -> ServerConnection {
-        try usedLink(key(server)) { try load(server.url()) }
+    private static func usedConnection(_ server: TestServer) throws -> HTTP1Connection {
+        try usedConnection(key(server)) { try load(server.url()) }
     }
 
     @Test func `a kept connection that no load uses is closed when its time is over`() throws {
         let ended = Latch()
         let server = try Self.server(ended)
-        let link = try Self.usedLink(server)
+        let connection = try Self.usedConnection(server)
         let pool = ConnectionPool()
-        pool.add(link)
+        pool.add(connection)
         pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 54))
-        #expect(link.channel.isOpen)
+        #expect(connection.channel.isOpen)
         pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 56))
-        #expect(!link.channel.isOpen)
+        #expect(!connection.channel.isOpen)
         try ended.wait()
     }
 
@@ -72,22 +74,22 @@ extension ConnectionPool {
         let servers = try ended.map { try Self.server($0) }
         let pool = ConnectionPool()
         for (server, advance) in zip(servers, [86_400.0, 0]) {
-            let link = try KeptLink(link: Self.usedLink(server))
+            let connection = try KeptConnection(connection: Self.usedConnection(server))
             try onLoopThread { loop in
                 let clock = ManualClock(advancesAutomatically: false)
                 clock.attach(to: loop)
                 clock.advance(by: advance)
-                pool.add(link.link)
+                pool.add(connection.connection)
             }
         }
         pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 56))
         for ended in ended { try ended.wait() }
     }
 
-    /// A link on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
+    /// A connection on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
     /// takes it, and waits for that.
-    private struct KeptLink: @unchecked Sendable {
-        let link: ServerConnection
+    private struct KeptConnection: @unchecked Sendable {
+        let connection: HTTP1Connection
     }
 
     /// The server's end, or bytes that no request has asked for, such as its answer to a request that never was.
@@ -99,9 +101,9 @@ extension ConnectionPool {
             if speaks { try? peer.send("HTTP/1.1 408 Request Timeout\r\n\r\n") } else { peer.finish() }
         }
         let pool = ConnectionPool(secondsBetweenLooks: 0.01)
-        let dying = try Self.usedLink(server)
-        let living = try Self.usedLink(server)
-        for link in [living, dying] { pool.add(link) }
+        let dying = try Self.usedConnection(server)
+        let living = try Self.usedConnection(server)
+        for connection in [living, dying] { pool.add(connection) }
         // It comes back by itself after each look.
         pool.sweep(now: LoopClock.systemNow)
         ends.open()
@@ -132,19 +134,19 @@ extension ConnectionPool {
         var tls = TLSSettings()
         tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
         let key = ConnectionKey(host: "localhost", port: Int(port), tls: tls)
-        let links = try (0..<2).map { _ in
-            try Self.usedLink(key) {
+        let connections = try (0..<2).map { _ in
+            try Self.usedConnection(key) {
                 try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
             }
         }
-        for link in links.reversed() { pool.add(link) }
+        for connection in connections.reversed() { pool.add(connection) }
         _ = try server.line(after: "READY")
         server.tell("go")
         // It waits for our close_notify.
         _ = try server.line(after: "HEARD")
-        #expect(pool.take(for: key) === links[1])
+        #expect(pool.take(for: key) === connections[1])
         #expect(pool.take(for: key) == nil)
-        links[1].channel.close()
+        connections[1].channel.close()
     }
 
     /// What TLS has to say to itself is no sign of death: new keys here, session tickets elsewhere.
@@ -172,15 +174,15 @@ extension ConnectionPool {
         var tls = TLSSettings()
         tls.certificateAuthorities = [.file(certificates.authorityPath)]
         let key = ConnectionKey(host: "localhost", port: port, tls: tls)
-        let link = try #require(ConnectionPool.shared.take(for: key))
+        let connection = try #require(ConnectionPool.shared.take(for: key))
         let pool = ConnectionPool()
-        pool.add(link)
+        pool.add(connection)
         // A command of s_server's: new keys.
         server.tell("k")
-        try waitFor("the new keys") { link.channel.hasUnreadBytes ? () : nil }
+        try waitFor("the new keys") { connection.channel.hasUnreadBytes ? () : nil }
         pool.sweep(now: LoopClock.systemNow)
-        #expect(pool.take(for: key) === link)
-        link.channel.close()
+        #expect(pool.take(for: key) === connection)
+        connection.channel.close()
     }
 
     // MARK: - Parked
@@ -195,10 +197,10 @@ extension ConnectionPool {
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
-    private static func answer(to target: String, over link: ServerConnection) throws -> String {
-        let kept = KeptLink(link: link)
+    private static func answer(to target: String, over connection: HTTP1Connection) throws -> String {
+        let kept = KeptConnection(connection: connection)
         return try onLoopThread { loop in
-            let channel = kept.link.channel
+            let channel = kept.connection.channel
             var received: [UInt8] = []
             channel.handler = { event in
                 guard case .readable = event else { return }
@@ -226,17 +228,19 @@ extension ConnectionPool {
         let server = try TestServer { peer in
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
         }
-        let links = try (0..<3).map { _ in try Self.usedLink(server) }
+        let connections = try (0..<3).map { _ in try Self.usedConnection(server) }
         let pool = ConnectionPool(maximumReady: 1)
-        for link in links { pool.add(link) }
-        #expect(links.map(\.channel.isOpen) == [false, false, true])
-        let address = links[2].channel.remoteAddress
+        for connection in connections { pool.add(connection) }
+        #expect(connections.map(\.channel.isOpen) == [false, false, true])
+        let address = connections[2].channel.remoteAddress
         var texts: [String] = []
         for number in (0..<3).reversed() {
-            let link = try #require(pool.take(for: Self.key(server)))
-            #expect(link.isReused && (link === links[number]) == (number == 2))
-            #expect(link.key == Self.key(server) && address != nil && link.channel.remoteAddress == address)
-            texts.append(try Self.answer(to: "/again", over: link))
+            let connection = try #require(pool.take(for: Self.key(server)))
+            #expect(connection.isReused && (connection === connections[number]) == (number == 2))
+            #expect(
+                connection.key == Self.key(server) && address != nil
+                    && connection.channel.remoteAddress == address)
+            texts.append(try Self.answer(to: "/again", over: connection))
         }
         #expect(texts == ["2/again", "1/again", "0/again"])
         #expect(pool.take(for: Self.key(server)) == nil)
@@ -249,24 +253,24 @@ extension ConnectionPool {
         let server = try TestServer { peer in
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
         }
-        let links = try (0..<2).map { _ in try KeptLink(link: Self.usedLink(server)) }
+        let connections = try (0..<2).map { _ in try KeptConnection(connection: Self.usedConnection(server)) }
         let pool = ConnectionPool(maximumReady: 1)
         try onLoopThread { loop in
-            let courier = SharedQueue.join(loop, .default)
-            links[0].link.channel.schedule(with: courier)
+            let queue = SharedQueue.join(loop, .default)
+            connections[0].connection.channel.schedule(with: queue)
             // Its lease has ended in another pool.
-            links[0].link.noteRegistered(at: courier)
-            pool.add(links[0].link, of: loop)
-            pool.add(links[1].link, of: loop)
-            #expect(links.map(\.link.channel.isOpen) == [true, true])
-            pool.origin(of: Self.key(server).server).unregister(links[0].link)
-            courier.leave()
+            connections[0].connection.noteRegistered(at: queue)
+            pool.add(connections[0].connection, of: loop)
+            pool.add(connections[1].connection, of: loop)
+            #expect(connections.map(\.connection.channel.isOpen) == [true, true])
+            pool.origin(of: Self.key(server).server).unregister(connections[0].connection)
+            queue.leave()
         }
-        #expect(links.map(\.link.channel.isOpen) == [false, true])
+        #expect(connections.map(\.connection.channel.isOpen) == [false, true])
         let (ready, parked) = (pool.take(for: Self.key(server)), pool.take(for: Self.key(server)))
-        #expect(ready === links[1].link)
-        for link in [ready, parked] {
-            #expect(try Self.answer(to: "/again", over: #require(link)).hasSuffix("/again"))
+        #expect(ready === connections[1].connection)
+        for connection in [ready, parked] {
+            #expect(try Self.answer(to: "/again", over: #require(connection)).hasSuffix("/again"))
         }
     }
 
@@ -279,9 +283,9 @@ extension ConnectionPool {
             if why == "server", (try? ends.wait()) != nil { peer.finish() }
         }
         let pool = ConnectionPool(secondsBetweenLooks: why == "server" ? 0.01 : 5, maximumReady: 0)
-        let link = try Self.usedLink(server)
-        pool.add(link)
-        #expect(!link.channel.isOpen)
+        let connection = try Self.usedConnection(server)
+        pool.add(connection)
+        #expect(!connection.channel.isOpen)
         switch why {
         case "time":
             pool.sweep(now: LoopClock.systemNow.advanced(bySeconds: 54))

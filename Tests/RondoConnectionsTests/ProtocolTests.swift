@@ -21,7 +21,11 @@ private final class ScriptedProtocol: URLProtocol {
     private var script: String { request.url?.host ?? "" }
     private var path: String { request.url?.path ?? "" }
 
+    /// The thread of the start, by script and path.
+    static let starters = Box<[String: UInt]>([:])
+
     override func startLoading() {
+        Self.starters.mutate { [key = script + path] in $0[key] = UInt(pthread_self()) }
         let loop = RunLoop.currentLoop()
         let isLoader = loop == RunLoop.loader
         let (script, path) = (script, path)
@@ -70,7 +74,8 @@ private final class ScriptedProtocol: URLProtocol {
     }
 
     override func stopLoading() {
-        Self.log.note("stop \(script)\(path)")
+        let isElsewhere = Self.starters.value[script + path].map { $0 != UInt(pthread_self()) } ?? false
+        Self.log.note("\(isElsewhere ? "elsewhere " : "")stop \(script)\(path)")
         // What comes late is ignored.
         client?.urlProtocol(self, didLoad: Data("late".utf8))
         client?.urlProtocolDidFinishLoading(self)
@@ -295,6 +300,33 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(taker.text == "begun")
             #expect(taker.log.entries.last == "data")
             #expect(ScriptedProtocol.log.count(of: "stop waits/w") == 1)
+        }
+    }
+
+    @Test func `UC-66 another thread's cancel stops it on the thread on which it was started`() throws {
+        try Self.registered {
+            let (taker, stop) = (Taker(), Latch())
+            let request = URLRequest(url: url("rondo-test://waits/other"))
+            let connection = try #require(
+                URLConnection(request: request, delegate: taker, startImmediately: false))
+            let running = LoopThread { loop in
+                connection.schedule(in: loop, forMode: .default)
+                connection.start()
+                while !stop.isOpen { loop.runInVain(for: 0) }
+                return loop.runOut()
+            }
+            try waitFor("a byte") { taker.text == "begun" ? () : nil }
+            // The delegate's method has returned when a later block is performed.
+            let returned = Latch()
+            try running.loop.perform { returned.open() }
+            try returned.wait()
+            connection.cancel()
+            try waitFor("the stop") {
+                ScriptedProtocol.log.entries.contains { $0.hasSuffix("stop waits/other") } ? () : nil
+            }
+            stop.open()
+            #expect(try running.value() == .finished)
+            #expect(ScriptedProtocol.log.count(of: "stop waits/other") == 1)
         }
     }
 

@@ -1,5 +1,6 @@
 import Rondo
 import RondoStreams
+import RondoTestSupport
 import Testing
 
 @testable import RondoConnections
@@ -98,5 +99,36 @@ import Testing
         ])
     func `no_proxy names hosts, networks and ports`(list: String, host: String, port: Int, expected: Bool) {
         #expect(NoProxyList(list).contains(host: host, port: port) == expected)
+    }
+
+    /// Digest protects the target of the CONNECT as it is sent (RFC 7616 §3.4).
+    @Test
+    func `RFC 9110 9.3.6 an IPv6 address is in brackets in the target that a proxy's credentials are for`()
+        throws
+    {
+        let address = try #require(WebAddress(url("https://[::1]/")))
+        let pool = ConnectionPool()
+        defer { pool.retire() }
+        let targets = Box<[String]>([])
+        _ = Route(
+            to: address, of: pool, tls: TLSSettings(), by: StreamProxy(.httpConnect, host: "p", port: 1)
+        ) { target in
+            targets.mutate { $0.append(target) }
+            return (nil, nil)
+        }
+        #expect(targets.value == ["[::1]:443"])
+    }
+
+    @Test func `RFC 9110 7.2 the Host field is that of the URL, whatever was requested before`() throws {
+        let hosts = try onLoopThread { _ -> [String?] in
+            let pool = ConnectionPool()
+            defer { pool.retire() }
+            return ["http://h:80/", "http://h/", "http://h:80/x", "http://h/y"].map { text in
+                WebAddress(url(text)).flatMap {
+                    RecentRoutes.route(to: $0, of: pool, settings: 1, tls: nil).usualFields?.agreed("Host")
+                }
+            }
+        }
+        #expect(hosts == ["h:80", "h", "h:80", "h"])
     }
 }

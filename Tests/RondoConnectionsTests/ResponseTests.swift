@@ -108,7 +108,7 @@ import Testing
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let equal = ResponseHead(status: 200, fields: head.fields)
         let one = url("http://host.example/one")
-        let memory = RememberedResponses()
+        let memory = RecentResponses()
         let made = memory.response(to: one, head, bodyLength: 5)
         let kept = try #require(made)
         for _ in 0..<3 {
@@ -136,7 +136,7 @@ import Testing
     {
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let one = url("http://host.example/one")
-        let memory = RememberedResponses()
+        let memory = RecentResponses()
         func response(_ url: URL) -> LoadedResponse? { memory.response(to: url, head, bodyLength: 5) }
         var kept = response(one)
         let identity = try ObjectIdentifier(#require(kept))
@@ -148,7 +148,7 @@ import Testing
         kept = nil
         second = nil
         // Two of them are remembered already.
-        for number in 0..<RememberedResponses.maximum - 2 {
+        for number in 0..<RecentResponses.maximum - 2 {
             let again = response(one)
             #expect(again.map { ObjectIdentifier($0) } == identity)
             #expect(response(url("http://host.example/\(number)"))?.url?.lastPathComponent == "\(number)")

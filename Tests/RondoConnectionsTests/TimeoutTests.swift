@@ -138,14 +138,14 @@ import Testing
         #expect(recorder.calls == ["fail -1001"])
     }
 
-    @Test func `UC-58 so are the framing of a body and its trailers`() throws {
+    @Test func `UC-58 chunk lines and trailers restart the idle time`() throws {
         let rest = Array("2;extension\r\nok\r\n0\r\nTrailer: late\r\n\r\n").map { String($0) }
         let recorder = Recorder()
         try Self.drip(["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] + rest, to: recorder)
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
-    @Test func `UC-58 so is what a proxy says before it makes a tunnel`() throws {
+    @Test func `UC-58 bytes of a proxy that makes no tunnel restart the idle time`() throws {
         let answer = Array("HTTP/1.1 403 Not for you\r\nContent-Length: 0\r\n\r\n").map { String($0) }
         let recorder = Recorder()
         try Self.drip(answer, to: recorder, url("https://host.invalid/")) { connection, server in

@@ -211,7 +211,7 @@ import Testing
     @Test func `deferring can be switched off`() throws {
         let entries = try entries(count: 3) { _, _, _, _ in
         } run: { loop, _ in
-            loop.owner.deferred.maximumCount = 0
+            loop.threadState.deferred.maximumCount = 0
             loop.runOn(.work)
         }
         #expect(entries == ["call", "now", "call", "now", "call", "now", "returned"])
@@ -250,7 +250,7 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             // As if the thread ended inside a callback, which a Swift thread cannot.
-            loop.owner.deferred.append(Work(log), began: LoopClock.now)
+            loop.threadState.deferred.append(Work(log), began: LoopClock.now)
         }
         #expect(log.entries == ["work"])
     }

@@ -15,7 +15,7 @@ import Testing
             // Their watchers are made.
             loop.poll(.work)
             guard let index = loop.state.withLock({ $0.existingIndex(of: .work) }),
-                let modeLoop = loop.owner.modeLoops[index]
+                let modeLoop = loop.threadState.modeLoops[index]
             else { return [] }
             for pipe in pipes { pipe.write() }
             var looks = [modeLoop.looks]

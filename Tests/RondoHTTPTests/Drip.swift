@@ -42,23 +42,23 @@ enum Feeding: CaseIterable {
 
 /// Sends a request and listens to what `pieces` answer.
 struct Listener {
-    private(set) var connection: HTTP1Connection
+    private(set) var codec: HTTP1Codec
     private(set) var outcome = Outcome()
     private var leftover: [UInt8]?
 
     init(_ request: RequestHead = .get, limits: HTTP1Limits = HTTP1Limits()) throws {
-        connection = HTTP1Connection(limits: limits)
+        codec = HTTP1Codec(limits: limits)
         try send(request)
     }
 
     mutating func send(_ request: RequestHead) throws {
         var output: [UInt8] = []
-        try connection.send(head: request, body: .none, into: &output)
-        try connection.sendEnd(into: &output)
+        try codec.send(head: request, body: .none, into: &output)
+        try codec.sendEnd(into: &output)
     }
 
     mutating func startNextCycle(_ request: RequestHead = .get) throws {
-        let begins = connection.startNextCycle()
+        let begins = codec.startNextCycle()
         #expect(begins)
         outcome = Outcome()
         try send(request)
@@ -69,17 +69,17 @@ struct Listener {
         do {
             for piece in pieces { try hear(piece, feeding) }
             if ended {
-                connection.receiveEnd()
+                codec.receiveEnd()
                 try hear([], feeding)
             }
         } catch {
             outcome.error = error
-            #expect(throws: error) { try connection.nextEvent() }
+            #expect(throws: error) { try codec.nextEvent() }
         }
         if let leftover {
             outcome.heard.append(.switched(leftover: String(decoding: leftover, as: UTF8.self)))
         }
-        outcome.isReusable = connection.canBeReused
+        outcome.isReusable = codec.canBeReused
         return outcome
     }
 
@@ -90,8 +90,8 @@ struct Listener {
         }
         switch feeding {
         case .queue:
-            connection.receive(piece)
-            while note(try connection.nextEvent(), in: UnsafeRawBufferPointer(start: nil, count: 0)) {}
+            codec.receive(piece)
+            while note(try codec.nextEvent(), in: UnsafeRawBufferPointer(start: nil, count: 0)) {}
         case .inPlace:
             let input = Array(piece)
             var consumed = 0
@@ -99,7 +99,7 @@ struct Listener {
                 let raw = UnsafeRawBufferPointer(buffer)
                 var event: HTTP1Event
                 repeat {
-                    event = try connection.nextEvent(from: raw, consumed: &consumed)
+                    event = try codec.nextEvent(from: raw, consumed: &consumed)
                 } while note(event, in: raw)
                 if event == .needMoreData { #expect(consumed == raw.count) }
             }

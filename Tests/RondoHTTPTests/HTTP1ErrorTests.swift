@@ -23,21 +23,21 @@ import Testing
     }
 
     @Test func `bytes before any request are unsolicited`() throws {
-        var connection = HTTP1Connection()
-        #expect(try connection.nextEvent() == .needMoreData)
-        connection.receive("HTTP/1.1 408 Timeout\r\n\r\n".utf8)
+        var codec = HTTP1Codec()
+        #expect(try codec.nextEvent() == .needMoreData)
+        codec.receive("HTTP/1.1 408 Timeout\r\n\r\n".utf8)
         let error = HTTP1Error.peer(.unsolicitedBytes(excerpt: #"HTTP/1.1 408 Timeout\x0D\x0A\x0D\x0A"#))
-        #expect(throws: error) { try connection.nextEvent() }
-        #expect(throws: error) { try connection.nextEvent() }
+        #expect(throws: error) { try codec.nextEvent() }
+        #expect(throws: error) { try codec.nextEvent() }
         var output: [UInt8] = []
-        try connection.send(head: .get, body: .none, into: &output)
-        #expect(throws: error) { try connection.nextEvent() }
+        try codec.send(head: .get, body: .none, into: &output)
+        #expect(throws: error) { try codec.nextEvent() }
     }
 
     @Test func `the end before any request closes`() throws {
-        var connection = HTTP1Connection()
-        connection.receiveEnd()
-        #expect(try connection.nextEvent() == .closed)
+        var codec = HTTP1Codec()
+        codec.receiveEnd()
+        #expect(try codec.nextEvent() == .closed)
     }
 
     @Test func `a value that is refused is not quoted`() throws {

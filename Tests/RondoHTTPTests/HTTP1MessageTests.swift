@@ -40,26 +40,26 @@ import Testing
     }
 
     /// What a connection reads of `bytes` that come after a request.
-    private func heads(_ bytes: String, of connection: inout HTTP1Connection) throws -> ResponseHead? {
+    private func heads(_ bytes: String, of codec: inout HTTP1Codec) throws -> ResponseHead? {
         var output: [UInt8] = []
-        try connection.send(head: .get, body: .none, into: &output)
-        try connection.sendEnd(into: &output)
+        try codec.send(head: .get, body: .none, into: &output)
+        try codec.sendEnd(into: &output)
         #expect(!output.isEmpty)
-        connection.receive(Array(bytes.utf8)[...])
-        guard case .response(let head, _) = try connection.nextEvent() else { return nil }
+        codec.receive(Array(bytes.utf8)[...])
+        guard case .response(let head, _) = try codec.nextEvent() else { return nil }
         return head
     }
 
     @Test func `shared heads contain none that is too large to be remembered`() throws {
-        var shared = HTTP1Connection.LastHeads()
+        var shared = HTTP1Codec.LastHeads()
         weak var large: ResponseHead?
         do {
-            var connection = HTTP1Connection()
+            var codec = HTTP1Codec()
             let filling = String(repeating: "x", count: ResponseHead.maximumRemembered)
             let text = "HTTP/1.1 200 OK\r\nA: \(filling)\r\nContent-Length: 0\r\n\r\n"
-            let head = try #require(try heads(text, of: &connection))
+            let head = try #require(try heads(text, of: &codec))
             large = head
-            _ = connection.share(&shared, head)
+            _ = codec.share(&shared, head)
         }
         withExtendedLifetime(shared) { #expect(large == nil) }
     }
@@ -68,15 +68,15 @@ import Testing
         func text(_ date: String) -> String {
             "HTTP/1.1 200 OK\r\nDate: \(date)\r\nContent-Length: 0\r\n\r\n"
         }
-        func next(_ text: String, _ connection: inout HTTP1Connection) throws -> ResponseHead {
-            let head = try #require(try heads(text, of: &connection))
-            let end = try connection.nextEvent()
-            let isNext = connection.startNextCycle()
+        func next(_ text: String, _ codec: inout HTTP1Codec) throws -> ResponseHead {
+            let head = try #require(try heads(text, of: &codec))
+            let end = try codec.nextEvent()
+            let isNext = codec.startNextCycle()
             #expect(end == .end && isNext)
             return head
         }
-        var shared = HTTP1Connection.LastHeads()
-        var (first, second) = (HTTP1Connection(), HTTP1Connection())
+        var shared = HTTP1Codec.LastHeads()
+        var (first, second) = (HTTP1Codec(), HTTP1Codec())
         for date in ["0", "1", "2"] {
             let head = try next(text(date), &first)
             let same = try next(text(date), &second)
@@ -92,7 +92,7 @@ import Testing
         let large = try next(text(filling), &first)
         let held = first.share(&shared, large)
         #expect(held === large)
-        var third = HTTP1Connection()
+        var third = HTTP1Codec()
         third.lastHeads = shared
         let known = try [next(text("2"), &second), next(text("2"), &third)]
         #expect(known[0] === known[1])
@@ -102,12 +102,12 @@ import Testing
         throws
     {
         let text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        var first = HTTP1Connection()
+        var first = HTTP1Codec()
         let head = try #require(try heads(text, of: &first))
-        var second = HTTP1Connection()
+        var second = HTTP1Codec()
         second.lastHeads = first.lastHeads
         #expect(try heads(text, of: &second) === head)
-        var third = HTTP1Connection()
+        var third = HTTP1Codec()
         third.lastHeads = second.lastHeads
         let other = try #require(try heads(text.replacing("200 OK", with: "404 No"), of: &third))
         #expect(other.status == 404)
@@ -169,38 +169,38 @@ import Testing
     }
 
     @Test func `a piece of a body is handed out where it lies, without waiting for the rest`() throws {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = []
-        try connection.send(head: .get, body: .none, into: &output)
+        try codec.send(head: .get, body: .none, into: &output)
         let input = Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\nabc".utf8)
         try input.withUnsafeBytes { buffer in
             var consumed = 0
-            _ = try connection.nextEvent(from: buffer, consumed: &consumed)
+            _ = try codec.nextEvent(from: buffer, consumed: &consumed)
             let start = input.count - 3
             #expect(
-                try connection.nextEvent(from: buffer, consumed: &consumed)
+                try codec.nextEvent(from: buffer, consumed: &consumed)
                     == .bodyRange(start..<input.count))
             #expect(consumed == input.count)
-            #expect(try connection.nextEvent(from: buffer, consumed: &consumed) == .needMoreData)
+            #expect(try codec.nextEvent(from: buffer, consumed: &consumed) == .needMoreData)
         }
     }
 
     @Test func `a response may come before its request is complete`() throws {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = []
-        try connection.send(head: .request("POST"), body: .length(5), into: &output)
-        connection.receive("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n".utf8)
-        guard case .response(let head, bodyLength: 0) = try connection.nextEvent() else {
+        try codec.send(head: .request("POST"), body: .length(5), into: &output)
+        codec.receive("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n".utf8)
+        guard case .response(let head, bodyLength: 0) = try codec.nextEvent() else {
             Issue.record("no response")
             return
         }
         #expect(head.status == 413)
-        #expect(try connection.nextEvent() == .end)
-        #expect(try connection.nextEvent() == .paused)
-        #expect(!connection.canBeReused)
-        try "hello".withUTF8Bytes { try connection.send(body: $0, into: &output) }
-        try connection.sendEnd(into: &output)
-        #expect(connection.canBeReused)
+        #expect(try codec.nextEvent() == .end)
+        #expect(try codec.nextEvent() == .paused)
+        #expect(!codec.canBeReused)
+        try "hello".withUTF8Bytes { try codec.send(body: $0, into: &output) }
+        try codec.sendEnd(into: &output)
+        #expect(codec.canBeReused)
     }
 
     @Test func `the end of a kept connection is no error`() throws {
@@ -213,12 +213,12 @@ import Testing
 
     @Test func `whether anything has come is known for each request`() throws {
         var listener = try Listener()
-        #expect(!listener.connection.hasReceivedAnyByteOfResponse)
+        #expect(!listener.codec.hasReceivedAnyByteOfResponse)
         _ = listener.hear([Array("H".utf8)[...]], .queue, ended: false)
-        #expect(listener.connection.hasReceivedAnyByteOfResponse)
+        #expect(listener.codec.hasReceivedAnyByteOfResponse)
         _ = listener.hear([Array("TTP/1.1 204 x\r\n\r\n".utf8)[...]], .queue, ended: false)
         try listener.startNextCycle()
-        #expect(!listener.connection.hasReceivedAnyByteOfResponse)
+        #expect(!listener.codec.hasReceivedAnyByteOfResponse)
     }
 }
 

@@ -7,13 +7,13 @@ import Testing
         _ head: RequestHead, _ framing: RequestBodyFraming, pieces: [String] = [],
         trailers: HeaderFields = HeaderFields()
     ) throws -> String {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = []
-        try connection.send(head: head, body: framing, into: &output)
+        try codec.send(head: head, body: framing, into: &output)
         for piece in pieces {
-            try piece.withUTF8Bytes { try connection.send(body: $0, into: &output) }
+            try piece.withUTF8Bytes { try codec.send(body: $0, into: &output) }
         }
-        try connection.sendEnd(trailers: trailers, into: &output)
+        try codec.sendEnd(trailers: trailers, into: &output)
         return String(decoding: output, as: UTF8.self)
     }
 
@@ -84,8 +84,8 @@ import Testing
         // To what is there already, too.
         var output = Array("x".utf8)
         for _ in 0..<3 {
-            var connection = HTTP1Connection()
-            try connection.send(head: heads[0].0, body: .none, into: &output)
+            var codec = HTTP1Codec()
+            try codec.send(head: heads[0].0, body: .none, into: &output)
         }
         let text = heads[0].2 + "\r\n"
         #expect(String(decoding: output, as: UTF8.self) == "x" + text + text + text)
@@ -98,29 +98,29 @@ import Testing
             var fields = HeaderFields([("Host", "a"), ("Connection", "close")])
             fields.check()
             for method in ["HEAD", "HEAD", "GET", "GET"] {
-                var connection = HTTP1Connection()
+                var codec = HTTP1Codec()
                 var output: [UInt8] = []
                 let head = RequestHead(method: method, target: "/", fields: fields)
-                try connection.send(head: head, body: .none, into: &output)
-                try connection.sendEnd(into: &output)
-                connection.receive(Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".utf8))
-                guard case .response = try connection.nextEvent() else {
+                try codec.send(head: head, body: .none, into: &output)
+                try codec.sendEnd(into: &output)
+                codec.receive(Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".utf8))
+                guard case .response = try codec.nextEvent() else {
                     Issue.record("no response")
                     return
                 }
                 if method == "GET" {
-                    guard case .needMoreData = try connection.nextEvent() else {
+                    guard case .needMoreData = try codec.nextEvent() else {
                         Issue.record("the body is not waited for")
                         return
                     }
-                    connection.receive(Array("abc".utf8))
-                    _ = try connection.nextEvent()
+                    codec.receive(Array("abc".utf8))
+                    _ = try codec.nextEvent()
                 }
-                guard case .end = try connection.nextEvent() else {
+                guard case .end = try codec.nextEvent() else {
                     Issue.record("no end")
                     return
                 }
-                let canGoOn = connection.startNextCycle()
+                let canGoOn = codec.startNextCycle()
                 #expect(!canGoOn)
             }
         }
@@ -187,16 +187,16 @@ import Testing
     }
 
     @Test func `a piece can be framed without being copied`() throws {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = []
-        try connection.send(head: post(), body: .chunked, into: &output)
-        let frame = try connection.frame(bodyOf: 65536)
+        try codec.send(head: post(), body: .chunked, into: &output)
+        let frame = try codec.frame(bodyOf: 65536)
         #expect(frame.prefix == Array("10000\r\n".utf8))
         #expect(frame.suffix == Array("\r\n".utf8))
-        let nothing = try connection.frame(bodyOf: 0)
+        let nothing = try codec.frame(bodyOf: 0)
         #expect(nothing.prefix.isEmpty && nothing.suffix.isEmpty)
 
-        var other = HTTP1Connection()
+        var other = HTTP1Codec()
         try other.send(head: post(), body: .length(3), into: &output)
         let none = try other.frame(bodyOf: 3)
         #expect(none.prefix.isEmpty && none.suffix.isEmpty)
@@ -229,18 +229,18 @@ import Testing
     func `an invalid request is refused before a byte is written`(
         _ head: RequestHead, _ fault: HTTP1Error.Local
     ) throws {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = [1]
         #expect(throws: HTTP1Error.local(fault)) {
-            try connection.send(head: head, body: .none, into: &output)
+            try codec.send(head: head, body: .none, into: &output)
         }
         #expect(output == [1])
         #expect(throws: HTTP1Error.local(fault), "an error is a state never left") {
-            try connection.send(head: .get, body: .none, into: &output)
+            try codec.send(head: .get, body: .none, into: &output)
         }
-        #expect(throws: HTTP1Error.local(fault)) { try connection.sendEnd(into: &output) }
+        #expect(throws: HTTP1Error.local(fault)) { try codec.sendEnd(into: &output) }
         #expect(output == [1])
-        #expect(!connection.canBeReused)
+        #expect(!codec.canBeReused)
     }
 
     @Test(arguments: [
@@ -289,12 +289,12 @@ import Testing
             .local(.outOfTurn(move, during: phase))
         }
         var output: [UInt8] = []
-        var idle = HTTP1Connection()
+        var idle = HTTP1Codec()
         #expect(throws: fault(.end, .idle)) { try idle.sendEnd(into: &output) }
-        idle = HTTP1Connection()
+        idle = HTTP1Codec()
         #expect(throws: fault(.body, .idle)) { try idle.frame(bodyOf: 1) }
 
-        var body = HTTP1Connection()
+        var body = HTTP1Codec()
         try body.send(head: .get, body: .none, into: &output)
         var complete = body
         #expect(throws: fault(.head, .body)) { try body.send(head: .get, body: .none, into: &output) }
@@ -307,24 +307,24 @@ import Testing
     }
 
     @Test func `a cycle cannot begin before the last one is over, which can be asked at any time`() throws {
-        var connection = HTTP1Connection()
+        var codec = HTTP1Codec()
         var output: [UInt8] = []
-        func begins() -> Bool { connection.startNextCycle() }
+        func begins() -> Bool { codec.startNextCycle() }
         #expect(!begins())
-        try connection.send(head: .get, body: .none, into: &output)
-        try connection.sendEnd(into: &output)
+        try codec.send(head: .get, body: .none, into: &output)
+        try codec.sendEnd(into: &output)
         #expect(!begins())
-        connection.receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no".utf8)
+        codec.receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no".utf8)
         let head = ResponseHead(
             status: 200, reason: "OK", fields: HeaderFields([("Content-Length", "2")]))
-        #expect(try connection.nextEvent() == .response(head, bodyLength: 2))
-        #expect(try connection.nextEvent() == .body(Array("o".utf8)[...]))
+        #expect(try codec.nextEvent() == .response(head, bodyLength: 2))
+        #expect(try codec.nextEvent() == .body(Array("o".utf8)[...]))
         #expect(!begins())
-        connection.receive("k".utf8)
-        #expect(try connection.nextEvent() == .body(Array("k".utf8)[...]))
-        #expect(try connection.nextEvent() == .end)
+        codec.receive("k".utf8)
+        #expect(try codec.nextEvent() == .body(Array("k".utf8)[...]))
+        #expect(try codec.nextEvent() == .end)
         #expect(begins())
-        try connection.send(head: .get, body: .none, into: &output)
+        try codec.send(head: .get, body: .none, into: &output)
     }
 
     @Test func `every error is a sentence`() {

@@ -37,7 +37,7 @@ import Testing
         #expect(find("\r\n" + Self.text, in: remembered) == nil)
     }
 
-    @Test func `another one is not taken for it, wherever a byte differs`() throws {
+    @Test func `a head that differs in a byte anywhere is not taken for the remembered one`() throws {
         let remembered = try remembering()
         let bytes = Array(Self.text.utf8)
         for index in bytes.indices {
@@ -66,7 +66,7 @@ import Testing
         #expect(find("HTTP/1.0 200 OK\r\n" + Self.section, in: remembered) == nil)
     }
 
-    @Test func `none without fields is remembered, and none that is large`() throws {
+    @Test func `a head without fields is not remembered, nor a large one`() throws {
         let bare = "HTTP/1.1 200 OK\r\n\r\n"
         #expect(find(bare, in: try remembering(bare)) == nil)
         #expect(find(bare, in: RememberedHead()) == nil)

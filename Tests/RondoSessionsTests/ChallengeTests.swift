@@ -63,6 +63,34 @@ import Testing
         }
     }
 
+    /// The response to a CONNECT is a head alone, whose connection is gone when the delegate decides about it.
+    @Test
+    func `UC-48 US-45 a proxy's 407 is the result also if the delegate decides later about the response`()
+        throws
+    {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"r\"\r\nContent-Length: 3\r\n\r\nwho")
+            peer.waitForEnd()
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.connection.proxy = .by(
+            StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy.port)))
+        let notes = Notes()
+        let decide = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
+        notes.answerResponses { _, handler in decide.change { $0.append(handler) } }
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: try #require(URL(string: "https://host.invalid/"))).resume()
+        try waitFor("the response") { notes.calls == ["response 407"] ? () : nil }
+        let handler = try #require(decide.value.first)
+        decide.value = []
+        handler(.allow)
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 407", "complete"])
+        session.invalidateAndCancel()
+    }
+
     /// Has the method of tasks alone.
     private final class TaskOnly: NSObject, URLSessionDataDelegate, Sendable {
         let log = EventLog()

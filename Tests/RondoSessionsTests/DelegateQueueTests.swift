@@ -243,4 +243,32 @@ import class Rondo.URLSessionTask
         try waitFor("the calls' end") { calls.seenQueue.operationCount == 0 ? () : nil }
         #expect(count.value < most)
     }
+
+    /// The handler is not put off behind the callbacks of other descriptors that are ready: it would never come.
+    @Test func `US-24 a callback of a loop may wait for the handler that it has asked a session for`() throws
+    {
+        let session = URLSession(configuration: .ephemeral)
+        let called = try onLoopThread { loop -> Int in
+            let (called, pipes) = (Box(0), (0..<2).map { _ in Pipe() })
+            for pipe in pipes {
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
+                    source.invalidate()
+                    let done = Latch()
+                    session.getAllTasks { _ in done.open() }
+                    do {
+                        try done.wait()
+                        called.change { $0 += 1 }
+                    } catch { Issue.record(error) }
+                }
+                loop.add(source, forMode: .default)
+            }
+            loop.runOut()
+            withExtendedLifetime(pipes) {}
+            return called.value
+        }
+        #expect(called == 2)
+        session.invalidateAndCancel()
+    }
 }

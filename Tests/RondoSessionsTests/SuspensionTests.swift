@@ -283,4 +283,31 @@ import Testing
         #expect(
             calls == [["open -"], ["open -", "text: 1", "text: 2", "text: 3", "close 1000 -", "complete"]])
     }
+
+    /// The channel of the load has asked for a pass, in which it is to connect, when the task is suspended.
+    @Test func `US-30 a task that is suspended before its connection is begun sends nothing`() throws {
+        let server = try echoServer()
+        let (before, after) = try onLoopThread { loop -> (Int, [String]) in
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            // The second block is performed after the sources of the pass, in which the load begins.
+            loop.perform { loop.perform { task.suspend() } }
+            loop.run { task.state == .suspended }
+            for _ in 0..<10 { loop.runInVain(for: 0) }
+            // The server accepts connections in their order: one that the task has made would count by now.
+            let other = session.dataTask(with: server.url())
+            other.resume()
+            loop.run { other.state == .completed }
+            let accepted = server.accepted
+            task.resume()
+            loop.run { notes.completed == 2 }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return (accepted, notes.calls)
+        }
+        #expect(before == 1)
+        #expect(after.filter { $0.hasPrefix("complete") } == ["complete", "complete"])
+    }
 }

@@ -366,6 +366,35 @@ import Testing
         }
     }
 
+    @Test func `US-30 the time for connecting stands still while the task is suspended`() throws {
+        let server = try TestServer { peer in peer.waitForEnd() }
+        let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
+        let counts = try onHeldLoop { loop, clock -> [Int] in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.connection.connect.timeout = 5
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: url)
+            task.resume()
+            loop.passUntil { server.accepted == 1 }
+            loop.pass(2, by: clock)
+            task.suspend()
+            loop.pass(100, by: clock)
+            task.resume()
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            var counts = [notes.completed]
+            for _ in 1...2 {
+                loop.pass(2, by: clock)
+                for _ in 1...3 { loop.runInVain(for: 0) }
+                counts.append(notes.completed)
+            }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return counts
+        }
+        #expect(counts == [0, 0, 1])
+    }
+
     @Test func `US-27 time in which an answer is owed counts for the resource timeout only`() throws {
         let server = try echoServer()
         let notes = Notes()

@@ -118,4 +118,21 @@ import Testing
             }
         }
     }
+
+    @Test func `ST-18 a timer of the opening goes with the channel into another loop`() throws {
+        let other = RunLoop.loader
+        let found = try onLoopThread { loop -> [Bool] in
+            let registration = ChannelRegistration()
+            registration.add(SharedQueue.join(loop, .default))
+            let timers = registration.startTimers(after: 1_000)
+            registration.add(SharedQueue.join(other, .default))
+            let before = timers.map { loop.contains($0, forMode: .default) }
+            registration.remove(LoopMode(loop: loop, mode: .default))
+            let after = timers.map { other.contains($0, forMode: .default) }
+            registration.stop(timers)
+            registration.end()
+            return before + after
+        }
+        #expect(found == [true, true])
+    }
 }

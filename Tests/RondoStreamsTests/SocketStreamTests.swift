@@ -566,4 +566,56 @@ import Testing
         let input: InputStream
         let output: OutputStream
     }
+
+    /// How often the kernel has taken the processor from a thread of this process, or was given it.
+    private static func switches(of thread: pid_t) -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").filter { $0.contains("ctxt_switches") }
+            .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
+    }
+
+    /// A write in part has the socket watched for room, and there is room from then on.
+    @Test func `ST-24 a thread that waits for bytes sleeps, after a write that had to wait for room, too`()
+        throws
+    {
+        let (near, far) = try PlainSocket.pair()
+        let number = Mutex<pid_t>(0)
+        let size = 4 << 20
+        let thread = LoopThread { _ -> Int in
+            number.withLock { $0 = threadNumber() }
+            let (input, output) = ownedStreamsOnSocket(near)
+            input.open()
+            output.open()
+            let bytes = [UInt8](repeating: 1, count: size)
+            var sent = 0
+            while sent < size {
+                let count = bytes[sent...].withUnsafeBufferPointer {
+                    output.write($0.baseAddress!, maxLength: $0.count)
+                }
+                guard count > 0 else { return count }
+                sent += count
+            }
+            var byte: UInt8 = 0
+            defer {
+                input.close()
+                output.close()
+            }
+            return input.read(&byte, maxLength: 1)
+        }
+        var (received, buffer) = (0, [UInt8](repeating: 0, count: 1 << 16))
+        while received < size {
+            let count = recv(far, &buffer, buffer.count, 0)
+            try #require(count > 0)
+            received += count
+        }
+        try waitFor("the thread to sleep on") {
+            let id = number.withLock { $0 }
+            let before = Self.switches(of: id)
+            for _ in 0..<20_000 { sched_yield() }
+            return isAsleep(thread: id) && Self.switches(of: id) == before ? () : nil
+        }
+        #expect(send(far, [1], 1, 0) == 1)
+        #expect(try thread.value() == 1)
+        close(far)
+    }
 }

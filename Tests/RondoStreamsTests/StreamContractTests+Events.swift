@@ -6,7 +6,9 @@ import Testing
 
 extension StreamContractTests {
     @Test(arguments: StreamKind.inputs)
-    func `ST-3 what is open when open returns and no call inside it`(kind: StreamKind) throws {
+    func `ST-3 an input is open, or opening, when open returns, and its delegate is not called inside it`(
+        kind: StreamKind
+    ) throws {
         let findings = try kind.onInput([1, 2, 3]) { loop, stream, notes in
             let status = stream.streamStatus
             let inside = notes.events.count
@@ -17,7 +19,9 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.outputs)
-    func `ST-3 the same of outputs`(kind: StreamKind) throws {
+    func `ST-3 an output is open, or opening, when open returns, and its delegate is not called inside it`(
+        kind: StreamKind
+    ) throws {
         let findings = try kind.onOutput(10) { loop, stream, notes in
             let status = stream.streamStatus
             let inside = notes.events.count

@@ -8,7 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamRuleTests {
     // MARK: - Events
 
-    @Test func `ST-11 the same of a socket whose connection another mode has driven`() throws {
+    @Test func `ST-11 a socket that another mode has connected reports open before bytes, one call each`()
+        throws
+    {
         let server = try ContentServer([1, 2, 3])
         let findings = try onStreamThread { [port = server.port] loop in
             let (input, output) = streamsToHost(port)

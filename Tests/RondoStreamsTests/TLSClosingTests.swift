@@ -32,7 +32,7 @@ import Testing
         try expectToBeHeard(by: nil)
     }
 
-    @Test func `ST-5 so does a peer behind a proxy that is spoken to by TLS itself`() throws {
+    @Test func `ST-5 a peer behind a proxy over TLS reads the last bytes and close_notify, too`() throws {
         let squid = try ProxyServer.squid(isSecured: true)
         defer { squid.terminate() }
         var proxy = StreamProxy(.httpConnect, host: "localhost", port: Int(squid.port))

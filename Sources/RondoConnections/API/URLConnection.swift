@@ -213,7 +213,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     package var decidesOnResponses: Bool { false }
     package var wantsInformational: Bool { false }
-    package var sharesVerdicts: Bool { false }
+    package var sharesTrustDecisions: Bool { false }
 
     package func make(_ call: DelegateCall) -> DelegateCall.Reply {
         guard let delegate else { return .none }

@@ -3,10 +3,10 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// What answers a request of a load: a server, the cache, a `URLProtocol` of the program, or local content (a file or
-/// data URL).
+/// One of the four that can answer a load's request: a server, the cache, a `URLProtocol` of the program, or local content
+/// (a file or data URL).
 ///
-/// Used inside the gate of its load. It reports events to its owner, never after `cancel()`.
+/// Used inside the gate of its load. It reports events to its owner, none after `cancel()`.
 protocol Answer: AnyObject {
     /// Begins to answer a request.
     func start(_ request: AskedRequest)
@@ -24,7 +24,7 @@ protocol Answer: AnyObject {
     /// The delegate's methods have been called with the challenge that was shown last.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
 
-    /// Ends the answer, without a further event.
+    /// Ends the answer. Meanwhile it may report a step, that its connection was closed; afterwards no event comes.
     func cancel()
 
     /// Whether the answer waits for something on this machine and not for a peer: the delegate has not replied, all
@@ -33,7 +33,14 @@ protocol Answer: AnyObject {
     var isWaitingLocally: Bool { get }
 }
 
-/// A request with what its load knows beside it, for the answer that is asked.
+/// Of an answer that has no sender to hold back, because it delivers only what the load takes, and that shows no challenges.
+extension Answer {
+    func pause() {}
+    func resume() {}
+    func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
+}
+
+/// A request that an answer is asked for, with the load's conditions for it.
 struct AskedRequest {
     let request: LoadRequest
     /// The fields that ask a server to confirm a stored response.
@@ -47,7 +54,7 @@ enum AnswerEvent {
     case step(ExchangeStep)
     /// Bytes have come that make up no other event yet, or something else shows that the peer is alive.
     case progress
-    /// What the load waits for now, besides the peer; nil for nothing.
+    /// The obstacle for which the load waits, besides the peer; nil for none.
     case obstacle(LoadObstacle?)
     /// The request is being sent, with these fields.
     case sending(HeaderFields)
@@ -66,7 +73,7 @@ enum AnswerEvent {
     /// There is no credential for that challenge: the response is the result (rule UC-48).
     case hasNoCredential
     /// The head of an HTTP response.
-    case head(ResponseHead, bodyLength: Int64?, from: ResponseOrigin)
+    case head(ResponseHead, bodyLength: Int64?, from: ResponseSource)
     /// A response of a `URLProtocol`, of the cache or of local content. Without a policy it is not stored.
     case response(URLResponse, URLCache.StoragePolicy?)
     case redirect(URLRequest, URLResponse)
@@ -76,7 +83,7 @@ enum AnswerEvent {
 }
 
 /// The sender of a response, as far as it is known.
-struct ResponseOrigin {
+struct ResponseSource {
     /// Whether a proxy may have made the response, because the request went to it as it is or was a CONNECT.
     var isFromProxy = false
     /// The request's body was waiting for the server's go-ahead.
@@ -105,7 +112,7 @@ protocol AnswerOwner: AnyObject, Sendable {
 
     /// Whether the delegate's decision about a server also applies to later loads with the same pool (rule
     /// US-58).
-    var sharesVerdicts: Bool { get }
+    var sharesTrustDecisions: Bool { get }
 
     /// Whether more events may come: no question to the delegate is open, and it takes more content.
     var takesMore: Bool { get }

@@ -56,11 +56,6 @@ final class LocalAnswer: Answer {
         }
     }
 
-    // There is no sender to hold back.
-    func pause() {}
-    func resume() {}
-    func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
-
     func cancel() {
         isOver = true
         release()

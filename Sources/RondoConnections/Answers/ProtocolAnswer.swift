@@ -9,22 +9,26 @@ final class ProtocolAnswer: Answer {
     /// A stored response; the protocol decides whether it is valid.
     private var cached: CachedURLResponse?
     private let loop: RunLoop?
+    private let modes: [LoopMode]
     /// Nil before the start, and after `cancel()` or the protocol's end.
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
     private unowned let load: any AnswerOwner
 
-    /// - Parameter loop: The loop on which the protocol runs; nil for the one that serves the load.
+    /// - Parameters:
+    ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
+    ///   - modes: The modes in which the protocol may be called.
     init(
-        of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, for load: any AnswerOwner
+        of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, modes: [LoopMode],
+        for load: any AnswerOwner
     ) {
-        (self.type, self.cached, self.loop, self.load) = (type, cached, loop, load)
+        (self.type, self.cached, self.loop, self.modes, self.load) = (type, cached, loop, modes, load)
     }
 
     func start(_ asked: AskedRequest) {
         let bridge = ProtocolBridge(
-            type, request: asked.request.value, cached: cached.take(), on: loop
+            type, request: asked.request.value, cached: cached.take(), on: loop, modes: modes
         ) { [weak load] in load?.wakeUp() }
         self.bridge = bridge
         load.noteCall()
@@ -65,10 +69,6 @@ final class ProtocolAnswer: Answer {
         }
         load.wakeUp()
     }
-
-    // Messages wait in the bridge until they are taken.
-    func pause() {}
-    func resume() {}
 
     func cancel() {
         challenge = nil

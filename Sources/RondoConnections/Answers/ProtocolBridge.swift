@@ -33,31 +33,35 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private let state = Mutex(State())
     private let onMessage: @Sendable () -> Void
     private var instance: URLProtocol?
-    /// The loop on which the protocol runs; nil for the calling thread, which is that of a scheduled loop.
-    private let loop: RunLoop?
+    /// The loop on which the protocol runs. Until the start nil for the calling thread's, which is that of a scheduled loop.
+    private var loop: RunLoop?
+    private let modes: [LoopMode]
 
     /// - Parameters:
     ///   - cached: The stored response; the protocol decides whether to use it or to load.
     ///   - loop: The loop on which the protocol is to run, if that is not the one that serves the load.
+    ///   - modes: The modes in which it is started and stopped, if that is not done at once.
     init(
         _ type: URLProtocol.Type, request: URLRequest, cached: CachedURLResponse? = nil, on loop: RunLoop?,
-        onMessage: @escaping @Sendable () -> Void
+        modes: [LoopMode] = [], onMessage: @escaping @Sendable () -> Void
     ) {
         self.onMessage = onMessage
         self.loop = loop
+        self.modes = modes
         super.init()
         instance = type.init(request: request, cachedResponse: cached, client: self)
     }
 
     func start() {
         guard let loop else {
+            loop = .current
             instance?.startLoading()
             return
         }
-        loop.perform { [self] in if !isOver { instance?.startLoading() } }
+        loop.perform(inModes: modes(of: loop)) { [self] in if !isOver { instance?.startLoading() } }
     }
 
-    /// Stops the protocol; its messages are ignored from here on.
+    /// Stops the protocol, on the thread on which it was started (rule UC-66); its messages are ignored from here on.
     func stop() {
         let wasStopped = state.withLock { state in
             defer {
@@ -68,15 +72,26 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
             return state.isStopped
         }
         if wasStopped { return }
-        guard let loop else {
-            instance?.stopLoading()
-            instance = nil
-            return
-        }
-        loop.perform { [self] in
-            instance?.stopLoading()
-            instance = nil
-        }
+        guard let loop, !loop.isCurrent else { return stopInstance() }
+        let stop = DeferredStop(self)
+        loop.perform(inModes: modes(of: loop)) { stop.perform() }
+    }
+
+    private func stopInstance() { instance.take()?.stopLoading() }
+
+    private func modes(of loop: RunLoop) -> [RunLoop.Mode] {
+        let modes = modes.filter { $0.loop === loop }.map(\.mode)
+        return modes.isEmpty ? [.default] : modes
+    }
+
+    /// Stops the protocol on the loop's thread, or where the loop drops its blocks because its thread has ended.
+    private final class DeferredStop: Sendable {
+        private let bridge: ProtocolBridge
+
+        init(_ bridge: ProtocolBridge) { self.bridge = bridge }
+        deinit { perform() }
+
+        func perform() { bridge.stopInstance() }
     }
 
     private var isOver: Bool { state.withLock { $0.isOver } }

@@ -60,7 +60,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
-    /// The last exchange, which has ended; see `takeIdleStay()`.
+    /// The last exchange, which has ended; see `takeUnregistration()`.
     private var finished: (any Exchange)?
 
     init(
@@ -87,7 +87,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     /// Sends the same request over a new connection, as `RetryRule` allows.
-    private func sendAgain(_ asked: AskedRequest) {
+    private func retry(_ asked: AskedRequest) {
         load.received(.progress)
         retryRule.noteRetry()
         transfers?.begin()
@@ -105,7 +105,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             return authorize(attempt)
         }
         var attempt = attempt
-        attempt.body = madeBody.prepare(stream)
+        attempt.body = bodyCreatingIfNeeded.prepare(stream)
         guard attempt.body != nil else {
             phase = .waitingForBodyStream(attempt)
             load.received(.needsBodyStream(attempt.request.value))
@@ -120,12 +120,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             let origin = attempt.request.value.httpBodyStream
         else { return }
         phase = .idle
-        attempt.body = madeBody.replace(by: reply, of: origin)
+        attempt.body = bodyCreatingIfNeeded.replace(by: reply, of: origin)
         if attempt.body == nil { return fail(.bodyStreamMissing) }
         authorize(attempt)
     }
 
-    private var madeBody: RequestBody {
+    private var bodyCreatingIfNeeded: RequestBody {
         if let body { return body }
         let body = RequestBody(in: schedule, defaults: load.defaults) { [weak self] in self?.wakeUp() }
         self.body = body
@@ -171,7 +171,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func leaseConnection(for attempt: Attempt, by route: Route) {
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: load.onlyQueue,
+            route.key, of: schedule[0].loop, at: load.queues.only,
             for: LeaseWait(priority: load.priority) { [load] in load.wakeUp() },
             mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
@@ -186,7 +186,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
         load.received(.obstacle(nil))
         let lease = route.origin.admittedLease(
-            route.key, of: schedule[0].loop, at: load.onlyQueue, mayReuse: attempt.asked.mayReuse)
+            route.key, of: schedule[0].loop, at: load.queues.only, mayReuse: attempt.asked.mayReuse)
         exchange(attempt, by: route, lease)
     }
 
@@ -212,7 +212,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange, .none)
-        exchange.start(outgoing)
+        exchange.start(outgoing, in: load.queues, label: load.nameInRunLoops)
     }
 
     private func outgoingRequest(
@@ -220,7 +220,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     ) throws(LoadFailure) -> OutgoingRequest {
         let request = attempt.request
         var draft = try OutgoingRequest.Draft(
-            of: request, additionalFields: additionalFields(of: request),
+            of: request,
+            additionalFields: settings.additionalFields(
+                atOrigin: request.address.map { load.isAtOrigin($0) } ?? true),
             target: settings.values.requestTarget, isForProxy: isAskingProxy)
         if let authenticator { setCredentials(of: authenticator, for: attempt, in: &draft) }
         settings.jar?.setField(for: request, in: &draft.fields)
@@ -229,11 +231,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         return try .request(
             of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
             usualFields: usualFields)
-    }
-
-    private func additionalFields(of request: LoadRequest) -> [(name: String, value: String)] {
-        if settings.values.additionalFields.isEmpty { return [] }
-        return settings.additionalFields(atOrigin: request.address.map { load.isAtOrigin($0) } ?? true)
     }
 
     private func setCredentials(
@@ -255,7 +252,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let proxy = try settings.proxy(for: address)
         authenticator?.chooseProxy(proxy)
         guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
-        let authenticator = madeChallenges.authenticator
+        let authenticator = challengesCreatingIfNeeded.authenticator
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
@@ -299,7 +296,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     func resume() { current?.resume() }
 
-    func cancel() { releaseExchange(mayStay: false) }
+    func cancel() { releaseExchange(mayStayRegistered: false) }
 
     var isWaitingLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
@@ -328,8 +325,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Whether a request is using a connection.
     var isExchanging: Bool { current != nil }
 
-    /// Ends the stay of the last exchange's connection in the loop; nil if it is in none.
-    func takeIdleStay() -> (any DeferredWork)? { finished.take()?.idleStay }
+    /// The work that unregisters the last exchange's idle connection; nil if it is registered nowhere.
+    func takeUnregistration() -> (any DeferredWork)? { finished.take()?.unregistration }
 
     // MARK: - Events of the exchange
 
@@ -365,40 +362,40 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if let asked,
             retryRule.allowsRetry(of: asked.request, afterStatus: head.status, exchange.progress)
         {
-            releaseExchange(mayStay: false)
-            return sendAgain(asked)
+            releaseExchange(mayStayRegistered: false)
+            return retry(asked)
         }
         if let failure = authenticator?.received(head) {
-            releaseExchange(mayStay: false)
+            releaseExchange(mayStayRegistered: false)
             return fail(failure)
         }
-        let origin = ResponseOrigin(
+        let source = ResponseSource(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
             isVerified: exchange.isPeerVerified)
-        load.received(.head(head, bodyLength: bodyLength, from: origin))
+        load.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
     private func ended(_ exchange: any Exchange) {
         finished = exchange
-        releaseExchange(mayStay: true)
+        releaseExchange(mayStayRegistered: true)
         if let failure = authenticator?.receivedEnd() {
             fail(failure)
         } else {
             load.received(.end)
         }
         // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
-        _ = finished.take()?.idleStay?.performDeferredWork()
+        _ = finished.take()?.unregistration?.performDeferredWork()
     }
 
     private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
         let progress = exchange.progress
-        releaseExchange(mayStay: false)
+        releaseExchange(mayStayRegistered: false)
         let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
             load.received(
-                .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
+                .head(head, bodyLength: 0, from: ResponseSource(isFromProxy: true, isHeadAlone: true)))
         } else if let asked, retryRule.allowsRetry(of: asked.request, after: cause, progress) {
-            sendAgain(asked)
+            retry(asked)
         } else {
             fail(failure)
         }
@@ -409,8 +406,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
     ///
-    /// - Parameter mayStay: Whether the connection may stay registered with its loop for the next request.
-    private func releaseExchange(mayStay: Bool) {
+    /// - Parameter mayStayRegistered: Whether the connection may stay registered with its loop for the next request.
+    private func releaseExchange(mayStayRegistered: Bool) {
         endGoAheadWait()
         let phase = phase
         self.phase = .idle
@@ -419,7 +416,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)
-            if !exchange.end(registeredAt: mayStay ? load.onlyQueue : nil) {
+            if !exchange.end(registeredAt: mayStayRegistered ? load.queues.only : nil) {
                 load.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
@@ -429,7 +426,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private var authenticator: Authenticator? { challenges?.authenticator }
 
-    private var madeChallenges: ServerChallenges {
+    private var challengesCreatingIfNeeded: ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
             for: load, credentials: usesCredentialStorage ? settings.values.credentials : nil)
@@ -439,7 +436,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     /// Handles the challenge in the response `head`.
-    func challenged(by head: ResponseHead) { madeChallenges.challenged(by: head) }
+    func challenged(by head: ResponseHead) { challengesCreatingIfNeeded.challenged(by: head) }
 
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) { challenges?.handled(handling) }
 
@@ -454,7 +451,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }
-        madeChallenges.askAboutTLS(
+        challengesCreatingIfNeeded.askAboutTLS(
             of: exchange, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
     }
 
@@ -482,9 +479,5 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
-    // MARK: - ExchangeOwner
-
-    var label: String? { load.nameInRunLoops }
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
-    func forEachQueue(_ body: (SharedQueue) -> Void) { load.forEachQueue(body) }
 }

@@ -12,10 +12,8 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// The methods of the client's delegate that are known to be defaults; nil if it has no delegate.
     var defaults: DelegateDefaults? { get }
 
-    /// The shared queue of the only loop and mode that serve the load; nil if there are several.
-    var onlyQueue: SharedQueue? { get }
-
-    func forEachQueue(_ body: (SharedQueue) -> Void)
+    /// The shared queues of these modes.
+    var queues: ModeQueues { get }
 
     /// Whether `address` belongs to the origin of the load's first request.
     func isAtOrigin(_ address: WebAddress) -> Bool

@@ -25,7 +25,7 @@ struct LoadCache: ~Copyable {
         case use(URLResponse, Data)
         /// The server's answer is about another response than the stored one: the request is sent again without
         /// conditions.
-        case sendAgain
+        case askWithoutConditions
     }
 
     /// How storing changes the end of the load.
@@ -38,7 +38,7 @@ struct LoadCache: ~Copyable {
     /// Whether the load's body goes to a file; such a body is never stored.
     private let isDownload: Bool
     /// The state of the current request.
-    private var current = CacheLoad()
+    private var current = CachedRequestState()
     /// Whether the last response may be used for other loads: its server was not accepted in spite of its
     /// certificate.
     private var isVerified = false
@@ -155,7 +155,7 @@ struct LoadCache: ~Copyable {
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
             current.candidate = nil
             current.isRevalidating = false
-            return .sendAgain
+            return .askWithoutConditions
         }
         // The stored response is fresh for other loads as well.
         if isVerified { store(current.store(found, confirmed: renewed, confirmed), for: waiter) }

@@ -31,7 +31,7 @@ final class ResponseDisk: Sendable {
     private let reader = Mutex(Reader())
     /// Used by the writer's thread alone, except where a caller holds the writer's lock.
     private let writing = Mutex(Writing())
-    private let writer = Mutex<DeferredWriter?>(nil)
+    private let writer = Mutex<BackgroundWriter?>(nil)
 
     fileprivate struct State {
         var capacity = 0
@@ -126,7 +126,7 @@ final class ResponseDisk: Sendable {
             // Without a file there is nothing to ask.
             if !exists { state.known = [] }
         }
-        let writer = DeferredWriter("rondo.cache", delay: { [weak self] in self?.delay ?? 0 }) {
+        let writer = BackgroundWriter("rondo.cache", delay: { [weak self] in self?.delay ?? 0 }) {
             [weak self] in
             self?.write()
         }

@@ -59,8 +59,8 @@ final class CookieStore: Sendable {
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
-        // The shared one stays: references to an object that has a weak one are counted more slowly. One of the five things whose
-        // worth is told at `LoopOwner.attach(_:)`.
+        // A strong reference to the shared store, which is never freed: the references to an object are counted more slowly once
+        // it has had a weak one. One of the five things that are together worth 5 % of http.request: see `LoopThreadState.attach(_:)`.
         if isShared { reference.lasting = self } else { reference.passing = self }
     }
 

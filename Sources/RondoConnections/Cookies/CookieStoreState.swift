@@ -31,8 +31,8 @@ struct CookieStoreState {
     var hasFile: Bool
     /// Whether the last write failed: it is repeated when another cookie comes.
     var isBehind = false
-    /// How often the storage was examined and had changed, or began to be changed by the store. What a thread has read before
-    /// that is discarded.
+    /// Counts the examinations of the storage that found a change, and the changes by the store. What a thread has read at an
+    /// older count is discarded.
     var looks = 0
     /// Loads that wait until they may read.
     var readers: [@Sendable () -> Void] = []

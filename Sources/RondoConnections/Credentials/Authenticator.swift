@@ -9,8 +9,8 @@ internal import RondoStreams
 final class Authenticator {
     /// The next step after a challenge.
     enum Step {
-        /// Send the request again, with a credential.
-        case sendAgain
+        /// Send the request again, with the credential that was found.
+        case useCredential
         /// Deliver the response with the challenge as the result (rule UC-48).
         case continueWithout
         case ask(Inquiry)
@@ -105,7 +105,7 @@ final class Authenticator {
 
     private func nextStep(_ step: Authentication.Step, isProxy: Bool) -> Step {
         switch step {
-        case .repeatCredential: return .sendAgain
+        case .repeatCredential: return .useCredential
         case .giveUp: return .continueWithout
         case .ask(let question):
             let response = failureHead.flatMap { head in
@@ -123,7 +123,7 @@ final class Authenticator {
         _ credential: URLCredential, from origin: Authentication.Origin,
         for question: Authentication.Question, isProxy: Bool
     ) -> Step {
-        if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .sendAgain }
+        if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .useCredential }
         if let problem = with(isProxy, { $0.takeProblem() }) { reportProblem(problem) }
         return .continueWithout
     }

@@ -90,7 +90,7 @@ final class ServerChallenges {
 
     private func perform(_ step: Authenticator.Step) {
         switch step {
-        case .sendAgain: load.received(.hasCredential)
+        case .useCredential: load.received(.hasCredential)
         case .continueWithout: load.received(.hasNoCredential)
         case .fail(let failure): load.received(.failed(failure))
         case .ask(let inquiry):
@@ -158,7 +158,7 @@ final class ServerChallenges {
         do throws(LoadFailure) {
             try question.apply(disposition) {
                 // The delegates of other loads have not accepted this server.
-                if !load.sharesVerdicts { exchange.makePrivate() }
+                if !load.sharesTrustDecisions { exchange.makePrivate() }
             }
         } catch {
             load.received(.failed(error))

@@ -32,7 +32,7 @@ struct RankedWaiter: Comparable {
 /// Counts the connections of all origins, in use and idle, against the limits of the process.
 ///
 /// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only
-/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, in the order
+/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, each once, in the order
 /// in which they began to wait, and within a pool by their ranks.
 final class ConnectionBudget: Sendable {
     struct Counts: Equatable {
@@ -117,7 +117,7 @@ final class ConnectionBudget: Sendable {
     /// Adds `origin`, whose waiter lacks nothing but room in the budget. Call it with no lock held.
     func enqueue(_ origin: any BudgetCandidate, waiterID: Int) {
         insert(origin, waiterID: waiterID)
-        // Room that another thread gave back just before it could see this entry was offered to no waiter.
+        // Another thread may have given room back before it could see this entry, and then has offered it to no waiter.
         admit()
     }
 
@@ -136,6 +136,11 @@ final class ConnectionBudget: Sendable {
 
     private func insert(_ origin: any BudgetCandidate, waiterID: Int) {
         queue.withLock { queue in
+            if let known = queue.firstIndex(where: { $0.origin === origin }) {
+                // The place in the queue is that of the origin's first waiter.
+                if queue[known].waiterID <= waiterID { return }
+                queue.remove(at: known)
+            }
             let index = queue.lastIndex { $0.waiterID <= waiterID }.map { $0 + 1 } ?? 0
             queue.insert(Candidate(waiterID: waiterID, origin: origin), at: index)
             queued.store(queue.count, ordering: .sequentiallyConsistent)

@@ -5,16 +5,20 @@ internal import RondoStreams
 
 /// One request to a server and its response, over any version of HTTP.
 ///
-/// The layers above it know neither codec nor connection. Its owner ensures that one thread at a time uses
-/// it.
+/// The layers above it know neither codec nor connection; of the channel they know that its events pass the load's gate
+/// (`ExchangeOwner.setChannel(_:)`). Its owner ensures that one thread at a time uses it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
 
     /// Sets the closures that ask about the server while a new connection is secured; nil to ask nothing.
-    /// Call it before `start(_:)`.
+    /// Call it before `start(_:in:label:)`.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?)
     /// Sends `request`, now or once the connection is open.
-    func start(_ request: consuming OutgoingRequest)
+    ///
+    /// - Parameters:
+    ///   - queues: Those of the modes in which the exchange is to be served.
+    ///   - label: The name of the connection in run loops meanwhile; nil for the default.
+    func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?)
     /// Stops reading, so that flow control holds the server back.
     func pause()
     func resume()
@@ -31,7 +35,7 @@ protocol Exchange: AnyObject, Sendable {
     /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
     /// request.
     ///
-    /// - Parameter queue: The queue with which the connection may stay registered until `idleStay` is performed; nil for
+    /// - Parameter queue: The queue with which the connection may stay registered until `unregistration` is performed; nil for
     ///   none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
@@ -53,16 +57,12 @@ protocol Exchange: AnyObject, Sendable {
     /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
 
-    /// Ends the stay of the idle connection in a loop, where it waits for the next load; nil if it is in none.
-    var idleStay: (any DeferredWork)? { get }
+    /// The work that unregisters the idle connection; nil if it is registered nowhere.
+    var unregistration: (any DeferredWork)? { get }
 }
 
 /// The owner of an exchange, which acts for a load.
 protocol ExchangeOwner: AnyObject, Sendable {
-    /// The name of the connection in run loops.
-    var label: String? { get }
-    /// The shared queues of the modes where the exchange is to be served.
-    func forEachQueue(_ body: (SharedQueue) -> Void)
     /// Called with the channel when the exchange starts, and with nil when it ends. In between the load's gate admits the
     /// channel's events.
     func setChannel(_ channel: SocketChannel?)

@@ -15,7 +15,18 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case closed
     }
 
-    private let connection: ServerConnection
+    /// The end of what the server sends.
+    private enum InputEnd {
+        case none
+        /// The codec is told when it has read everything before. An end without TLS's close_notify is forgeable: an attacker in
+        /// the network may have caused it.
+        case seen(isForgeable: Bool)
+        case told(isForgeable: Bool)
+        /// Reported after the bytes that came before it, which the delegate may not take yet.
+        case failed(ChannelError)
+    }
+
+    private let connection: HTTP1Connection
     /// The loop whose idle connections the connection joins when the exchange is over.
     private let loop: RunLoop
     /// Whether the connection is opened for this exchange.
@@ -27,12 +38,12 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
-    // Unchecked, because the gate admits one call at a time. With the checks of these and of `ServerConnection.codec`
+    // Unchecked, because the gate admits one call at a time. With the checks of these and of `HTTP1Connection.codec`
     // bench-guard's http.request takes 6 % more instructions.
     @exclusivity(unchecked) private var phase: Phase
 
     /// Sends the request; nil before the start.
-    @exclusivity(unchecked) private var sender: RequestSender?
+    @exclusivity(unchecked) private var sender: HTTP1RequestSender?
     private var sendFailure: ChannelError?
 
     // Received bytes that have not been parsed yet.
@@ -40,10 +51,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     @exclusivity(unchecked) private var buffer: ReceiveBuffer?
     private var filled = 0
     @exclusivity(unchecked) private var consumed = 0
-    private var sawEnd = false
-    private var receiveFailure: ChannelError?
-    /// Whether the end came without TLS's close_notify, so that an attacker in the network may have caused it.
-    private var endIsForgeable = false
+    private var inputEnd = InputEnd.none
     private var bodyReceived: Int64 = 0
     /// The status of the final response, once it has come.
     private var status: Int?
@@ -73,7 +81,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             isNew = false
             isRegistered = idle.takeRegistration()
         case .new(let origin, let key):
-            connection = ServerConnection(SocketChannel(channel()), key: key, of: origin)
+            connection = HTTP1Connection(SocketChannel(channel()), key: key, of: origin)
             isNew = true
             isRegistered = false
         }
@@ -126,7 +134,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private var channel: SocketChannel { connection.channel }
 
-    var idleStay: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
+    var unregistration: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
 
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
@@ -136,19 +144,19 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     // MARK: - Running
 
-    func start(_ request: consuming OutgoingRequest) {
+    func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?) {
         owner.setChannel(channel)
         if reportsSteps, !isNew {
             owner.received(
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
         }
         if !isNew { times?.reuse(channel) }
-        channel.registration.label = owner.label
-        if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
+        channel.registration.label = label
+        if !isRegistered { queues.forEach { channel.schedule(with: $0) } }
         // `abandon()` breaks this cycle.
         channel.handler = { [self] in handle($0) }
         do throws(HTTP1Error) {
-            sender = try RequestSender(request, codec: &connection.codec)
+            sender = try HTTP1RequestSender(request, codec: &connection.codec)
         } catch {
             return fail(.http(HTTPFailure(error)))
         }
@@ -172,7 +180,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             return !wasOpen
         }
         isEnded = true
-        let staysRegistered = queue.map { channel.registration.mayStay(in: $0.loop) } ?? false
+        let staysRegistered = queue.map { channel.registration.mayStayRegistered(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
     }
@@ -362,20 +370,21 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 case .wouldBlock:
                     break fill
                 case .end:
-                    sawEnd = true
+                    note(.seen(isForgeable: false))
                     break fill
                 case .truncated:
-                    sawEnd = true
-                    endIsForgeable = true
+                    note(.seen(isForgeable: true))
                     break fill
                 }
             }
         } catch {
-            // Reported after the bytes that came before it, which the delegate may not take yet.
-            receiveFailure = error
+            note(.failed(error))
         }
         return filled > before
     }
+
+    /// Notes an end, of which the first counts.
+    private func note(_ end: InputEnd) { if case .none = inputEnd { inputEnd = end } }
 
     /// The received bytes that have not been parsed yet.
     private var unread: UnsafeRawBufferPointer {
@@ -439,19 +448,21 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .trailers, .body:
             break
         case .needMoreData:
-            if let receiveFailure {
-                fail(.channel(sendFailure ?? receiveFailure))
+            switch inputEnd {
+            case .none, .told: return false
+            case .failed(let error):
+                fail(.channel(sendFailure ?? error))
                 return false
+            case .seen(let isForgeable):
+                connection.codec.receiveEnd()
+                inputEnd = .told(isForgeable: isForgeable)
             }
-            guard sawEnd else { return false }
-            connection.codec.receiveEnd()
-            sawEnd = false
         case .switchedProtocol where upgrade != nil:
             if let upgrade { begin(upgrade) }
         case .end:
-            // If only the end of the connection ends the body (RFC 9112 §9.8), a forged end could have cut it
-            // short.
-            if endIsForgeable, !sawEnd {
+            // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
+            // be forged, the body may have been cut short.
+            if case .told(isForgeable: true) = inputEnd {
                 fail(.http(.truncatedBody(expected: nil, received: bodyReceived)))
             } else {
                 end(by: .end)
@@ -475,9 +486,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
         guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
-            receiveFailure == nil, !sawEnd,
-            consumed == filled,
-            !channel.hasBufferedBytes
+            case .none = inputEnd, consumed == filled, !channel.hasBufferedBytes
         else { return false }
         return connection.startNextCycle()
     }

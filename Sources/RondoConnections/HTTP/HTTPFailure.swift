@@ -4,7 +4,7 @@ internal import RondoHTTP
 /// makes it from what its codec says.
 package struct HTTPFailure: Error, Equatable {
     package enum Kind: Sendable {
-        /// Our request, or a piece of its body, cannot be sent.
+        /// The client's request, or a piece of its body, cannot be sent.
         case invalidRequest
         /// The connection ended before the head of the response was complete.
         case closedEarly
@@ -30,6 +30,7 @@ package struct HTTPFailure: Error, Equatable {
     ///
     /// - Parameter expected: Nil if its length was not announced.
     static func truncatedBody(expected: Int64?, received: Int64) -> HTTPFailure {
+        // The sentence is that of HTTP/1.1's codec, which does not name the version.
         HTTPFailure(.peer(.truncatedBody(expected: expected, received: received)))
     }
 }

@@ -19,7 +19,7 @@ struct IdleConnections<Connection>: ~Copyable {
     private struct Group {
         let key: ConnectionKey
         let loop: ObjectIdentifier?
-        /// In the order in which they became idle. Often empty for a moment, and filled again soon.
+        /// In the order in which they became idle. An empty group is kept, because it is usually filled again soon.
         var entries: [Entry] = []
     }
 

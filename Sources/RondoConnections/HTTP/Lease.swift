@@ -31,12 +31,13 @@ final class LeaseWait: Sendable {
 }
 
 /// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
-/// taken its connection, by `ServerConnection.endLease()`.
+/// taken its connection, by a method of `HTTP1Connection`: `endLease(keptFor:registeredAt:)`, `endLease()`, or
+/// `endUpgradedLease()` if the connection has left HTTP.
 struct Lease: ~Copyable {
     /// The connection of the lease.
     enum Connection {
         /// One that was idle.
-        case kept(ServerConnection)
+        case kept(HTTP1Connection)
         /// One that is to be opened.
         case new(Origin, ConnectionKey)
     }

@@ -40,7 +40,7 @@ final class Origin: BudgetCandidate {
     ///   - loop: The loop whose idle connections are taken first.
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
     ///     several. A connection that is registered with it stays registered (see
-    ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
+    ///     `HTTP1Connection.takeRegistration()`); any other is in no run loop.
     ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
@@ -79,7 +79,7 @@ final class Origin: BudgetCandidate {
     }
 
     /// - Parameter connection: One that was idle; nil if one is to be opened.
-    private func lease(of connection: ServerConnection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
+    private func lease(of connection: HTTP1Connection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
         Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
     }
 
@@ -109,7 +109,7 @@ final class Origin: BudgetCandidate {
     func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
-    func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
+    func endLease(keeping connection: HTTP1Connection, of loop: RunLoop) {
         guard pool.keeps(connection.generation) else {
             connection.unregister(unlessAt: nil)
             connection.channel.close()
@@ -180,7 +180,7 @@ final class Origin: BudgetCandidate {
     // MARK: - Idle connections
 
     /// Keeps an idle connection that had no lease and is in no run loop.
-    func keep(_ connection: ServerConnection, of loop: RunLoop?) {
+    func keep(_ connection: HTTP1Connection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
         let now = LoopClock.systemNow
@@ -202,7 +202,7 @@ final class Origin: BudgetCandidate {
     }
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> ServerConnection? {
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> HTTP1Connection? {
         let isUsable = Self.isUsable
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
@@ -227,14 +227,14 @@ final class Origin: BudgetCandidate {
     /// - Returns: Nil if the connection was dead, and is closed.
     private func revived(
         _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
-    ) -> ServerConnection? {
+    ) -> HTTP1Connection? {
         switch idle {
         case .ready(let connection):
             connection.unregister(unlessAt: queue)
             if connection.channel.checkIdle() { return connection }
             connection.channel.close()
         case .parked(let socket):
-            if socket.isQuiet { return ServerConnection(resuming: socket, for: key, of: self) }
+            if socket.isQuiet { return HTTP1Connection(resuming: socket, for: key, of: self) }
             socket.close()
         }
         return nil
@@ -242,7 +242,7 @@ final class Origin: BudgetCandidate {
 
     /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call
     /// it.
-    func unregister(_ connection: ServerConnection) {
+    func unregister(_ connection: HTTP1Connection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
         let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),

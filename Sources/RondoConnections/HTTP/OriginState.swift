@@ -26,7 +26,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     private(set) var inUse = 0
     /// Waiters in the order in which they came.
     private var waiting: [Waiting] = []
-    /// Also changed by `Origin`, which closes and parks idle connections: no decision here is concerned.
+    /// Also changed by `Origin`, which closes and parks idle connections, which changes no decision of this type.
     var idle = IdleConnections<Connection>()
 
     init(limit: Int, idleLimit: Int) {

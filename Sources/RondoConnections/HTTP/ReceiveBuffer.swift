@@ -18,9 +18,8 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     /// Owned: freed in `deinit`, which runs only when every `Data` that shares it has been released.
     ///
-    /// A piece of memory as large as this that only `malloc` has aligned begins 16 bytes behind the start of a page. There
-    /// AMD's processors copy the bytes of a page, as a file's are sent, six to ten times as slowly as to a multiple of
-    /// 32 (64 KiB in 41 µs instead of 4 to 7).
+    /// Aligned to 64 bytes: `malloc` puts a block of this size 16 bytes behind the start of a page, and AMD's processors copy
+    /// a page of a file to such an address six to ten times as slowly (64 KiB in 41 µs instead of 4 to 7).
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 64)
 
     deinit { memory.deallocate() }

@@ -59,7 +59,7 @@ struct RetryRule {
 }
 
 extension ExchangeFailure {
-    /// Whether another connection may do better. What the request itself, or its body, lacks is lacking there too.
+    /// Whether the request may succeed over another connection. A fault of the request or of its body would fail there too.
     fileprivate var isOfConnection: Bool {
         switch self {
         case .channel: true

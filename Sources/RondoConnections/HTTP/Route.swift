@@ -95,7 +95,7 @@ final class Route: Sendable {
         }
         var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
-            let (authorization, proof) = authorize("\(host):\(port)")
+            let (authorization, proof) = authorize(TunnelNegotiation.authority(ofHost: host, port: port))
             route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
                 userAgent: settings.userAgent, proof: proof)

@@ -14,7 +14,7 @@ struct TunnelNegotiation: ChannelNegotiation {
     /// The values to check the proxy's proof that it knows the password; nil for none.
     private let session: DigestSession?
     private let sent: DigestSession.Authorization?
-    private var codec = HTTP1Connection()
+    private var codec = HTTP1Codec()
 
     /// - Parameters:
     ///   - authorization: The value of Proxy-Authorization.
@@ -28,10 +28,15 @@ struct TunnelNegotiation: ChannelNegotiation {
         self.proxy = proxy
         session = proof?.session
         sent = proof?.authorization
-        let isBare = host.contains(":") && !host.hasPrefix("[")
-        authority = "\(isBare ? "[\(host)]" : host):\(port)"
+        authority = Self.authority(ofHost: host, port: port)
         self.authorization = authorization
         self.userAgent = userAgent
+    }
+
+    /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets.
+    static func authority(ofHost host: String, port: Int) -> String {
+        let isBare = host.contains(":") && !host.hasPrefix("[")
+        return "\(isBare ? "[\(host)]" : host):\(port)"
     }
 
     mutating func begin() -> NegotiationStep {
@@ -115,7 +120,7 @@ extension TunnelNegotiation {
     static func challenge(in error: ChannelError) -> ResponseHead? {
         guard case .negotiation(let error) = error, error.code == 407, !error.response.isEmpty
         else { return nil }
-        var codec = HTTP1Connection()
+        var codec = HTTP1Codec()
         var request: [UInt8] = []
         do throws(HTTP1Error) {
             let fields = HeaderFields([("Host", "proxy")])

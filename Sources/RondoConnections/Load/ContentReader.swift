@@ -115,6 +115,14 @@ struct ContentReader {
         sawEnd = false
     }
 
+    /// Discards bytes that were not read.
+    ///
+    /// - Returns: Their number, if they came without a pipe.
+    mutating func discardUnread() -> Int {
+        defer { discard() }
+        return waiting?.count ?? 0
+    }
+
     /// Discards bytes that were not read, and the file.
     mutating func discardAll() {
         discard()

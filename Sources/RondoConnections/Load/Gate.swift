@@ -19,12 +19,12 @@ struct Gate: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - catchUp: Called afterwards, and again as long as calls were refused meanwhile.
-    ///   - turnedAway: Called instead of `body`, if another call is inside; with the gate's lock held.
-    func enter(_ body: () -> Void, catchUp: () -> Void, turnedAway: () -> Void = {}) {
+    ///   - onRefusal: Called instead of `body`, if another call is inside; with the gate's lock held.
+    func enter(_ body: () -> Void, catchUp: () -> Void, onRefusal: () -> Void = {}) {
         let isOurs = state.withLock { state in
             if state.isTaken {
                 // Inside the lock: the call inside cannot leave before this is done.
-                turnedAway()
+                onRefusal()
                 state.wasMissed = true
                 return false
             }

@@ -21,7 +21,7 @@ enum IncomingResponse: Equatable {
             guard let url = request.url else { return nil }
             // A remembered response must not contain a user's name and password.
             if request.address?.isPlain ?? false {
-                return RememberedResponses.response(to: url, head, bodyLength: bodyLength)
+                return RecentResponses.response(to: url, head, bodyLength: bodyLength)
             }
             return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
         case .other(let response): return response

@@ -17,7 +17,7 @@ private import struct Synchronization.Atomic
 /// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
 /// gate, which admits one thread at a time.
 package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
-    let registration: LoadRegistration
+    let registration: ModeRegistration
     let inbox = LoadInbox()
     private let settings: LoadSettings
     private let gate = Gate()
@@ -42,7 +42,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
         upgrade: (any Upgrade)? = nil
     ) {
-        registration = LoadRegistration(schedule)
+        registration = ModeRegistration(schedule)
         self.settings = settings
         delivery = LoadDelivery(to: client)
         times = LoadTimes(
@@ -91,7 +91,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
-        registration.leave(self, idleStay: driver.take()?.close())
+        registration.leave(self, deferring: driver.take()?.close())
         if let client = delivery.end() { client.loadDidEnd() }
     }
 
@@ -107,19 +107,21 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// A callback that has begun on a loop's thread may be late: the request that it was for may be over, and the
     /// channel may serve another load, perhaps in other loops. Then nothing is done, and no event is lost: a ready
     /// descriptor is also reported to the loops that watch it now.
-    package func enter(for source: ChannelRegistration, _ body: (SocketChannel) -> Void) {
+    package func enter(for caller: ChannelRegistration, _ body: (SocketChannel) -> Void) {
         guard registration.modes.servesCallingThread else { return }
         gate.enter(
             {
                 // The load may have gone on to another connection.
-                guard let channel, channel.registration === source else { return }
+                guard let channel, channel.registration === caller else { return }
+                // Nothing moves while the load is suspended: `resume()` requests a pass in place of this event.
+                if inbox.isSuspended { return caller.suspend(if: self) }
                 body(channel)
                 // The idle time begins after the event (rule UC-58).
                 times.endEvents()
             },
             catchUp: { catchUp() },
-            // Until the call inside has caught up.
-            turnedAway: { source.suspend(if: self) })
+            // The channel's events are suspended until the call inside has run `catchUp()`.
+            onRefusal: { caller.suspend(if: self) })
     }
 
     /// Sets the channel whose events are admitted from here on; nil for none.
@@ -134,7 +136,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// everything else checked in a pass of a scheduled mode.
     private func catchUp() {
         enterLoops()
-        if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
+        if inbox.hasMadeLastCall || registration.isLost || client?.isCancelled ?? true { return tearDown() }
         if inbox.isAborted {
             stop()
         } else if inbox.isSuspended {
@@ -175,9 +177,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
-        if times.isOver, !driver.isEnded {
+        if times.hasReachedLimit, !driver.isEnded {
             if let failure = times.takeFailure(isLocal: driver.waitsLocally) { return driver.fail(failure) }
-            // The awaited bytes have come after the look, which has set no timer.
+            // Bytes have come since the check that found the time over, and that check has set no timer: check again.
             checkTimes()
         }
         times.begin()
@@ -192,7 +194,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Makes a call to the client: at once on this loop's thread, through its queue, or when the load is
     /// resumed. Check earlier decisions again afterwards: the delegate can cancel.
     ///
-    /// - Returns: Whether the call has still to be made, so that the load continues after it.
+    /// - Returns: True if the call is made later, by the queue or after `resume()`.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient
@@ -222,7 +224,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         guard !client.isCancelled else { return }
         let reply = client.make(call)
         if call.isTerminal {
-            inbox.noteOver()
+            inbox.noteLastCall()
             enter { leave() }
         } else if call.isQuestion {
             self.reply(reply)
@@ -262,7 +264,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
         // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
         // which a timer does not (rule UC-72).
-        switch times.look(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
+        switch times.check(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .wakeUp(let deferred): registration.wakeUp(self, deferred: deferred)
         }
@@ -327,13 +329,13 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
-        channel?.registration.suspend()
+        channel?.suspend()
     }
 
     /// Undoes `applySuspension()`.
     private func endSuspension() {
         if times.resume() { inbox.putTimeCheck() }
-        channel?.registration.resume()
+        channel?.resume()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

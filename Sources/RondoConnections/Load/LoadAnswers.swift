@@ -85,7 +85,8 @@ final class LoadAnswers {
         // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
         let isSynchronous = load.modes.contains { $0.mode == .synchronousRequest }
         return ProtocolAnswer(
-            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil, for: load)
+            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
+            modes: load.modes, for: load)
     }
 
     private func answerFromURL(_ url: URL, to request: LoadRequest) {
@@ -117,24 +118,24 @@ final class LoadAnswers {
 
     // MARK: - The head of a response
 
-    /// The next step after a head.
-    enum HeadDecision {
+    /// The consequence of a head for the load, after the cache has seen it.
+    enum NextStep {
         case deliver
-        /// The request has to be sent to the server again: the stored response does not fit this head.
-        case sendAgain
+        /// The request is to be sent to the server once more, without conditions: the stored response does not fit this head.
+        case askWithoutConditions
         /// Another answer has replaced this one, and delivers the response.
         case answeredAnew
     }
 
     /// - Parameter request: The request that was sent.
     func received(
-        _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
-    ) -> HeadDecision {
+        _ head: ResponseHead, from source: ResponseSource, to request: LoadRequest
+    ) -> NextStep {
         switch cache.received(
-            head, to: request, settings, isVerified: origin.isTrustworthy(for: request), for: load)
+            head, to: request, settings, isVerified: source.isTrustworthy(for: request), for: load)
         {
         case .deliver: return .deliver
-        case .sendAgain: return .sendAgain
+        case .askWithoutConditions: return .askWithoutConditions
         case .use(let response, let data):
             answerFromCache(response, data, to: request)
             return .answeredAnew
@@ -155,15 +156,15 @@ final class LoadAnswers {
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
     /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
-    func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
+    func noteFields(of head: ResponseHead, from source: ResponseSource, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
-                // Before the returned closure, which ends this, can be called.
+                // Counted before the store can call the returned closure, which counts it off again.
                 load.beginStoring()
                 return { [load] in load.endStoring() }
             }
         }
-        guard head.fields.has("Strict-Transport-Security"), request.isSecure, origin.isVerified,
+        guard head.fields.has("Strict-Transport-Security"), request.isSecure, source.isVerified,
             let url = request.url
         else { return }
         KnownHSTSHosts.receive(head.fields, from: url)
@@ -182,13 +183,13 @@ final class LoadAnswers {
 
     /// Call it when the load is over.
     ///
-    /// - Returns: What ends the stay of the last exchange's connection in the loop; nil if it is in none.
+    /// - Returns: The work that unregisters the idle connection; nil if it is registered nowhere.
     func close() -> (any DeferredWork)? {
         cancel()
         cache.forget()
         guard let server = server.take() else { return nil }
         server.close()
-        return server.takeIdleStay()
+        return server.takeUnregistration()
     }
 
     // MARK: - Of the server

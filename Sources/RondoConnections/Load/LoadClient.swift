@@ -24,7 +24,7 @@ package protocol LoadClient: AnyObject, Sendable {
 
     /// Whether the delegate's decision to trust a server also applies to later loads with the same pool, which then
     /// belongs to the client (rule US-58).
-    var sharesVerdicts: Bool { get }
+    var sharesTrustDecisions: Bool { get }
 
     /// Makes `call` on the calling thread.
     func make(_ call: DelegateCall) -> DelegateCall.Reply

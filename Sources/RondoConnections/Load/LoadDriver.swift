@@ -46,7 +46,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Releases everything.
     ///
-    /// - Returns: What ends the stay of an idle connection in the loop; nil if there is none.
+    /// - Returns: The work that unregisters the idle connection; nil if it is registered nowhere.
     func close() -> (any DeferredWork)? {
         content.discardAll()
         return answers.take()?.close()
@@ -76,14 +76,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let (request, sending) = state.takeRequestWithCookies() {
-            beginAnswer(to: request, sending)
+        if messages.hasCookies, let (request, reason) = state.takeRequestWithCookies() {
+            beginAnswer(to: request, reason)
         }
         if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody || state.isUpgraded, load.wantsMore { resume() }
+        if state.wantsAnswer, load.wantsMore { resume() }
     }
 
     // MARK: - Actions of the state
@@ -112,13 +112,12 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Sending
 
-    /// Sends a request: a new one, one with a credential, or one for the rest of a download. Only the repetition after a lost
-    /// kept connection is made elsewhere: by `ServerAnswer`, as `RetryRule` allows.
-    private func send(_ request: LoadRequest, _ sending: LoadState.Sending) {
-        if case .anew = sending { prepareNew(request) }
+    /// Sends a request, for any of the reasons that the load has (`SendReason`).
+    private func send(_ request: LoadRequest, _ reason: SendReason) {
+        if case .anew = reason { prepareNew(request) }
         answers?.cancel()
         state.noteSending(request)
-        // Nearly always; not while they are read from the disk, or a thread copies cookies to Foundation's storage.
+        // True nearly always; false while cookies are read from the disk, or copied to Foundation's storage.
         let hasCookies = settings.jar?.prepare(for: request) {
             { [load] in
                 load.inbox.putCookies()
@@ -126,22 +125,22 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             }
         }
         if hasCookies ?? true {
-            beginAnswer(to: request, sending)
+            beginAnswer(to: request, reason)
         } else {
-            state.waitForCookies(request, sending)
+            state.waitForCookies(request, reason)
         }
     }
 
     /// Shows the client the request that is to be sent, and drops what belongs to the last one.
     private func prepareNew(_ request: LoadRequest) {
-        // Otherwise the client knows the request: it is the first one, or the last one again with credentials.
+        // The client knows the first request already, and one that is sent again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
         content.discard()
         guard let answers, let before = state.lastSent.url, let url = state.url else { return }
         if !Redirect.areSameOrigin(before, url) { answers.server?.leaveOrigin() }
     }
 
-    private func beginAnswer(to request: LoadRequest, _ sending: LoadState.Sending) {
+    private func beginAnswer(to request: LoadRequest, _ reason: SendReason) {
         let answers =
             answers
             ?? LoadAnswers(
@@ -149,7 +148,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage, upgrade: upgrade)
         self.answers = answers
-        switch sending {
+        switch reason {
         case .anew where !(upgrade?.isRequired ?? false): answers.answer(request)
         case .anew, .toServer: answers.answerByServer(request)
         case .forRest: answers.answerByServer(request, mayReuse: false)
@@ -179,10 +178,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .cancelledChallenge(let challenge): load.deliver(.didCancel(challenge))
         case .hasCredential: perform(state.authenticated())
         case .hasNoCredential:
+            // Before the response is delivered, whose body may end at once.
+            let isHeadAlone = !(answers?.server?.isExchanging ?? false)
             perform(state.notAuthenticated())
-            // The response to a CONNECT is a head alone; its connection is gone.
-            if !(answers?.server?.isExchanging ?? false) { perform(state.bodyEnded()) }
-        case .head(let head, let bodyLength, let origin): received(head, bodyLength: bodyLength, from: origin)
+            if isHeadAlone { receivedHeadAlone() }
+        case .head(let head, let bodyLength, let source): received(head, bodyLength: bodyLength, from: source)
         case .response(let response, let policy):
             if let policy { answers?.cache.beginStoring(response, policy) }
             perform(state.received(response))
@@ -199,30 +199,38 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
+    private func received(_ head: ResponseHead, bodyLength: Int64?, from source: ResponseSource) {
         // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have written this.
-        if !origin.isHeadAlone { answers?.noteFields(of: head, from: origin, to: state.lastSent) }
-        switch content.download?.receive(head, bodyLength: bodyLength, from: state.url) ?? .notAwaited {
-        case .notAwaited: break
-        case .failed(let failure): return perform(state.failed(failure))
-        case .wholeIsNeeded:
-            content.download?.forgetEarlier()
-            return perform(state.askForWhole())
-        case .follows:
-            guard let target = content.download else { return }
+        if !source.isHeadAlone { answers?.noteFields(of: head, from: source, to: state.lastSent) }
+        if let rest = state.takeRequestedRest() {
+            guard rest.isAnswered(by: head, bodyLength: bodyLength, from: state.url),
+                let target = content.download
+            else { return perform(state.failed(rest.failure)) }
             load.deliver(.resumed(total: target.length, expected: target.expectedLength))
             return
         }
-        switch answers?.received(head, from: origin, to: state.lastSent) {
+        if let target = content.download, !target.canUse(head, bodyLength: bodyLength, from: state.url) {
+            target.forgetEarlier()
+            return perform(state.askForWhole())
+        }
+        switch answers?.received(head, from: source, to: state.lastSent) {
         case .deliver: break
-        case .sendAgain: return send(state.lastSent, .toServer)
+        case .askWithoutConditions: return send(state.lastSent, .toServer)
         case .answeredAnew, nil: return
         }
         perform(
             state.receivedHead(
-                head, bodyLength: bodyLength, isHoldingBackBody: origin.isHoldingBackBody,
-                isFromProxy: origin.isFromProxy))
-        if origin.isHeadAlone, state.deliversBody { perform(state.bodyEnded()) }
+                head, bodyLength: bodyLength, isHoldingBackBody: source.isHoldingBackBody,
+                isFromProxy: source.isFromProxy))
+        if source.isHeadAlone, state.takesBody { receivedHeadAlone() }
+    }
+
+    /// Ends the response to a CONNECT, which is a head alone: its connection is gone. If the client is still deciding about the
+    /// response, its reply ends the load.
+    private func receivedHeadAlone() {
+        content.discard()
+        content.receiveEnd()
+        readContent()
     }
 
     private func receivedEnd() {
@@ -240,14 +248,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return
         }
         if waitForConnectivity(after: failure) { return }
-        guard let target = content.download else { return perform(state.failed(failure)) }
-        if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
-        if state.deliversBody, !content.isChanged,
-            let rest = target.requestForRest(after: failure, of: state.request)
-        {
-            return send(rest, .forRest)
-        }
-        perform(state.failed(failure))
+        if let rest = state.takeRequestedRest() { return perform(state.failed(rest.failure)) }
+        guard state.deliversBody, !content.isChanged,
+            let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
+        else { return perform(state.failed(failure)) }
+        // Bytes that are not in the file yet come again with the rest.
+        load.noteTransferred(-content.discardUnread())
+        state.askForRest(rest)
+        send(request, .forRest(rest))
     }
 
     /// - Returns: Whether the load waits for a network, instead of failing.
@@ -285,9 +293,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     // MARK: - For the answer
 
     var nameInRunLoops: String? { client?.nameInRunLoops }
-    var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
-    var onlyQueue: SharedQueue? { load.registration.onlyQueue }
-    func forEachQueue(_ body: (SharedQueue) -> Void) { load.registration.forEachQueue(body) }
+    var sharesTrustDecisions: Bool { client?.sharesTrustDecisions ?? false }
+    var queues: ModeQueues { load.registration.queues }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
     func noteCall() { load.noteCall() }
@@ -327,8 +334,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         perform(failure.map { state.failed($0) } ?? state.bodyEnded())
     }
 
-    package func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
-    {
+    package func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
         ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
     }
 
@@ -424,13 +430,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Ends the content: everything has come.
     private func finish() {
         let callsOnLoop = load.inbox.callsOnLoop
-        if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: callsOnLoop, defaults, for: self)
-        {
-            state.askAboutCaching()
-            load.deliver(.willCache(proposal))
-        } else {
-            finishIfStored()
-        }
+        let end = answers?.cache.receivedEnd(callsOnLoop: callsOnLoop, defaults, for: self)
+        guard case .ask(let proposal) = end else { return finishIfStored() }
+        state.askAboutCaching()
+        load.deliver(.willCache(proposal))
     }
 
     /// Ends the load, whose content is complete, as soon as everything is stored.
@@ -494,8 +497,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         resume()
         readContent()
     }
-
-    // MARK: - Time
 
     var isEnded: Bool { state.isEnded }
 

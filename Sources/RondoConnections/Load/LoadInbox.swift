@@ -27,7 +27,7 @@ struct LoadInbox: ~Copyable, Sendable {
         /// Calls that wait for the delegate queue; nil if there never was one.
         var calls: QueuedCalls?
         /// Whether the delegate queue has made the last call, so that the load only has to leave its loops.
-        var isOver = false
+        var hasMadeLastCall = false
         /// The failure with which the client has ended the load, until it is reported.
         var abortion: LoadFailure?
         /// Whether the partial file of a download is handed over with the end.
@@ -97,8 +97,8 @@ struct LoadInbox: ~Copyable, Sendable {
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 
     /// Notes that the queue has made the last call.
-    func noteOver() { state.withLock { $0.isOver = true } }
-    var isOver: Bool { state.withLock { $0.isOver } }
+    func noteLastCall() { state.withLock { $0.hasMadeLastCall = true } }
+    var hasMadeLastCall: Bool { state.withLock { $0.hasMadeLastCall } }
 
     // MARK: - Flow control
 
@@ -124,7 +124,7 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if the client has
     /// ended the load before: then the end itself may be among them, with the partial file of a download.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        // Under the lock, since the load takes the abortion under it: the calls of its end come afterwards, and stay.
+        // Under the lock under which the load takes the failure: the calls that report the end are added after that, and stay.
         let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
             guard !isAborted else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)

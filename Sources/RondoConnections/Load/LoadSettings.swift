@@ -114,7 +114,7 @@ package final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    /// The first of three numbers by which `KnownRoutes` tells routes apart: this one is for TLS to a load's origin, the
+    /// The first of three numbers by which `RecentRoutes` tells routes apart: this one is for TLS to a load's origin, the
     /// next one for TLS to other servers, and the third for plain HTTP with settings of its own.
     private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
@@ -122,7 +122,7 @@ package final class LoadSettings: Sendable {
 
     /// The direct route to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
-        KnownRoutes.route(
+        RecentRoutes.route(
             to: address, of: values.pool,
             settings: routeNumber(isSecure: address.isSecure, atOrigin: atOrigin),
             tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, options: routeOptions)

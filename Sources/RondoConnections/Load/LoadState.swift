@@ -13,6 +13,8 @@ internal import RondoHTTP
 ///               │                         └ none ─────────────▶ receiving
 ///               └ no network ▶ waitingForConnectivity ─ again ▶ answering
 ///
+///     receiving ─ connection lost ▶ askingForRest ─ rest ▶ receiving
+///
 ///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
 ///
 /// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load ignores inputs
@@ -25,7 +27,7 @@ struct LoadState {
         /// The delegate was shown the canonical request; nothing has been sent.
         case askingAboutCanonical(URLRequest)
         /// The request goes out once its cookies can be read.
-        case waitingForCookies(LoadRequest, Sending)
+        case waitingForCookies(LoadRequest, SendReason)
         /// An answer is working on the request, and no response has come.
         case answering
         /// There is no network: the request goes out again when there may be one (rule US-70).
@@ -37,6 +39,8 @@ struct LoadState {
         /// The client was shown a response, and decides what to do with its body.
         case askingAboutResponse
         case receiving
+        /// The connection was lost in the middle of a download, whose rest was requested.
+        case askingForRest(RequestedRest)
         /// The connection carries another protocol.
         case upgraded
         /// All content is here, and the delegate was shown the response that is to be stored (rule UC-54).
@@ -48,25 +52,15 @@ struct LoadState {
         case ended
     }
 
-    /// Why a request is sent, which decides what may answer it.
-    enum Sending {
-        /// It is a new request, or one with other fields or a credential: the cache, a protocol, or a server answers it.
-        case anew
-        /// The last request again: the stored response did not fit, or there was no network. The cache is not asked again.
-        case toServer
-        /// It asks for the rest of a body, the beginning of which is delivered or in a file already.
-        case forRest
-    }
-
     enum Action: Equatable {
         case nothing
-        /// Ask the delegate whether the credential storage may be used, and say `repliedAboutStorage()`.
+        /// Ask the delegate whether the credential storage may be used, and call `repliedAboutStorage()`.
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: IncomingResponse?)
         /// Send `request`, and drop the rest of an earlier response.
         case send(LoadRequest)
-        /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
+        /// Find a credential, and call `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
         /// Tell the delegate of the response; its content follows.
         case deliver(IncomingResponse)
@@ -78,14 +72,14 @@ struct LoadState {
     private var phase = Phase.created
     /// The redirects that the delegate was asked about.
     private var redirectsProposed = 0
-    /// Those that were followed.
+    /// The redirects that were followed.
     private(set) var redirectsFollowed = 0
     /// Whether the delegate allows the use of stored credentials (rule UC-43).
     private(set) var usesCredentialStorage = true
     /// Whether the client was told that the load waits for a network; it is told at most once.
     private var hasToldOfConnectivity = false
     private(set) var request: LoadRequest
-    /// The request of the current exchange, or of the last one.
+    /// The request that is being sent or answered, or was last.
     private(set) var lastSent: LoadRequest
     private var hasSent = false
     /// The first request that was sent, once another one is.
@@ -134,6 +128,7 @@ struct LoadState {
         case .askingAboutCaching, .storing, .aborted, .ended: true
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
             .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving,
+            .askingForRest,
             .upgraded:
             false
         }
@@ -144,18 +139,29 @@ struct LoadState {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
-            .challenged, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted, .ended:
+            .challenged, .receiving, .askingForRest, .upgraded, .askingAboutCaching, .storing, .aborted,
+            .ended:
             false
         }
     }
 
     /// Whether the load waits for something on this machine and not for the sender of the response.
-    var waitsLocally: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
+    var waitsLocally: Bool {
+        if case .waitingForConnectivity = phase { return true }
+        if case .waitingForCookies = phase { return true }
+        return isAsking
+    }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
     /// Whether content that comes now is delivered to the delegate.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
+
+    /// Whether what the sender of the response sends now is wanted: no reply of the delegate is awaited.
+    var wantsAnswer: Bool { isAnswering || isAskingForRest || deliversBody || isUpgraded }
+
+    /// Whether the response's content is delivered, now or after the client has decided about the response.
+    var takesBody: Bool { if case .askingAboutResponse = phase { true } else { deliversBody } }
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
@@ -194,24 +200,40 @@ struct LoadState {
     }
 
     /// Makes a request that is being sent wait for its cookies.
-    mutating func waitForCookies(_ request: LoadRequest, _ sending: Sending) {
-        phase = .waitingForCookies(request, sending)
+    mutating func waitForCookies(_ request: LoadRequest, _ reason: SendReason) {
+        if isAnswering || isAskingForRest { phase = .waitingForCookies(request, reason) }
     }
 
     /// Call it when the cookies can be read.
     ///
     /// - Returns: The request that waited for them; nil if there is none.
-    mutating func takeRequestWithCookies() -> (LoadRequest, Sending)? {
-        guard case .waitingForCookies(let request, let sending) = phase else { return nil }
-        switch sending {
+    mutating func takeRequestWithCookies() -> (LoadRequest, SendReason)? {
+        guard case .waitingForCookies(let request, let reason) = phase else { return nil }
+        switch reason {
         case .anew, .toServer: phase = .answering
-        case .forRest: phase = .receiving
+        case .forRest(let rest): phase = .askingForRest(rest)
         }
-        return (request, sending)
+        return (request, reason)
     }
 
     /// Whether a request was sent and no response has come.
     var isAnswering: Bool { if case .answering = phase { true } else { false } }
+
+    private var isAskingForRest: Bool { if case .askingForRest = phase { true } else { false } }
+
+    /// Notes that the rest of a download is requested.
+    mutating func askForRest(_ rest: RequestedRest) {
+        if case .receiving = phase { phase = .askingForRest(rest) }
+    }
+
+    /// Ends the wait for the rest of a download, because a head or a failure has come.
+    ///
+    /// - Returns: Nil if no rest was requested.
+    mutating func takeRequestedRest() -> RequestedRest? {
+        guard case .askingForRest(let rest) = phase else { return nil }
+        phase = .receiving
+        return rest
+    }
 
     /// Makes the load wait instead of failing.
     ///
@@ -248,7 +270,8 @@ struct LoadState {
             redirectsFollowed += 1
             return follow(reply)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
-            .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
+            .challenged, .askingAboutResponse, .receiving, .askingForRest, .upgraded, .askingAboutCaching,
+            .storing, .aborted,
             .ended:
             return .nothing
         }
@@ -379,9 +402,8 @@ struct LoadState {
             phase = .receiving
             return .deliver(.other(response))
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies,
-            .waitingForConnectivity,
-            .askingAboutRedirect, .challenged, .askingAboutResponse, .upgraded, .askingAboutCaching, .storing,
-            .aborted, .ended:
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
+            .upgraded, .askingAboutCaching, .storing, .aborted, .ended:
             return .nothing
         }
     }
@@ -400,7 +422,7 @@ struct LoadState {
         switch phase {
         case .receiving, .upgraded: break
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse,
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
             .askingAboutCaching, .storing, .aborted, .ended:
             return .nothing
         }
@@ -440,6 +462,7 @@ struct LoadState {
         case .aborted, .ended: return
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
             .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving,
+            .askingForRest,
             .upgraded, .askingAboutCaching, .storing:
             phase = .aborted(partial())
         }

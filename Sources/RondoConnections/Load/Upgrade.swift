@@ -58,5 +58,5 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     func endUpgrade(_ failure: LoadFailure?)
 
     /// A timer whose time passes while the modes of the load run.
-    func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
+    func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
 }

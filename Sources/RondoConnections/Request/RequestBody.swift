@@ -7,6 +7,11 @@ internal import RondoHTTP
 ///
 /// Used inside the gate of its load; only `wakeUp` is called from elsewhere.
 final class RequestBody {
+    /// The bytes of a body that are handed on at once: progress is reported after each piece.
+    static let pieceSize = 128 * 1024
+    /// The maximum of a body's bytes that are sent or hashed in one pass, so that the loop can serve others.
+    static let maximumPerPass = 1024 * 1024
+
     /// The result of hashing a piece.
     enum Hashing {
         /// All hashes that were asked for are known.
@@ -74,8 +79,8 @@ final class RequestBody {
         guard let stream, let wanted = hashes.first(where: { stream.digests[$0] == nil }) else {
             return .done
         }
-        var piece = [UInt8](repeating: 0, count: RequestSender.pieceSize)
-        for _ in 0..<RequestSender.maximumPerPass / piece.count {
+        var piece = [UInt8](repeating: 0, count: Self.pieceSize)
+        for _ in 0..<Self.maximumPerPass / piece.count {
             switch stream.hash(by: wanted, piece: &piece) {
             case .done: return .more
             case .more: break

@@ -47,6 +47,11 @@ struct WebAddress: Sendable {
         let host = values.encodedHost ?? values.host
         return values.namesPort ? "\(host):\(values.port)" : host
     }
+    /// Whether requests to both have the same Host field, and go to the same port.
+    func hasAuthority(of other: WebAddress) -> Bool {
+        values.port == other.values.port && values.namesPort == other.values.namesPort
+            && values.host == other.values.host && values.encodedHost == other.values.encodedHost
+    }
     /// Path and query (origin-form, RFC 9112 §3.2.1).
     var target: String { values.target }
     /// Whether the URL is in the form in which it is sent (rule UC-29), ASCII, and without a user.

@@ -11,7 +11,7 @@ package enum LoadStorage {
         try SystemThread.start(name: "rondo.flush") {
             let cookiesAreWritten = DispatchSemaphore(value: 0)
             CookieStores.shared.flush { cookiesAreWritten.signal() }
-            DeferredWriter.flushAll()
+            BackgroundWriter.flushAll()
             cookiesAreWritten.wait()
             done()
         }

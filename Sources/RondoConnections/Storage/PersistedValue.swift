@@ -34,7 +34,7 @@ final class PersistedValue<Value: Persistable>: Sendable {
         /// Whether the value has changed since it was last taken for the file.
         var hasChanges = false
         /// Made when a file is named for the first time.
-        var writer: DeferredWriter?
+        var writer: BackgroundWriter?
     }
 
     private let label: String
@@ -127,8 +127,8 @@ final class PersistedValue<Value: Persistable>: Sendable {
 
     // MARK: Writing
 
-    private func makeWriter() -> DeferredWriter {
-        DeferredWriter(label, delay: { [writeDelay] in writeDelay }) { [weak self] in self?.flush() }
+    private func makeWriter() -> BackgroundWriter {
+        BackgroundWriter(label, delay: { [writeDelay] in writeDelay }) { [weak self] in self?.flush() }
     }
 
     /// Writes what has changed. The caller holds `accessing`, so that the file stays the same.

@@ -44,7 +44,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     let summary = "lends its sleep in default to Foundation's run loop"
 
-    var borrowsSleep: Bool { loop.currentMode == .default && loop.owner.timeSource == nil }
+    var borrowsSleep: Bool { loop.currentMode == .default && loop.threadState.timeSource == nil }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
         guard modeLoop.mainQueue.method == .byAsking else { return false }
@@ -56,7 +56,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
             return sleepInSlices(modeLoop, until: instant)
         }
         // Foundation's run ends by its own timer.
-        loop.owner.kernel.disarmTimer()
+        loop.threadState.kernel.disarmTimer()
         lastNumber += 1
         sleeps.append(Sleep(number: lastNumber, descriptor: modeLoop.setDescriptor))
         use.begin()
@@ -75,12 +75,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     /// - Returns: Whether Foundation's loop has run.
     private func runFoundation(until instant: LoopInstant) -> Bool {
-        let owner = loop.owner
-        owner.forgetNow()
-        owner.isInFoundation = true
+        let threadState = loop.threadState
+        threadState.forgetNow()
+        threadState.isInFoundation = true
         defer {
-            owner.isInFoundation = false
-            owner.forgetNow()
+            threadState.isInFoundation = false
+            threadState.forgetNow()
         }
         guard instant != .never else {
             return Foundation.RunLoop.main.run(mode: .default, before: .distantFuture)
@@ -128,10 +128,10 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard sleeps.last?.number == number else { return }
         // Not at once: if the callback starts several runs in a row, this would end each of them.
         numberToHold = number
-        madeReopening.fireDate = Date(timeIntervalSinceNow: Self.slice)
+        reopeningCreatingIfNeeded.fireDate = Date(timeIntervalSinceNow: Self.slice)
     }
 
-    private var madeReopening: Foundation.Timer {
+    private var reopeningCreatingIfNeeded: Foundation.Timer {
         // The bridge may have been ended in a callback of this sleep, which continues until it is woken.
         if let reopening, reopening.isValid { return reopening }
         let timer = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
@@ -145,7 +145,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     func serveIfOverdue() {
         guard loop.now.seconds(since: lastServed) > Self.longestBusyTime, borrowsSleep,
-            !loop.owner.isDrainingMainQueue
+            !loop.threadState.isDrainingMainQueue
         else { return }
         FoundationPoll(loop, .default, use: equip()?.1).run()
         lastServed = loop.now
@@ -155,6 +155,6 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         alarm.invalidate()
         reopening?.invalidate()
         // End the sleep in progress.
-        if !sleeps.isEmpty { loop.owner.kernel.wakeUp?.wake() }
+        if !sleeps.isEmpty { loop.threadState.kernel.wakeUp?.wake() }
     }
 }

@@ -14,8 +14,8 @@ extension RunLoop {
     public func hostInFoundation(mode: Mode) {
         requireMainLoop("hostInFoundation(mode:)")
         if mode == .common { fatalError("The common name is not a mode: host one of the common modes.") }
-        if let guest = owner.bridge as? FoundationGuest, guest.mode == mode { return }
-        if owner.isEmbedded {
+        if let guest = threadState.bridge as? FoundationGuest, guest.mode == mode { return }
+        if threadState.isEmbedded {
             fatalError(
                 "One mode of a run loop is embedded at a time; invalidate the embedding before you host a mode."
             )
@@ -39,10 +39,10 @@ extension RunLoop {
     /// be known, so a caller that waits for such a block has to check.
     /// - Note: On the main thread, of the main loop.
     public var servesFoundation: Bool {
-        get { isCurrent && owner.bridge is BorrowedSleep }
+        get { isCurrent && threadState.bridge is BorrowedSleep }
         set {
             requireMainLoop("servesFoundation")
-            guard newValue != owner.bridge is BorrowedSleep else { return }
+            guard newValue != threadState.bridge is BorrowedSleep else { return }
             guard newValue else { return endFoundationBridge() }
             setBridge(BorrowedSleep(self), function: "servesFoundation")
         }
@@ -63,7 +63,7 @@ extension RunLoop {
     /// - Note: On the loop's own thread.
     public func servesFoundation(in modes: [Mode], atLeastEvery interval: TimeInterval = 0.02) {
         requireOwnThread("servesFoundation(in:atLeastEvery:)")
-        if owner.bridge is FoundationPolls { endFoundationBridge() }
+        if threadState.bridge is FoundationPolls { endFoundationBridge() }
         guard !modes.isEmpty else { return }
         setBridge(
             FoundationPolls(self, modes, interval: interval > 0.001 ? min(interval, 3600) : 0.001),
@@ -74,14 +74,14 @@ extension RunLoop {
     /// - Note: On the loop's own thread.
     public func endFoundationBridge() {
         requireOwnThread("endFoundationBridge()")
-        guard let bridge = owner.removeBridge() else { return }
+        guard let bridge = threadState.removeBridge() else { return }
         state.withLock { $0.bridge = nil }
         bridge.end()
     }
 
     /// Makes `bridge` this loop's bridge; traps if the loop has one already.
     private func setBridge(_ bridge: any FoundationBridge, function: String) {
-        owner.setBridge(bridge, function: function)
+        threadState.setBridge(bridge, function: function)
         state.withLock { $0.bridge = bridge.summary }
         // The loop may be asleep, if this call comes from a callback of Foundation's.
         wakeIfForeign()
@@ -108,7 +108,7 @@ extension RunLoop {
 
     /// Loop's thread only.
     package var bridgeInUse: BridgeInUse {
-        switch owner.bridge {
+        switch threadState.bridge {
         case let guest as FoundationGuest: .guest(guest.mode)
         case is BorrowedSleep: .sleep
         case is FoundationPolls: .polls

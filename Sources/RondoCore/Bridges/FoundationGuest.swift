@@ -70,13 +70,13 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
     private func turn() {
         guard !hasEnded, let embedding else { return }
         // The loop runs by itself, or is about to.
-        guard loop.state.withLock({ $0.activations.isEmpty }), !loop.owner.isDrainingMainQueue else {
+        guard loop.state.withLock({ $0.activations.isEmpty }), !loop.threadState.isDrainingMainQueue else {
             isSuspended = true
             source?.suspend()
             return
         }
-        loop.owner.isDrainingMainQueue = true
-        defer { loop.owner.isDrainingMainQueue = false }
+        loop.threadState.isDrainingMainQueue = true
+        defer { loop.threadState.isDrainingMainQueue = false }
         for _ in 0..<Self.turnsTogether {
             embedding.turn()
             guard !hasEnded, rondo_epoll_has_events(embedding.fileDescriptor) > 0 else { return }

@@ -17,17 +17,17 @@ struct FoundationPoll {
     /// - Returns: The date of Foundation's next timer in the mode; nil if it has none.
     @discardableResult
     func run() -> LoopInstant? {
-        let owner = loop.owner
+        let threadState = loop.threadState
         use?.begin()
-        owner.forgetNow()
-        owner.isInFoundation = true
+        threadState.forgetNow()
+        threadState.isInFoundation = true
         defer {
-            owner.isInFoundation = false
-            owner.forgetNow()
+            threadState.isInFoundation = false
+            threadState.forgetNow()
         }
         var next: Date?
         for _ in 0..<Self.pollsTogether { next = Foundation.RunLoop.current.limitDate(forMode: mode) }
-        if let use, use.isSeen { owner.wasServedAsleep = true }
+        if let use, use.isSeen { threadState.wasServedAsleep = true }
         guard let next, next < .distantFuture else { return nil }
         return LoopClock.systemNow.advanced(bySeconds: max(0, next.timeIntervalSinceNow))
     }

@@ -33,7 +33,7 @@ final class FoundationPolls: FoundationBridge {
     }
 
     private func serves(_ mode: RunLoop.Mode) -> Bool {
-        guard !isPolling, !loop.owner.isDrainingMainQueue else { return false }
+        guard !isPolling, !loop.threadState.isDrainingMainQueue else { return false }
         return modes.contains(mode)
             || modes.contains(.common)
                 && loop.state.withLock { state in
@@ -55,12 +55,12 @@ final class FoundationPolls: FoundationBridge {
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
         guard let mode = loop.currentMode, serves(mode) else { return false }
         poll(mode)
-        if loop.owner.wasServedAsleep {
-            loop.owner.wasServedAsleep = false
+        if loop.threadState.wasServedAsleep {
+            loop.threadState.wasServedAsleep = false
             modeLoop.oweDrain()
         }
         // A test's clock does not advance by itself, so there is no next poll to wait for.
-        if loop.owner.timeSource != nil {
+        if loop.threadState.timeSource != nil {
             guard loop.attention.wasAsked || modeLoop.mainQueue.owesDrain else { return false }
             modeLoop.poll(mayBlock: false)
             return true
@@ -68,7 +68,7 @@ final class FoundationPolls: FoundationBridge {
         let now = LoopClock.systemNow
         let end = min(instant, nextPoll)
         let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.mainQueue.owesDrain
-        let hasTimer = !mayBlock || loop.owner.kernel.armTimer(noLaterThan: end, now: now)
+        let hasTimer = !mayBlock || loop.threadState.kernel.armTimer(noLaterThan: end, now: now)
         modeLoop.poll(mayBlock: mayBlock, until: end, hasTimer: hasTimer)
         return true
     }

@@ -34,7 +34,7 @@ enum Trace {
         _ loop: RunLoop, _ mode: Int, _ kind: @autoclosure () -> RunLoopEvent.CallOut,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil, _ body: () -> Result
     ) -> Result {
-        defer { loop.owner.forgetNow() }
+        defer { loop.threadState.forgetNow() }
         guard isListening.load(ordering: .relaxed) else { return body() }
         let began = LoopClock.now
         let label = label()

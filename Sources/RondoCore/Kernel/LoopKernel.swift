@@ -17,7 +17,7 @@ final class LoopKernel {
 
     private let attention: Attention
     /// Indexed by mode; nil for a mode that has never run.
-    // Unchecked: one thread has access, and no access calls other code. Its worth is told at `LoopOwner`.
+    // Unchecked: one thread has access, and no access calls other code. Its worth is told at `LoopThreadState`.
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// The last refusal of the kernel.

@@ -37,11 +37,6 @@ package func systemCall<Result: FixedWidthInteger>(
     }
 }
 
-/// The number of bytes of `object` that may be read: its whole allocation, header included.
-package func allocationSize(of object: AnyObject) -> Int {
-    withExtendedLifetime(object) { rondo_allocation_size(Unmanaged.passUnretained(object).toOpaque()) }
-}
-
 /// Accepts a connection from a listening socket. The descriptor is non-blocking, and other programs do not
 /// inherit it.
 ///

@@ -12,7 +12,8 @@ struct Watcher {
     /// watcher.
     ///
     /// `Unmanaged`: retained by hand from `ModeLoop.watch` to `unwatch`, so that a watcher is trivial memory
-    /// whose address libev may keep, and serving an event needs no reference counting.
+    /// whose address libev may keep, and serving an event needs no reference counting: its worth
+    /// stands at `Pass.serveDescriptor()`.
     var source: Unmanaged<AnyObject>?
     /// The number of times that the watcher was freed: an old pointer with another generation is out of date.
     fileprivate(set) var generation: UInt32 = 0

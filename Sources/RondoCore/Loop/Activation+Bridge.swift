@@ -3,28 +3,28 @@ extension Activation {
     /// Does the same as `run()`, for a call that may come from a callback of Foundation's loop, which
     /// `bridge` serves.
     consuming func run(beside bridge: any FoundationBridge) -> RunLoop.RunResult? {
-        let owner = loop.owner
-        let (wasDraining, wasServedAsleep) = (owner.isDrainingMainQueue, owner.wasServedAsleep)
-        owner.wasServedAsleep = false
-        let isNested = owner.isInFoundation
+        let threadState = loop.threadState
+        let (wasDraining, wasServedAsleep) = (threadState.isDrainingMainQueue, threadState.wasServedAsleep)
+        threadState.wasServedAsleep = false
+        let isNested = threadState.isInFoundation
         let wasUsed = isNested && (bridge.mainQueueUse?.isSeen ?? true)
-        if loop.isMain, !wasDraining { owner.isDrainingMainQueue = isInForeignDrain(wasUsed: wasUsed) }
+        if loop.isMain, !wasDraining { threadState.isDrainingMainQueue = isInForeignDrain(wasUsed: wasUsed) }
         if isNested {
             // An outer run of this loop is asleep; now the loop is awake.
             loop.attention.endWaiting()
-            owner.isInFoundation = false
+            threadState.isInFoundation = false
         }
         let result = run()
-        owner.isDrainingMainQueue = wasDraining
-        owner.wasServedAsleep = wasServedAsleep
+        threadState.isDrainingMainQueue = wasDraining
+        threadState.wasServedAsleep = wasServedAsleep
         if isNested {
-            owner.isInFoundation = true
+            threadState.isInFoundation = true
             // A drain by this run does not count as one by Foundation's loop.
             bridge.mainQueueUse?.begin(asSeen: wasUsed)
             // From now on a thread that asks for attention takes the loop for awake, so the sleep has to end.
-            owner.kernel.wakeUp?.wake()
+            threadState.kernel.wakeUp?.wake()
         }
-        owner.bridge?.activationEnded()
+        threadState.bridge?.activationEnded()
         return result
     }
 
@@ -36,9 +36,9 @@ extension Activation {
     ///
     /// - Parameter wasUsed: Whether the queue may have been drained since this loop fell asleep.
     private func isInForeignDrain(wasUsed: Bool) -> Bool {
-        let owner = loop.owner
+        let threadState = loop.threadState
         guard Foundation.RunLoop.main.currentMode != nil else { return false }
-        if owner.isInFoundation, !wasUsed { return false }
+        if threadState.isInFoundation, !wasUsed { return false }
         // `@unchecked Sendable`: only the main thread touches the mark, because blocks of the main queue run
         // there.
         final class Mark: @unchecked Sendable {
@@ -47,11 +47,11 @@ extension Activation {
         let mark = Mark()
         let hadWork = MainQueue.hasWork
         DispatchQueue.main.async { mark.isReached = true }
-        owner.isDrainingMainQueue = true
+        threadState.isDrainingMainQueue = true
         MainQueue.drain()
-        owner.isDrainingMainQueue = false
+        threadState.isDrainingMainQueue = false
         guard mark.isReached else { return true }
-        if hadWork { owner.wasServedAsleep = true }
+        if hadWork { threadState.wasServedAsleep = true }
         return false
     }
 }

@@ -11,7 +11,7 @@ extension RunLoop {
         let activation = Activation(
             loop: self, name: name, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
             isRepeated: isRepeated)
-        guard let bridge = owner.bridge else { return activation.run() }
+        guard let bridge = threadState.bridge else { return activation.run() }
         return activation.run(beside: bridge)
     }
 }
@@ -25,26 +25,26 @@ struct Activation {
     /// Another activation follows at once.
     let isRepeated: Bool
 
-    private var owner: LoopOwner { loop.owner }
+    private var threadState: LoopThreadState { loop.threadState }
 
     /// - Returns: How the activation ended; nil if it could not start.
     consuming func run() -> RunLoop.RunResult? {
         // An outer run may not make its next pass for a long time, and this run may serve sources that the
         // deferred work signals.
-        if !isRepeated { owner.performAllDeferredWork(of: loop) }
-        guard !owner.isEnding, let (mode, modeLoop) = findMode() else {
-            owner.forgetNow()
+        if !isRepeated { threadState.performAllDeferredWork(of: loop) }
+        guard !threadState.isEnding, let (mode, modeLoop) = findMode() else {
+            threadState.forgetNow()
             return nil
         }
         guard let hasWork = begin(mode, modeLoop) else {
             // Computing the limit has read the clock; the next run may be much later.
-            owner.forgetNow()
+            threadState.forgetNow()
             return nil
         }
-        let outer = owner.beginRun(mayDeferWork: isRepeated || !returnAfterSourceHandled)
+        let outer = threadState.beginRun(mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)
-        pass.loop.owner.endRun(outer: outer)
+        pass.loop.threadState.endRun(outer: outer)
         pass.activation.end(mode, pass.modeLoop)
         return result
     }
@@ -52,12 +52,12 @@ struct Activation {
     /// Nearly always the mode that was run last, which is found without hashing its name and without the lock: without this
     /// and `LoopState.lastNamed` bench-guard's pass.other-mode takes 60 % more instructions.
     private func findMode() -> (index: Int, modeLoop: ModeLoop)? {
-        if let last = owner.lastRun, last.name == name { return (last.index, last.modeLoop) }
+        if let last = threadState.lastRun, last.name == name { return (last.index, last.modeLoop) }
         guard name != .common, let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
             return nil
         }
-        let modeLoop = owner.kernel.modeLoop(index)
-        owner.noteRun(of: name, index, modeLoop)
+        let modeLoop = threadState.kernel.modeLoop(index)
+        threadState.noteRun(of: name, index, modeLoop)
         return (index, modeLoop)
     }
 
@@ -78,9 +78,9 @@ struct Activation {
             return state.hasWork(for: mode)
         }
         guard let hasWork else { return nil }
-        owner.beginEra(of: modeLoop)
+        threadState.beginEra(of: modeLoop)
         // The first look pauses the sources whose callbacks are on the stack.
-        for source in owner.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
+        for source in threadState.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
         return hasWork
     }
 
@@ -99,12 +99,12 @@ struct Activation {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        owner.forgetNow()
-        owner.beginEra(of: outer.flatMap { owner.modeLoops[$0] })
-        if outer == nil, owner.isEmbedded, !owner.isInTurn {
+        threadState.forgetNow()
+        threadState.beginEra(of: outer.flatMap { threadState.modeLoops[$0] })
+        if outer == nil, threadState.isEmbedded, !threadState.isInTurn {
             // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop
             // call `turn()`.
-            owner.kernel.wakeUp?.wake()
+            threadState.kernel.wakeUp?.wake()
         }
         // The loop may never be run again.
         if mustLookAgain { loop.warnUnlessRun() }

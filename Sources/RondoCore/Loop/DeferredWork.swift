@@ -26,7 +26,7 @@ extension RunLoop {
     ///   is already deferred.
     package func deferWork(_ work: any DeferredWork) -> Bool {
         guard isCurrent, mayDeferWork else { return false }
-        owner.deferWork(work)
+        threadState.deferWork(work)
         return true
     }
 
@@ -41,7 +41,7 @@ extension RunLoop {
 
     /// Loop's thread only.
     private var mayDeferWork: Bool {
-        owner.run.mayDeferWork && !owner.deferred.isFull && !hints.isObserved
+        threadState.run.mayDeferWork && !threadState.deferred.isFull && !hints.isObserved
     }
 
     /// Whether descriptors were found ready in the running mode and wait to be served. Their callbacks may
@@ -58,7 +58,7 @@ extension RunLoop {
                 || mode == .common && state.modes[running].isCommon
             return isThere ? running : nil
         }
-        guard let running, let modeLoop = owner.modeLoops[running] else { return false }
+        guard let running, let modeLoop = threadState.modeLoops[running] else { return false }
         return !modeLoop.ready.isEmpty
     }
 
@@ -68,15 +68,15 @@ extension RunLoop {
     /// Only while the callback of its `source` is on the stack, where no run serves the source (rule SRC-26).
     /// In any other case a run would find a source that has not left yet ready again and again.
     /// - Note: On this loop's thread.
-    package func mayLeaveLater(_ source: Source) -> Bool {
-        mayDeferWork && owner.serving.contains { $0 === source }
+    package func mayUnregisterLater(_ source: Source) -> Bool {
+        mayDeferWork && threadState.serving.contains { $0 === source }
     }
 }
 
-extension LoopOwner {
+extension LoopThreadState {
     /// Does deferred work, up to and including the first piece that signals a source.
     ///
-    /// - Parameter loop: This owner's loop, for the trace.
+    /// - Parameter loop: The loop of this state, for the trace.
     /// - Returns: Whether a source was signalled.
     func performDeferredWork(of loop: RunLoop) -> Bool {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil

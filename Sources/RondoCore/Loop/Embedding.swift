@@ -19,7 +19,7 @@ extension RunLoop {
         requireOwnThread()
         // No preconditions: in release builds their messages would be lost.
         if mode == .common { fatalError("The common name is not a mode: embed one of the common modes.") }
-        if owner.isEmbedded {
+        if threadState.isEmbedded {
             fatalError("One mode of a run loop is embedded at a time; invalidate the first embedding.")
         }
         return try Embedding(self, mode, mirrorsMainQueue: true)
@@ -42,10 +42,10 @@ extension RunLoop {
         /// - Parameter mirrorsMainQueue: False if the foreign loop drains the main queue itself.
         init(_ loop: RunLoop, _ mode: Mode, mirrorsMainQueue: Bool) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
-            let modeLoop = loop.owner.kernel.modeLoop(index)
-            if !modeLoop.isWhole { loop.owner.kernel.equip(modeLoop) }
-            guard modeLoop.isWhole, let wakeUp = loop.owner.kernel.wakeUp else {
-                throw Self.error(loop.owner.kernel.refusal?.code ?? EMFILE)
+            let modeLoop = loop.threadState.kernel.modeLoop(index)
+            if !modeLoop.isWhole { loop.threadState.kernel.equip(modeLoop) }
+            guard modeLoop.isWhole, let wakeUp = loop.threadState.kernel.wakeUp else {
+                throw Self.error(loop.threadState.kernel.refusal?.code ?? EMFILE)
             }
             let mirror: DescriptorMirror
             do {
@@ -66,7 +66,7 @@ extension RunLoop {
             refuseStaleSources()
             mirrorMainQueue()
             modeLoop.setMirror(mirror)
-            loop.owner.beginEmbedding()
+            loop.threadState.beginEmbedding()
             // Makes the first turn happen, which finds the members that the mode already has.
             wakeUp.wake()
         }
@@ -87,7 +87,7 @@ extension RunLoop {
             // A run that does not start clears no request for attention, and each turn would cause another
             // one.
             loop.attention.forgetUnlessRunning()
-            let result = loop.owner.turn { loop.run(in: mode, for: 0, returnAfterSourceHandled: false) }
+            let result = loop.threadState.turn { loop.run(in: mode, for: 0, returnAfterSourceHandled: false) }
             mirrorMainQueue()
             // A run does not look at an empty mode, so a source that was removed last would stay in the
             // mirror. A source whose callback has run the mode is not in the mirror until it is watched
@@ -111,7 +111,7 @@ extension RunLoop {
                     } ?? false || !state.orderedPerforms.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
-            let hasTimer = loop.owner.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)
+            let hasTimer = loop.threadState.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)
             if hasMore || !hasTimer || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
         }
@@ -169,7 +169,7 @@ extension RunLoop {
             guard isValid else { return }
             isValid = false
             modeLoop.setMirror(nil)
-            loop.owner.endEmbedding()
+            loop.threadState.endEmbedding()
         }
 
         deinit { end() }

@@ -5,7 +5,7 @@
 /// (timer, source, observer), then loop; user code is never called with either held.
 ///
 /// A variable that is not private is changed by the files that hold the lock for it: those of members, blocks,
-/// notifications, runs and the end of the thread. What several variables have to agree on is a method here.
+/// notifications, runs and the end of the thread. A change that concerns several variables is a method here.
 struct LoopState: ~Copyable {
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`

@@ -29,7 +29,7 @@ extension Pass {
     func look(maySleep: Bool, _ mayHaveCalled: inout Bool) -> Bool {
         var wasWoken = false
         while true {
-            if let bridge = loop.owner.bridge {
+            if let bridge = loop.threadState.bridge {
                 mayHaveCalled = true
                 serveIfOverdue(bridge)
             }
@@ -39,7 +39,7 @@ extension Pass {
             let isLast = limit.isReached(at: now)
             let spins = loop.spinsBeforeSleep
             let mayRest =
-                maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
+                maySleep && asksKernel && !isLast && !wasWoken && loop.threadState.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
             let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.mainQueue.owesDrain
             let plan = loop.state.withLock { [mode, loop] in
@@ -50,8 +50,8 @@ extension Pass {
             }
             wasWoken = wasWoken || plan.wasWoken
             if loop.isMain {
-                let drains = plan.isCommon && !loop.owner.isDrainingMainQueue
-                let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
+                let drains = plan.isCommon && !loop.threadState.isDrainingMainQueue
+                let borrows = drains && loop.threadState.bridge?.borrowsSleep ?? false
                 modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
             }
             if let changes = plan.changes {
@@ -73,7 +73,7 @@ extension Pass {
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
             let end = min(plan.nearestTimer ?? .never, limit.instant)
             Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
-            loop.owner.forgetNow()
+            loop.threadState.forgetNow()
             loop.attention.endWaiting()
             if let fellAsleep {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
@@ -119,15 +119,17 @@ extension Pass {
     /// See `FoundationBridge.serveIfOverdue()`.
     private func serveIfOverdue(_ bridge: any FoundationBridge) {
         bridge.serveIfOverdue()
-        guard loop.owner.wasServedAsleep else { return }
-        loop.owner.wasServedAsleep = false
+        guard loop.threadState.wasServedAsleep else { return }
+        loop.threadState.wasServedAsleep = false
         modeLoop.oweDrain()
     }
 
     /// Whether this is the only pass of a foreign loop's turn. Where other passes would sleep, this one
     /// returns to the foreign loop.
     private var isEmbeddedLook: Bool {
-        guard loop.owner.isInTurn, modeLoop.ready.isEmpty, loop.owner.deferred.isEmpty else { return false }
+        guard loop.threadState.isInTurn, modeLoop.ready.isEmpty, loop.threadState.deferred.isEmpty else {
+            return false
+        }
         return loop.state.withLock { $0.activations.count == 1 }
     }
 

@@ -53,7 +53,7 @@ extension Pass {
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
             // `Unmanaged`: the watcher retains the source until something is called, and before that `serve`
-            // adds the source to `LoopOwner.serving`. With a reference bench-guard's
+            // adds the source to `LoopThreadState.serving`. With a reference bench-guard's
             // descriptor.event.together takes 4 % more instructions.
             let served = source._withUnsafeGuaranteedRef {
                 // Safe: `WatcherUpdate.apply(_:)` gives a mode only sources to watch. With a checked cast
@@ -70,21 +70,22 @@ extension Pass {
     /// - Returns: False if the source was not called: it has become invalid, or is already on the stack (rule
     ///   SRC-26).
     private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
-        let owner = loop.owner
-        guard !owner.serving.contains(source) else { return false }
-        owner.beginServing(source)
-        defer { owner.endServing() }
+        let threadState = loop.threadState
+        guard !threadState.serving.contains(source) else { return false }
+        threadState.beginServing(source)
+        defer { threadState.endServing() }
         if events & rondo_ev_error != 0 {
             let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
             return source.handleRefusal(error, in: mode, of: loop)
         }
-        let era = owner.era
+        let era = threadState.era
         let served = source.perform(
             ready: RunLoop.Source.Interest(events: events), in: mode, named: activation.name, of: loop)
-        guard owner.era != era else { return served }
+        guard threadState.era != era else { return served }
         // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
         // so these modes watch it again as after every other change: at the next look, and after a check.
-        for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
+        for (mode, modeLoop) in threadState.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false
+        {
             loop.state.withLock { $0.modes[mode].noteChange(of: source) }
         }
         return served
@@ -102,9 +103,9 @@ extension Pass {
     }
 
     func drainMainQueue() {
-        loop.owner.isDrainingMainQueue = true
+        loop.threadState.isDrainingMainQueue = true
         Trace.callOut(loop, mode, .mainQueue) { MainQueue.drain() }
-        loop.owner.isDrainingMainQueue = false
+        loop.threadState.isDrainingMainQueue = false
         modeLoop.mainQueueWasDrained()
     }
 }
@@ -113,18 +114,18 @@ extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
     package static var servesInOuterRun: Bool {
         // `Unmanaged` to pass through C, unretained: the thread-specific value retains the loop.
-        guard let pointer = pthread_getspecific(LoopOwner.key) else { return false }
+        guard let pointer = pthread_getspecific(LoopThreadState.key) else { return false }
         return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
-            $0.owner.run.servedInOuterRuns > 0
+            $0.threadState.run.servedInOuterRuns > 0
         }
     }
 
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again
     /// inside it: the source cannot be served in that run (rule SRC-26).
     package static func isServedInOuterRun(_ source: Source) -> Bool {
-        let owner = currentLoop().owner
-        let servedInOuterRuns = owner.run.servedInOuterRuns
+        let threadState = currentLoop().threadState
+        let servedInOuterRuns = threadState.run.servedInOuterRuns
         return servedInOuterRuns > 0
-            && owner.serving.prefix(servedInOuterRuns).contains { $0 === source }
+            && threadState.serving.prefix(servedInOuterRuns).contains { $0 === source }
     }
 }

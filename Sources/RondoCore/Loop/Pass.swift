@@ -44,8 +44,8 @@ struct Pass {
         var start = StartingFacts(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &start) }
         if !activation.isRepeated {
-            loop.owner.stopDeferring()
-            loop.owner.performAllDeferredWork(of: loop)
+            loop.threadState.stopDeferring()
+            loop.threadState.performAllDeferredWork(of: loop)
         }
         notify(.exit)
         if hasNotifications { notifications.post(.asap) }
@@ -68,7 +68,7 @@ struct Pass {
     /// - Parameter start: The facts with which this pass begins; on return, those for the next one.
     private func runOnce(_ drainedMainQueue: inout Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-        loop.owner.beginPass()
+        loop.threadState.beginPass()
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Since the last pass this thread has called only observers, which may have made work. (Signals of
         // other threads are found at the end of the pass, as if they had come a moment later.)
@@ -87,7 +87,7 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if !loop.owner.deferred.isEmpty, mustPerformDeferredWork(start) {
+        if !loop.threadState.deferred.isEmpty, mustPerformDeferredWork(start) {
             mayHaveCalled = true
             start.knowsTimers = false
             handled = performDeferredWork(handled: handled)
@@ -114,8 +114,8 @@ struct Pass {
                 if served.source || served.mainQueue { handled = true }
             }
         }
-        // Where nothing was called, no block was made. (What other threads have queued behind the lock meanwhile is found by
-        // the next run, as if it had come a moment later.)
+        // If nothing was called, this thread has queued no block. A block that another thread queues meanwhile is performed by the
+        // next run, as if it had come a moment later.
         let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
         let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
         if let began {
@@ -194,22 +194,23 @@ struct Pass {
 
     /// Runs the waiting blocks. A block that one of them queues waits for the next block point (rule RL-63).
     private func performBlocks() {
-        // Taken out of the owner, because a block may run the loop again.
+        // Taken out of the thread state, because a block may run the loop again.
         var blocks = PerformedBlocks()
-        loop.owner.exchangeSpareBlocks(&blocks)
+        loop.threadState.exchangeSpareBlocks(&blocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
         let wereSeveral = blocks.count > 1
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
-        loop.owner.exchangeSpareBlocks(&blocks)
-        if wereSeveral { loop.intake.leaveToOthers() }
+        loop.threadState.exchangeSpareBlocks(&blocks)
+        if wereSeveral { loop.intake.pauseForMoreBlocks() }
     }
 
     /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors. It does not wait for
     /// timers and the main queue, which may take any time.
     private func mustPerformDeferredWork(_ start: StartingFacts) -> Bool {
-        let owner = loop.owner
-        return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
+        let threadState = loop.threadState
+        return modeLoop.ready.isEmpty || threadState.deferred.isFull
+            || threadState.deferred.isOverdue(at: loop.now)
             || limit.isReached(at: loop.now) || loop.hints.isObserved || hasDueTimers(start)
             || loop.isMain && mainQueueHasWork
     }
@@ -228,8 +229,8 @@ struct Pass {
     @inline(never)
     private func performDeferredWork(handled: Bool) -> Bool {
         var handled = handled
-        while !loop.owner.deferred.isEmpty {
-            let hasSignalled = loop.owner.performDeferredWork(of: loop)
+        while !loop.threadState.deferred.isEmpty {
+            let hasSignalled = loop.threadState.performDeferredWork(of: loop)
             guard hasSignalled, !handled, performSignalledSources() else { continue }
             handled = true
             performBlocks()

@@ -6,12 +6,12 @@ extension RunLoop {
     /// that retains the loop keeps it alive until its thread ends, which releases the object.
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
-        for object in owner.attachments where Swift.type(of: object) == type {
-            // Safe, because the class was compared; what it is worth is told at `LoopOwner.attach(_:)`.
+        for object in threadState.attachments where Swift.type(of: object) == type {
+            // Safe, because the class was compared; what it is worth is told at `LoopThreadState.attach(_:)`.
             return unsafeDowncast(object, to: Object.self)
         }
         let object = make()
-        owner.attach(object)
+        threadState.attach(object)
         return object
     }
 
@@ -23,9 +23,9 @@ extension RunLoop {
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
         // `Unmanaged` to pass through C, unretained: the thread-specific value retains the loop.
-        guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
+        guard let pointer = pthread_getspecific(LoopThreadState.key) else { return nil }
         return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef { loop in
-            loop.owner.isEnding ? nil : loop.attachment(type, orMake: make)
+            loop.threadState.isEnding ? nil : loop.attachment(type, orMake: make)
         }
     }
 }

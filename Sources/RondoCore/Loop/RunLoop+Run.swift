@@ -24,9 +24,9 @@ extension RunLoop {
 
     /// Repeats runs that return after each source, with no other work of the caller between them.
     private func repeatedly(_ run: () -> Bool) {
-        owner.performAllDeferredWork(of: self)
+        threadState.performAllDeferredWork(of: self)
         while run() {}
-        owner.performAllDeferredWork(of: self)
+        threadState.performAllDeferredWork(of: self)
     }
 
     /// Runs the default mode until `limit`, or until it is empty. Serving a source does not end it (rule

@@ -27,6 +27,7 @@ extension RunLoop {
     /// Whether a wait that begins now begins with a spin. Never under a clock of the loop's own, which does
     /// not advance meanwhile.
     var spinsBeforeSleep: Bool {
-        spinNanoseconds.load(ordering: .relaxed) > 0 && owner.hasWaitedShortly && owner.timeSource == nil
+        spinNanoseconds.load(ordering: .relaxed) > 0 && threadState.hasWaitedShortly
+            && threadState.timeSource == nil
     }
 }

@@ -4,7 +4,7 @@ extension RunLoop {
     func adoptThread() {
         // `Unmanaged` to pass through C: retained for the thread, and released by `ThreadEnd`, which the
         // thread library calls.
-        pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
+        pthread_setspecific(LoopThreadState.key, Unmanaged.passRetained(self).toOpaque())
         let thread = Thread.current
         let name = thread.name
         let number = rondo_thread_number()
@@ -12,7 +12,7 @@ extension RunLoop {
             if let name, !name.isEmpty { state.threadName = name }
             state.threadNumber = number
         }
-        owner.threadKey = ThreadLoops.note(self, of: thread)
+        threadState.threadKey = ThreadLoops.note(self, of: thread)
     }
 
     /// Whether the loop's thread is still alive.
@@ -41,19 +41,19 @@ extension RunLoop {
 
     // MARK: - The clock
 
-    /// See `LoopOwner.now`.
-    var now: LoopInstant { owner.now }
+    /// See `LoopThreadState.now`.
+    var now: LoopInstant { threadState.now }
 
     /// Gives the loop a clock of its own; nil restores the machine's. Loop's thread only. In a callback, the
     /// run continues by the new clock.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
-        owner.setTimeSource(source)
+        threadState.setTimeSource(source)
     }
 
     /// Whether this loop, running in `mode`, drains the main queue now.
     func drainsMainQueue(in mode: ModeState) -> Bool {
-        isMain && mode.isCommon && !owner.isDrainingMainQueue
+        isMain && mode.isCommon && !threadState.isDrainingMainQueue
     }
 }
 

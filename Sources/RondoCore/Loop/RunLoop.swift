@@ -23,7 +23,7 @@ public final class RunLoop: NSObject, Sendable {
     /// `nonisolated(unsafe)`: only the loop's thread touches it. Functions that use it call
     /// `requireOwnThread()` or check `isCurrent`, or are called by one that does. A Mutex instead would be
     /// locked some ten times in a pass, at 17 ns each.
-    nonisolated(unsafe) let owner: LoopOwner
+    nonisolated(unsafe) let threadState: LoopThreadState
 
     // MARK: Any thread, behind the lock
 
@@ -44,7 +44,7 @@ public final class RunLoop: NSObject, Sendable {
     fileprivate init(isMain: Bool) {
         self.isMain = isMain
         attention = Attention()
-        owner = LoopOwner(attention)
+        threadState = LoopThreadState(attention)
         intake = BlockIntake(attention)
     }
 
@@ -67,7 +67,7 @@ public final class RunLoop: NSObject, Sendable {
     public static let main = RunLoop(isMain: true)
 
     package static func currentLoop() -> RunLoop {
-        if let pointer = pthread_getspecific(LoopOwner.key) {
+        if let pointer = pthread_getspecific(LoopThreadState.key) {
             // `Unmanaged` to pass through C. The thread-specific value is retained (see `adoptThread`), so
             // the loop is alive.
             return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue()
@@ -80,12 +80,14 @@ public final class RunLoop: NSObject, Sendable {
     /// The run loop of the calling thread; nil if it has none yet.
     static var existingLoop: RunLoop? {
         // `Unmanaged`: as in `currentLoop()`.
-        pthread_getspecific(LoopOwner.key).map { Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue() }
+        pthread_getspecific(LoopThreadState.key).map {
+            Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue()
+        }
     }
 
     /// Whether this loop belongs to the calling thread.
     package var isCurrent: Bool {
-        if let pointer = pthread_getspecific(LoopOwner.key) {
+        if let pointer = pthread_getspecific(LoopThreadState.key) {
             return pointer == Unmanaged.passUnretained(self).toOpaque()
         }
         return isMain && Thread.isMainThread
@@ -139,12 +141,12 @@ public final class RunLoop: NSObject, Sendable {
 
     /// Whether the loop would not notice a change that the calling thread has made.
     var mustBeWoken: Bool {
-        !isCurrent || owner.isEmbedded || owner.isInFoundation
+        !isCurrent || threadState.isEmbedded || threadState.isInFoundation
     }
 
     /// Whether the caller is a callback of Foundation's, and this is the main loop, asleep in a run of
     /// Foundation's loop.
-    var sleepsBelowCaller: Bool { isMain && isCurrent && owner.isInFoundation }
+    var sleepsBelowCaller: Bool { isMain && isCurrent && threadState.isInFoundation }
 
     // MARK: - Blocks
 

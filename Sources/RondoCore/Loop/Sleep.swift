@@ -27,7 +27,7 @@ enum Sleep {
         let spinEnd = began.advanced(byNanoseconds: longest)
         let isOver = spins && spin(loop, modeLoop, until: end, butNotBeyond: spinEnd)
         if !isOver, !spins || loop.attention.fallAsleep() { sleep(loop, modeLoop, until: end, now: now) }
-        loop.owner.hasWaitedShortly = LoopClock.systemNow.nanoseconds - began.nanoseconds <= longest
+        loop.threadState.hasWaitedShortly = LoopClock.systemNow.nanoseconds - began.nanoseconds <= longest
     }
 
     /// - Returns: Whether the wait is over; false if only the spinning time has passed.
@@ -50,13 +50,13 @@ enum Sleep {
     private static func sleep(
         _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant
     ) {
-        // A look that was made since the loop has said that it waits, as when it begins to watch the main queue, may have read
-        // the eventfd of a thread that has asked for attention since.
+        // Since this loop has noted that it waits, another poll, as for a new watcher of the main queue, may have read the
+        // eventfd by which a thread has asked for attention.
         guard loop.attention.isWaiting else { return }
-        let owner = loop.owner
-        if let bridge = owner.bridge, bridge.sleep(modeLoop, until: end) { return }
-        guard let source = owner.timeSource else {
-            let hasTimer = owner.kernel.armTimer(noLaterThan: end, now: now)
+        let threadState = loop.threadState
+        if let bridge = threadState.bridge, bridge.sleep(modeLoop, until: end) { return }
+        guard let source = threadState.timeSource else {
+            let hasTimer = threadState.kernel.armTimer(noLaterThan: end, now: now)
             return modeLoop.poll(mayBlock: true, until: end, hasTimer: hasTimer)
         }
         // A clock of the loop's own does not advance by itself: the loop looks at its descriptors, then asks
@@ -65,7 +65,7 @@ enum Sleep {
         let isIdle =
             modeLoop.ready.isEmpty && !modeLoop.mainQueue.isReady && !loop.attention.wasAsked
         guard isIdle, !source.loopIsIdle(until: end) else { return }
-        owner.kernel.armTimer(noLaterThan: .never, now: now)
+        threadState.kernel.armTimer(noLaterThan: .never, now: now)
         modeLoop.poll(mayBlock: true)
     }
 }

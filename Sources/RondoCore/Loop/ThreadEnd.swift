@@ -7,33 +7,33 @@ struct ThreadEnd {
 
     /// Called by the thread library.
     ///
-    /// - Parameter pointer: The value of `LoopOwner.key`. It is set again, so that `RunLoop.current` is still
+    /// - Parameter pointer: The value of `LoopThreadState.key`. It is set again, so that `RunLoop.current` is still
     ///   this loop in a cancel callback.
     static func run(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
         // `Unmanaged` to pass through C: retained by `adoptThread`, and released below.
         let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
-        pthread_setspecific(LoopOwner.key, pointer)
+        pthread_setspecific(LoopThreadState.key, pointer)
         ThreadEnd(loop: loop.takeUnretainedValue()).run()
-        pthread_setspecific(LoopOwner.key, nil)
+        pthread_setspecific(LoopThreadState.key, nil)
         loop.release()
     }
 
     /// Ends the calling thread's loop now, before the thread ends.
-    static func runNow() { run(pthread_getspecific(LoopOwner.key)) }
+    static func runNow() { run(pthread_getspecific(LoopThreadState.key)) }
 
     private func run() {
-        loop.owner.beginEnding()
+        loop.threadState.beginEnding()
         // Nothing is released under the lock, because a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
         removeQueued()
         let members = removeMembers()
         let common = removeCommonMembers()
-        loop.owner.closeModes()
+        loop.threadState.closeModes()
         // Deferred work is left only if the thread has ended inside a callback.
-        loop.owner.performAllDeferredWork(of: loop)
-        loop.owner.removeAttachments()
+        loop.threadState.performAllDeferredWork(of: loop)
+        loop.threadState.removeAttachments()
         // Taken out, because a source that the loop retains may retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }
@@ -42,7 +42,7 @@ struct ThreadEnd {
         withExtendedLifetime((members, common, watched)) {}
         WaitingCalls.threadEnded(of: ObjectIdentifier(loop))
         UnservedWatch.forget(loop)
-        if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
+        if loop.threadState.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
 
     /// Makes the loop refuse everything from here on.
@@ -60,7 +60,7 @@ struct ThreadEnd {
 
     /// Drops waiting notifications, and closures for a pass that will never begin.
     private func removeQueued() {
-        ThreadLoops.forget(loop, loop.owner.threadKey)
+        ThreadLoops.forget(loop, loop.threadState.threadKey)
         let (notifications, performs) = loop.state.withLock { [loop] state in
             let queued = (state.notifications, state.orderedPerforms)
             (state.notifications, state.orderedPerforms) = (nil, [])

@@ -10,7 +10,7 @@ struct ModePerforms {
     /// - Returns: Whether there were any.
     @inline(never)
     func callDue() -> Bool {
-        let pass = loop.owner.passes
+        let pass = loop.threadState.passes
         let due = loop.state.withLock { [mode, loop] state in
             let due = state.orderedPerforms.filter {
                 $0.pass != pass && state.modes[mode].isNamed(among: $0.modes)
@@ -20,13 +20,13 @@ struct ModePerforms {
             return due
         }
         guard !due.isEmpty else { return false }
-        let outer = loop.owner.performing
-        loop.owner.performing = outer + due
+        let outer = loop.threadState.performing
+        loop.threadState.performing = outer + due
         for perform in due.stablySorted(by: \.order) {
             guard let due = perform.take() else { continue }
             Trace.callOut(loop, mode, .block, label: "perform", of: due.target) { due.call() }
         }
-        loop.owner.performing = outer
+        loop.threadState.performing = outer
         return true
     }
 }

@@ -34,7 +34,7 @@ public final class PerformRequest: Sendable {
         target = ObjectIdentifier(content.target)
         self.modes = modes
         let loop = RunLoop.currentLoop()
-        state = Mutex(State(pass: loop.owner.passes))
+        state = Mutex(State(pass: loop.threadState.passes))
         // With an empty array there is nothing to wait for (rule PL-7).
         guard !modes.isEmpty, let list = loop.performRequests else { return }
         list.append(self)
@@ -89,7 +89,7 @@ public final class PerformRequest: Sendable {
     private func fire() {
         let loop = RunLoop.currentLoop()
         // A request is never called in the pass in which it was made (rule PL-2).
-        if state.withLock({ $0.pass }) == loop.owner.passes { return wait(0, on: loop) }
+        if state.withLock({ $0.pass }) == loop.threadState.passes { return wait(0, on: loop) }
         take()?.call()
     }
 
@@ -136,7 +136,7 @@ final class PerformRequestList: Sendable {
 extension RunLoop {
     /// The requests of this loop; nil if its thread is ending. Loop's thread only.
     fileprivate var performRequests: PerformRequestList? {
-        guard !owner.isEnding else { return nil }
+        guard !threadState.isEnding else { return nil }
         return attachment(PerformRequestList.self) { PerformRequestList() }
     }
 

@@ -13,11 +13,11 @@ extension RunLoop {
         order: Int, modes: [Mode], target: Target, _ body: @escaping (Target) -> Void
     ) {
         requireOwnThread("perform(order:modes:target:)")
-        guard !modes.isEmpty, !owner.isEnding else { return }
+        guard !modes.isEmpty, !threadState.isEnding else { return }
         let keeper = Source {}
         keeper.label = "perform"
         let perform = OrderedPerform(
-            order: order, pass: owner.passes, modes: modes.map(\.rawValue), target: target,
+            order: order, pass: threadState.passes, modes: modes.map(\.rawValue), target: target,
             whenOver: { keeper.invalidate() }, call: { body(target) })
         state.withLock { state in
             state.orderedPerforms.append(perform)
@@ -39,6 +39,6 @@ extension RunLoop {
             hints.notePending(state.pendingWork)
             return found
         }
-        for perform in found + owner.performing where perform.isFor(target) { _ = perform.take() }
+        for perform in found + threadState.performing where perform.isFor(target) { _ = perform.take() }
     }
 }

@@ -107,7 +107,7 @@ final class BlockIntake: Sendable {
     /// or two at a time: each look takes the intake out of the cache of that thread's processor. Worth three quarters
     /// of the time of W2's million blocks, and of their CPU time. (Between processors that exchange memory four times as
     /// slowly it makes no difference.)
-    func leaveToOthers() {
+    func pauseForMoreBlocks() {
         for _ in 0..<16 { rondo_pause() }
     }
 

@@ -167,7 +167,7 @@ extension RunLoop {
     /// The queue of this loop's thread over the default centre. Loop's thread only.
     fileprivate var defaultNotificationQueue: NotificationQueue {
         let make = { NotificationQueue(notificationCenter: .default) }
-        guard !owner.isEnding else { return make() }
+        guard !threadState.isEnding else { return make() }
         return attachment(NotificationQueue.self, orMake: make)
     }
 }

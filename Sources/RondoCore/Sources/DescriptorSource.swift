@@ -76,7 +76,7 @@ extension RunLoop.Source {
     func perform(ready: Interest, in mode: Int, named name: RunLoop.Mode, of loop: RunLoop) -> Bool {
         let (perform, ready) = state.withLock { state in
             // Since it was found ready, the source may have left the mode, or its interest may have changed.
-            let isMember = state.memberships.contains(Membership(loop: loop, mode: name))
+            let isMember = state.memberships.contains(LoopMode(loop: loop, mode: name))
             return (isMember ? state.perform : nil, ready.intersection(state.interest))
         }
         guard let perform, !ready.isEmpty else { return false }

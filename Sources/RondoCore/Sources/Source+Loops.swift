@@ -53,7 +53,7 @@ extension RunLoop {
 }
 
 extension RunLoop.Source {
-    func withdraw(from membership: Membership) {
+    func withdraw(from membership: LoopMode) {
         membership.loop.state.withLock { loopState in
             guard let index = loopState.existingIndex(of: membership.mode) else { return }
             loopState.modes[index].remove(self)
@@ -92,7 +92,7 @@ extension RunLoop.Source {
     /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing
     ///   happens if another thread has unregistered it meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
-        let membership = Membership(loop: loop, mode: mode)
+        let membership = LoopMode(loop: loop, mode: mode)
         let schedule = state.withLock { state -> ModeCallback?? in
             guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
             guard !state.memberships.contains(membership) else { return nil }
@@ -115,7 +115,7 @@ extension RunLoop.Source {
     /// - Parameter isCommon: The source leaves because it is no longer registered under the common name.
     ///   Nothing happens if it has been registered again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
-        let membership = Membership(loop: loop, mode: mode)
+        let membership = LoopMode(loop: loop, mode: mode)
         let cancel = state.withLock { state -> ModeCallback?? in
             guard !isCommon || !state.isCommon(in: loop) else { return nil }
             guard state.memberships.remove(membership) else { return nil }

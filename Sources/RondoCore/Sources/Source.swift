@@ -95,7 +95,7 @@ extension RunLoop {
         }
 
         package func isIn(_ loop: RunLoop, _ mode: Mode) -> Bool {
-            state.withLock { $0.memberships.contains(Membership(loop: loop, mode: mode)) }
+            state.withLock { $0.memberships.contains(LoopMode(loop: loop, mode: mode)) }
         }
 
         /// Whether the source waits to be served for a signal.
@@ -158,7 +158,7 @@ extension RunLoop {
             let isTraced = Trace.isListening.load(ordering: .relaxed)
             var wakeUp: WakeUp?
             var others: [WakeUp] = []
-            let (isNew, traced) = state.withLock { state -> (Bool, [Membership]) in
+            let (isNew, traced) = state.withLock { state -> (Bool, [LoopMode]) in
                 var isNew = false
                 if kind.behaviour.takesSignals { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }

@@ -15,7 +15,7 @@ struct WatcherUpdate {
     func apply(_ changes: ModeState.Changes) {
         // Locks of sources are taken before the loop's lock.
         let interests = changes.watch.map(\.interest)
-        let withdrawn = loop.state.withLock { [mode, modeLoop, owner = loop.owner] state in
+        let withdrawn = loop.state.withLock { [mode, modeLoop, threadState = loop.threadState] state in
             // Also stop sources withdrawn since the changes were taken: their descriptors may be closed by
             // now.
             let withdrawn = state.modes[mode].takeWithdrawn()
@@ -28,7 +28,7 @@ struct WatcherUpdate {
                 else { continue }
                 // The source has left and come back, as a connection's does between two requests.
                 if source.keepsFile, modeLoop.watches(source, events: interest.events),
-                    !owner.serving.contains(source)
+                    !threadState.serving.contains(source)
                 {
                     continue
                 }
@@ -39,7 +39,7 @@ struct WatcherUpdate {
                 }
                 modeLoop.watch(source, descriptor: descriptor, events: interest.events)
                 // A nested run must not find a source that it may not serve (rule SRC-26): it would spin.
-                if owner.serving.contains(source) { modeLoop.pause(source) }
+                if threadState.serving.contains(source) { modeLoop.pause(source) }
             }
             if isChanged { modeLoop.applyChanges() }
             return withdrawn

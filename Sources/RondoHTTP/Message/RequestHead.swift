@@ -1,6 +1,6 @@
 /// The head of a request: its first line and its header section.
 ///
-/// It may contain anything; `HTTP1Connection.send(head:body:into:)` rejects a head that must not be sent.
+/// It may contain anything; `HTTP1Codec.send(head:body:into:)` rejects a head that must not be sent.
 package struct RequestHead: Sendable, Equatable {
     /// A token, case-sensitive: `GET` is not `get` (RFC 9110 §9.1).
     package var method: String

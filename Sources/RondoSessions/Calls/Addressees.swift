@@ -81,7 +81,10 @@ struct Addressees: Sendable {
         let driver = session.engine.driver
         let asked = Question.session(session, challenge).ask(delegates, on: driver) { verdict in
             if let verdict { return give(verdict, to: challenge) }
-            driver.perform { showToTasks(challenge) }
+            // The task may have ended, or was cancelled, since (rules US-33 and US-41).
+            driver.perform {
+                if task.state == .running || task.state == .suspended { showToTasks(challenge) }
+            }
         }
         switch asked {
         case .answered(let verdict): give(verdict, to: challenge)

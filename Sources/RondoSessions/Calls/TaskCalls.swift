@@ -125,7 +125,7 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     /// False for a task with a delegate of its own: its verdict on a server holds for no other task.
-    var sharesVerdicts: Bool {
+    var sharesTrustDecisions: Bool {
         state.withLock { $0.delegate == nil && !($0.session?.engine.isShared ?? true) }
     }
 

@@ -45,7 +45,7 @@ enum SessionDriver: Sendable {
     /// the call is made it counts as an input source of the loop's modes, so that the loop's run goes on.
     func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         switch self {
-        case .queue(let queue): return { queue.submit(call) }
+        case .queue(let queue): return { queue.submit(mayBeDeferred: false, call) }
         case .loop(let modes):
             let call = LoopCall(call, in: modes)
             call.join()
@@ -60,11 +60,11 @@ enum SessionDriver: Sendable {
 /// `@unchecked Sendable`: the registration has its own lock, and only the loop's thread makes the call.
 private final class LoopCall: RegisteredClient, @unchecked Sendable {
     private var call: (@Sendable () -> Void)?
-    private let registration: LoadRegistration
+    private let registration: ModeRegistration
 
     init(_ call: @escaping @Sendable () -> Void, in modes: [LoopMode]) {
         self.call = call
-        registration = LoadRegistration(modes)
+        registration = ModeRegistration(modes)
     }
 
     func join() {

@@ -136,15 +136,24 @@ final class StreamLink: Sendable {
         }
     }
 
-    func give(_ connection: OpenConnection) { change { $0.source = .given(connection) } }
+    /// Gives the task its connection, which is closed if the task has ended meanwhile.
+    func give(_ connection: OpenConnection) {
+        let isUnwanted = state.withLock { state in
+            if state.isOver { return true }
+            state.source = .given(connection)
+            return false
+        }
+        if isUnwanted { return connection.channel.close() }
+        state.withLock { $0.load }?.wakeUp()
+    }
 
     func loseConnection() {
         change { state in if case .awaited = state.source { state.source = .lost } }
     }
 
     /// While true, no operation is begun or answered. Any thread.
-    func standStill(_ stands: Bool) {
-        state.withLock { $0.queues.standsStill = stands || $0.isEnding }
+    func setSuspended(_ isSuspended: Bool) {
+        state.withLock { $0.queues.standsStill = isSuspended || $0.isEnding }
     }
 
     /// The task ends: operations are answered only by `end(_:)`.
@@ -156,10 +165,13 @@ final class StreamLink: Sendable {
     }
 
     func loadDidEnd() {
-        let old = state.withLock { state in
+        let (old, unused) = state.withLock { state -> ((any StreamOwner)?, OpenConnection?) in
             state.isOver = true
-            return state.load.take()
+            guard case .given(let connection) = state.source else { return (state.load.take(), nil) }
+            state.source = .lost
+            return (state.load.take(), connection)
         }
+        unused?.channel.close()
         withExtendedLifetime(old) {}
     }
 

@@ -26,7 +26,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let link: StreamLink
     private let engine: SessionEngine
     private let modes: [LoopMode]
-    private let registration: LoadRegistration
+    private let registration: ModeRegistration
     private let commands = Mutex(Commands())
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
     /// Retained from start to end.
@@ -36,6 +36,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private var isScheduled = false
     private var lifetime: Lifetime
     private var hasEnded = false
+    /// A failure of the connection that came while the task was suspended, and is reported when it is resumed (rule US-30).
+    private var failure: ChannelError?
     /// The calls that wait for the delegate queue, if the session has one.
     private let calls = QueuedCalls()
     private let startedAt = LoopClock.now
@@ -48,7 +50,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         self.link = link
         self.engine = engine
         modes = schedule
-        registration = LoadRegistration(schedule)
+        registration = ModeRegistration(schedule)
         lifetime = Lifetime(engine.values.resourceTimeout)
         wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
     }
@@ -66,7 +68,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private func setSuspended(_ isSuspended: Bool) {
         commands.withLock { $0.isSuspended = isSuspended }
-        link.standStill(isSuspended)
+        link.setSuspended(isSuspended)
         calls.setSuspended(isSuspended)
         wakeUp()
     }
@@ -147,6 +149,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if commands.isOver { return leave() }
         guard !hasEnded, client != nil else { return }
         if let failure = commands.abortion { return end(failure) }
+        if let failure, !commands.isSuspended { return end(.channel(failure)) }
         if commands.isSuspended {
             wire.pause()
             lifetime.stop()
@@ -201,13 +204,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private func handle(_ event: ChannelEvent) {
         guard !hasEnded, let channel else { return }
+        let isSuspended = commands.withLock { $0.isSuspended }
         switch event {
         case .resolving, .connecting, .connected, .negotiating: break
         case .secured: wire.secured()
         case .open: wire.begin(channel)
         case .readable: wire.readable()
         case .writable: wire.writable()
-        case .failed(let error): end(.channel(error))
+        case .failed(let error): if isSuspended { failure = error } else { end(.channel(error)) }
         }
     }
 

@@ -20,7 +20,7 @@ protocol TaskClient: AnyObject, Sendable {
     /// The same as in `LoadClient`.
     var decidesOnResponses: Bool { get }
     var wantsInformational: Bool { get }
-    var sharesVerdicts: Bool { get }
+    var sharesTrustDecisions: Bool { get }
 
     /// Makes a call of `work` on the calling thread. A call that ends the task takes its details from `work`.
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply

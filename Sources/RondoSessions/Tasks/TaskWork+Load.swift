@@ -28,7 +28,7 @@ extension TaskWork: LoadClient {
     }
 
     var wantsInformational: Bool { client?.wantsInformational ?? false }
-    var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
+    var sharesTrustDecisions: Bool { client?.sharesTrustDecisions ?? false }
 
     func make(_ call: DelegateCall) -> DelegateCall.Reply {
         guard let client, note(call) else { return .none }

@@ -418,7 +418,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func startTimer() {
         guard timer == nil, let load else { return }
-        timer = load.upgradeTimer(after: Self.closingTime) { [link] in
+        timer = load.timer(after: Self.closingTime) { [link] in
             let load = link.state.withLock { state in
                 state.isTimeUp = true
                 return state.load

@@ -9,8 +9,8 @@ internal import RondoMutex
 /// inside the gate, or, of a channel without one, by its owner. (A source that is made while another thread removes a mode
 /// could stay in that mode.)
 ///
-/// What a source is watched for changes under the lock here, which is taken before the source's: in whatever order threads
-/// come, it is what the state says.
+/// A source's interest is changed under the lock of this object, which is taken before the source's own: so it always agrees
+/// with the state.
 package final class ChannelRegistration: SharedQueueClient {
     private struct WatchedSource {
         let source: RunLoop.Source
@@ -134,7 +134,7 @@ package final class ChannelRegistration: SharedQueueClient {
 
     // MARK: - Modes
 
-    var modes: [ScheduledMode] { state.withLock { $0.schedule.modes } }
+    var modes: [LoopMode] { state.withLock { $0.schedule.modes } }
 
     /// The name of the channel's sources in traces.
     package var label: String? {
@@ -161,10 +161,18 @@ package final class ChannelRegistration: SharedQueueClient {
         members.add(to: queue)
     }
 
-    func remove(_ mode: ScheduledMode) {
-        let (queue, members) = state.withLock { ($0.schedule.remove(mode, of: self), $0.members) }
+    func remove(_ mode: LoopMode) {
+        let (queue, members, modes) = state.withLock { state in
+            (state.schedule.remove(mode, of: self), state.members, state.schedule.modes)
+        }
         queue?.leave()
         members.remove(from: mode.loop, mode.mode)
+        // A timer is in modes of one loop only (rule TM-13). Where that was the loop of this mode, another one takes the timer.
+        for remaining in modes {
+            for timer in members.timers where timer.isValid {
+                remaining.loop.add(timer, forMode: remaining.mode)
+            }
+        }
     }
 
     /// Takes the channel out of all modes, for a caller that may hold a lock.
@@ -181,9 +189,11 @@ package final class ChannelRegistration: SharedQueueClient {
     package var isServedInOuterRun: Bool { source.map { RunLoop.isServedInOuterRun($0) } ?? false }
 
     /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which
-    /// the open connection may stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`. `loop`
+    /// the open connection may stay registered for the next request; see `RunLoop.mayUnregisterLater(_:)`. `loop`
     /// must be this thread's.
-    package func mayStay(in loop: RunLoop) -> Bool { source.map { loop.mayLeaveLater($0) } ?? false }
+    package func mayStayRegistered(in loop: RunLoop) -> Bool {
+        source.map { loop.mayUnregisterLater($0) } ?? false
+    }
 
     /// The only source of a channel that is open.
     private var source: RunLoop.Source? { state.withLock { $0.members.first?.source } }

@@ -7,6 +7,8 @@ struct OpeningLimit {
         case running([Timer])
         /// The limit was reached while bytes of the peer waited unread; they are processed first.
         case grace([Timer])
+        /// The opening is suspended, with that many seconds left.
+        case suspended(left: Double, isGrace: Bool)
     }
 
     /// The extra seconds for a peer whose bytes had already arrived when the limit was reached.
@@ -15,6 +17,8 @@ struct OpeningLimit {
     private let sources: any ChannelSources
     /// The limit, in seconds.
     private var seconds = 0.0
+    /// The end of the time that is running.
+    private var deadline = LoopInstant.never
     private var time = Time.unlimited
     /// The entry of a server's connection while its handshake is unfinished.
     private var handshake: (entry: UnfinishedHandshakes.Entry, among: UnfinishedHandshakes)?
@@ -28,13 +32,38 @@ struct OpeningLimit {
         let limits = [configuration.openingLimit, configuration.handshakes?.seconds]
         guard case .unlimited = time, let seconds = limits.compactMap({ $0 }).min() else { return }
         self.seconds = seconds
-        time = .running(sources.startTimers(after: seconds))
+        time = .running(startTimers(after: seconds))
+    }
+
+    private mutating func startTimers(after seconds: Double) -> [Timer] {
+        deadline = LoopClock.now.advanced(bySeconds: seconds)
+        return sources.startTimers(after: seconds)
+    }
+
+    /// Stops the time until `resume()`, unless the limit has been reached.
+    mutating func suspend() {
+        let isGrace: Bool
+        switch time {
+        case .running(let timers), .grace(let timers):
+            if timers.contains(where: { !$0.isValid }) { return }
+            isGrace = if case .grace = time { true } else { false }
+            sources.stop(timers)
+        case .unlimited, .suspended: return
+        }
+        time = .suspended(left: max(0, deadline.seconds(since: LoopClock.now)), isGrace: isGrace)
+    }
+
+    mutating func resume() {
+        guard case .suspended(let left, let isGrace) = time else { return }
+        let timers = startTimers(after: left)
+        time = isGrace ? .grace(timers) : .running(timers)
     }
 
     mutating func stop() {
         switch time {
         case .running(let timers), .grace(let timers): sources.stop(timers)
         case .unlimited: return
+        case .suspended: break
         }
         time = .unlimited
     }
@@ -49,10 +78,10 @@ struct OpeningLimit {
         case .running(let timers) where timers.contains { !$0.isValid }:
             guard mayHaveMore() else { return true }
             sources.stop(timers)
-            time = .grace(sources.startTimers(after: Self.graceSeconds))
+            time = .grace(startTimers(after: Self.graceSeconds))
             return false
         case .grace(let timers): return timers.contains { !$0.isValid }
-        case .running, .unlimited: return false
+        case .running, .unlimited, .suspended: return false
         }
     }
 

@@ -141,6 +141,18 @@ package final class SocketChannel {
     /// Counts later handshakes with `handshakes`; nil: without a limit.
     func joinHandshakes(_ handshakes: UnfinishedHandshakes?) { configuration.handshakes = handshakes }
 
+    /// Stops watching the socket, and the time limit of the opening, until `resume()`. Inside the gate.
+    package func suspend() {
+        if case .opening(let opening) = phase { opening.limit.suspend() }
+        registration.suspend()
+    }
+
+    /// Undoes `suspend()`, and requests a pass in place of the events that were refused. Inside the gate.
+    package func resume() {
+        if case .opening(let opening) = phase { opening.limit.resume() }
+        registration.resume()
+    }
+
     /// Closes the channel without a further event. Over TLS the last bytes and close_notify are still sent,
     /// and the peer gets some time to take them (`LingeringClose`).
     package func close() {
@@ -261,7 +273,7 @@ extension SocketChannel {
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        registration.remove(ScheduledMode(loop: loop, mode: mode))
+        registration.remove(LoopMode(loop: loop, mode: mode))
     }
 
     package func removeFromAllLoops() { registration.removeAll().leave() }

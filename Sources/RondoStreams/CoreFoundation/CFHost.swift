@@ -41,7 +41,7 @@ public final class CFHost: Sendable {
     private struct State {
         var known: Knowledge
         var client: CallBack?
-        var modes: [ScheduledMode] = []
+        var modes: [LoopMode] = []
         var lookUp: HostLookUp?
         weak var source: RunLoop.Source?
     }
@@ -102,7 +102,7 @@ public final class CFHost: Sendable {
     }
 
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        let scheduled = LoopMode(loop: loop, mode: mode)
         let source = state.withLock { state -> RunLoop.Source? in
             guard !state.modes.contains(scheduled) else { return nil }
             state.modes.append(scheduled)
@@ -116,14 +116,14 @@ public final class CFHost: Sendable {
 
     package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let source = state.withLock { state in
-            state.modes.removeAll { $0 == ScheduledMode(loop: loop, mode: mode) }
+            state.modes.removeAll { $0 == LoopMode(loop: loop, mode: mode) }
             return state.source
         }
         if let source { loop.remove(source, forMode: mode) }
     }
 
     /// Adds the source to a mode. Called with no lock held, because an instrument may be called.
-    private func add(_ source: RunLoop.Source, in scheduled: ScheduledMode) {
+    private func add(_ source: RunLoop.Source, in scheduled: LoopMode) {
         scheduled.loop.add(source, forMode: scheduled.mode)
         // The host may have left the mode meanwhile.
         guard !state.withLock({ $0.modes.contains(scheduled) }) else { return }
@@ -147,7 +147,7 @@ public final class CFHost: Sendable {
     /// - Returns: The error if the look-up was not started, or has failed; `.none` if it was started, or has
     ///   succeeded.
     package func start(_ info: CFHostInfoType) -> CFStreamError {
-        let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [ScheduledMode])? in
+        let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [LoopMode])? in
             guard state.lookUp == nil else { return nil }
             let isWaitedFor = state.client == nil || state.modes.isEmpty
             let lookUp = HostLookUp(info, isWaitedFor: isWaitedFor)

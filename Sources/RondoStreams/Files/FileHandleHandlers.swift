@@ -19,7 +19,7 @@ final class FileHandleHandlers: Sendable {
         weak var handle: FileHandle?
         var read = Side()
         var write = Side()
-        var modes: [ScheduledMode] = []
+        var modes: [LoopMode] = []
     }
 
     /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
@@ -89,7 +89,7 @@ final class FileHandleHandlers: Sendable {
     }
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        let scheduled = LoopMode(loop: loop, mode: mode)
         let sources = state.withLock { state in
             if !state.modes.contains(scheduled) { state.modes.append(scheduled) }
             return [state.read.source, state.write.source].compactMap(\.self)
@@ -100,7 +100,7 @@ final class FileHandleHandlers: Sendable {
     /// - Returns: Whether that was the last of its modes.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let (sources, isLast) = state.withLock { state in
-            state.modes.removeAll { $0 == ScheduledMode(loop: loop, mode: mode) }
+            state.modes.removeAll { $0 == LoopMode(loop: loop, mode: mode) }
             return ([state.read.source, state.write.source].compactMap(\.self), state.modes.isEmpty)
         }
         for source in sources { loop.remove(source, forMode: mode) }

@@ -116,11 +116,11 @@ final class HandleInput: StreamBackend, Sendable {
 
     // MARK: - Schedule
 
-    func schedule(in mode: ScheduledMode) {
+    func schedule(in mode: LoopMode) {
         if let source = state.withLock({ $0.source }) { mode.add(source) }
     }
 
-    func remove(from mode: ScheduledMode) {
+    func remove(from mode: LoopMode) {
         if let source = state.withLock({ $0.source }) { mode.remove(source) }
     }
 
@@ -136,7 +136,7 @@ final class HandleInput: StreamBackend, Sendable {
         let (descriptor, isWaitedFor) = state.withLock { ($0.descriptor, !$0.waiters.isEmpty) }
         guard let descriptor else { return }
         guard core.state.wantsToBeReady || isWaitedFor else {
-            // Dropped only now, when it was in vain: most clients have read before the next pass.
+            // Nothing wants the event: stop watching. Not earlier, because most clients read before the next pass.
             return source.stopWatching(.read) {
                 core.state.wantsToBeReady || state.withLock { !$0.waiters.isEmpty }
             }

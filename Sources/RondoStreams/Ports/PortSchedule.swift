@@ -2,12 +2,12 @@ internal import RondoCore
 
 /// Keeps the descriptor sources of a socket port in the modes that hold the port, and in no others.
 ///
-/// Which these are the port alone knows: its notes of them come with no lock held, and so in any order, where one thread adds
-/// the port and another one removes it. A source enters or leaves a mode with no lock held as well, since an instrument of the
-/// program may be told of it. So each step asks the port, and asks again afterwards; it is done over if another thread has
-/// decided otherwise meanwhile.
+/// Only the port knows its modes. It reports changes with no lock held, so the reports arrive in any order if one thread adds
+/// the port and another one removes it. A source enters or leaves a mode with no lock held as well, because the program may
+/// be told of it. So each step asks the port before and afterwards, and is repeated if another thread has changed the modes
+/// meanwhile.
 struct PortSchedule: Sendable {
-    /// Nil: there is none any more.
+    /// Returns nil once the port is gone.
     let port: @Sendable () -> Port?
 
     /// The port has entered the mode or left it, and its `sources` are to follow. They are asked for when the mode is known:

@@ -74,8 +74,8 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     var peerName: String? { "bound pair" }
-    func schedule(in mode: ScheduledMode) {}
-    func remove(from mode: ScheduledMode) {}
+    func schedule(in mode: LoopMode) {}
+    func remove(from mode: LoopMode) {}
     func advance() {}
 
     // MARK: - Reading

@@ -35,14 +35,14 @@ extension DrivenStream {
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let hadQueue = core.queue != nil
-        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        let scheduled = LoopMode(loop: loop, mode: mode)
         guard core.schedule(in: scheduled) else { return }
         backend?.schedule(in: scheduled)
         if hadQueue { backend?.remove(from: .loader) }
     }
 
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        let scheduled = LoopMode(loop: loop, mode: mode)
         if core.remove(from: scheduled) { backend?.remove(from: scheduled) }
     }
 

@@ -78,11 +78,11 @@ final class PipeEnd: StreamBackend, Sendable {
         ended?()
     }
 
-    func schedule(in mode: ScheduledMode) {
+    func schedule(in mode: LoopMode) {
         if let source = state.withLock({ $0.source }) { mode.add(source) }
     }
 
-    func remove(from mode: ScheduledMode) {
+    func remove(from mode: LoopMode) {
         if let source = state.withLock({ $0.source }) { mode.remove(source) }
     }
 
@@ -98,7 +98,7 @@ final class PipeEnd: StreamBackend, Sendable {
         } else if core.state.wantsToBeReady {
             look()
         } else {
-            // Dropped only now, when it was in vain: most clients have read or written before the next pass.
+            // The client wants no such event: stop watching. Not earlier, because most clients read or write before the next pass.
             source.stopWatching(interest) { core.state.wantsToBeReady }
         }
     }

@@ -151,18 +151,18 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     // MARK: - Schedule
 
     /// The modes of a stream, or the loader's if it has a dispatch queue.
-    private func drivers(of side: StreamState.Direction) -> [ScheduledMode] {
+    private func drivers(of side: StreamState.Direction) -> [LoopMode] {
         core(side).modes + (core(side).queue == nil ? [] : [.loader])
     }
 
-    func schedule(in mode: ScheduledMode) {
+    func schedule(in mode: LoopMode) {
         lock.withLock { _ in
             channel?.schedule(in: mode.loop, forMode: mode.mode)
             checkSpaceAtOnce()
         }
     }
 
-    func remove(from mode: ScheduledMode) {
+    func remove(from mode: LoopMode) {
         lock.withLock { _ in
             checkSpaceAtOnce()
             guard let channel else { return }
@@ -185,7 +185,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             if !reader.readAhead(from: channel, &writer) { channel?.wantsRead = false }
         case .writable:
             if output.state.wantsToBeReady { output.update { $0.setReady(true) } }
-            if waiting?.isEmpty ?? true { channel?.wantsWrite = false }
+            // A thread that waits to write sets it again by its next attempt, if there is not enough room.
+            channel?.wantsWrite = false
         case .failed(let error):
             if case .negotiation(let error) = error {
                 settings = settings.changed { $0.proxyResponse = error.response }
@@ -237,7 +238,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     func wait(_ attempt: () -> Int?) -> Int {
         if let result = lock.withLock({ _ in attempt() }) { return result }
         let waiter = WaitingThreads.Waiter()
-        lock.withLock { _ in madeWaiting.add(waiter) }
+        lock.withLock { _ in waitingCreatingIfNeeded.add(waiter) }
         defer {
             lock.withLock { _ in waiting?.remove(waiter) }
             waiter.end()
@@ -245,7 +246,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         while true {
             let result = lock.withLock { _ in
                 let result = attempt()
-                if result == nil, let channel { madeWaiting.drive(channel, in: waiter.loop) }
+                if result == nil, let channel { waitingCreatingIfNeeded.drive(channel, in: waiter.loop) }
                 return result
             }
             if let result { return result }
@@ -259,13 +260,13 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         let loop = lock.withLock { _ -> RunLoop? in
             guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }
             let loop = RunLoop.currentLoop()
-            madeWaiting.drive(channel, in: loop)
+            waitingCreatingIfNeeded.drive(channel, in: loop)
             return loop
         }
         if let loop { WaitingThreads.poll(loop) }
     }
 
-    private var madeWaiting: WaitingThreads {
+    private var waitingCreatingIfNeeded: WaitingThreads {
         if let waiting { return waiting }
         let waiting = WaitingThreads()
         self.waiting = waiting

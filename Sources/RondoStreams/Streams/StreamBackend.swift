@@ -9,9 +9,9 @@ protocol StreamBackend: AnyObject {
     func open(_ side: StreamState.Direction)
     func close(_ side: StreamState.Direction)
     /// Adds the backend's sources to a mode, which the stream's core has already.
-    func schedule(in mode: ScheduledMode)
+    func schedule(in mode: LoopMode)
     /// Removes the backend's sources from a mode, which the stream's core no longer has.
-    func remove(from mode: ScheduledMode)
+    func remove(from mode: LoopMode)
     /// Serves streams that are scheduled nowhere, when the client polls their state: does what can be done at
     /// once, and never waits.
     func advance()

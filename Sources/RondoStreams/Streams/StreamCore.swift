@@ -87,8 +87,8 @@ final class StreamCore: SharedQueueClient {
 
     /// Notes that bytes or space are there, if `look` finds them.
     ///
-    /// A client on another thread may read or write meanwhile. It notes that afterwards (`StreamState.used`), and by the lock
-    /// after this: so what it has taken is never noted as being there, where its next read would wait for more.
+    /// A client on another thread may read or write meanwhile. It takes the same lock afterwards (`StreamState.used`), so bytes
+    /// that it has read are not reported as ready: its next read would wait for more.
     func noteReady<Found>(_ look: () -> Found, _ isReady: (Found) -> Bool) -> Found {
         update { state in
             let found = look()
@@ -128,7 +128,7 @@ final class StreamCore: SharedQueueClient {
     // MARK: - Schedule
 
     /// The modes that the client has scheduled the stream in.
-    var modes: [ScheduledMode] { guarded.withLock { $0.schedule.modes } }
+    var modes: [LoopMode] { guarded.withLock { $0.schedule.modes } }
 
     /// The calling thread's loop, if the stream's events are delivered there alone.
     var onlyLoopHere: RunLoop? {
@@ -141,7 +141,7 @@ final class StreamCore: SharedQueueClient {
     /// True if the stream is in a mode of a loop, or on a dispatch queue.
     var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
 
-    func isScheduled(in mode: ScheduledMode) -> Bool { guarded.withLock { $0.schedule.contains(mode) } }
+    func isScheduled(in mode: LoopMode) -> Bool { guarded.withLock { $0.schedule.contains(mode) } }
 
     /// The dispatch queue on which the delegate is called; nil: a loop calls it.
     var queue: DispatchQueue? { guarded.withLock { $0.schedule.dispatchQueue } }
@@ -149,7 +149,7 @@ final class StreamCore: SharedQueueClient {
     /// Adds a mode, and takes the stream off its dispatch queue (rule ST-21).
     ///
     /// - Returns: False if the stream has the mode already, or is closed.
-    func schedule(in mode: ScheduledMode) -> Bool {
+    func schedule(in mode: LoopMode) -> Bool {
         guard guarded.withLock({ !$0.schedule.contains(mode) && $0.state.status != .closed }) else {
             return false
         }
@@ -169,7 +169,7 @@ final class StreamCore: SharedQueueClient {
     }
 
     /// - Returns: False if the stream is not in the mode.
-    func remove(from mode: ScheduledMode) -> Bool {
+    func remove(from mode: LoopMode) -> Bool {
         guard let queue = guarded.withLock({ $0.schedule.remove(mode, of: self) }) else { return false }
         queue.leave()
         return true

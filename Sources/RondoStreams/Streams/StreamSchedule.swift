@@ -10,7 +10,7 @@ package struct StreamSchedule {
         /// True if the client was enqueued, and has not been served yet.
         var isWaiting = false
 
-        func isIn(_ mode: ScheduledMode) -> Bool {
+        func isIn(_ mode: LoopMode) -> Bool {
             queue.loop === mode.loop && queue.mode == mode.mode
         }
 
@@ -110,8 +110,8 @@ package struct StreamSchedule {
     /// Nil if there are several queues, or none.
     var onlyQueue: SharedQueue? { others.isEmpty ? first?.queue : nil }
 
-    var modes: [ScheduledMode] {
-        entries.map { ScheduledMode(loop: $0.queue.loop, mode: $0.queue.mode) }
+    var modes: [LoopMode] {
+        entries.map { LoopMode(loop: $0.queue.loop, mode: $0.queue.mode) }
     }
 
     /// Whether the threads of all its loops have ended.
@@ -122,7 +122,7 @@ package struct StreamSchedule {
 
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
 
-    func contains(_ mode: ScheduledMode) -> Bool {
+    func contains(_ mode: LoopMode) -> Bool {
         first?.isIn(mode) ?? false || others.contains { $0.isIn(mode) }
     }
 
@@ -140,7 +140,7 @@ package struct StreamSchedule {
     // under which the client is marked as waiting.
 
     /// - Returns: The queue, which the caller must leave; nil: the schedule does not have the mode.
-    mutating func remove(_ mode: ScheduledMode, of client: any SharedQueueClient) -> SharedQueue? {
+    mutating func remove(_ mode: LoopMode, of client: any SharedQueueClient) -> SharedQueue? {
         let removed: Entry
         if let entry = first, entry.isIn(mode) {
             first = others.popLast()

@@ -3,18 +3,9 @@ internal import RondoCore
 /// The loop and modes on which the end of a process is reported: those of the starting thread, or those that
 /// the program has scheduled it in.
 struct ProcessSchedule: Sendable {
-    fileprivate struct ScheduledMode: Sendable, Equatable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-
-        static func == (one: ScheduledMode, other: ScheduledMode) -> Bool {
-            one.loop === other.loop && one.mode == other.mode
-        }
-    }
-
     /// The default mode of the starting thread.
-    private var launching: ScheduledMode?
-    private var scheduled: [ScheduledMode] = []
+    private var launching: LoopMode?
+    private var scheduled: [LoopMode] = []
     /// In the modes from the start to the end, so that a run of the loop does not return at once.
     private(set) var source: RunLoop.Source?
 
@@ -23,14 +14,14 @@ struct ProcessSchedule: Sendable {
     /// True if a run of the default mode of `loop` would serve `source`.
     func isServed(by loop: RunLoop) -> Bool { source.map { loop.contains($0, forMode: .default) } ?? false }
 
-    private var modes: [ScheduledMode] { scheduled.isEmpty ? launching.map { [$0] } ?? [] : scheduled }
+    private var modes: [LoopMode] { scheduled.isEmpty ? launching.map { [$0] } ?? [] : scheduled }
 
     /// Notes that the process was started on the thread of `loop`.
-    mutating func begin(on loop: RunLoop) { launching = ScheduledMode(loop: loop, mode: .default) }
+    mutating func begin(on loop: RunLoop) { launching = LoopMode(loop: loop, mode: .default) }
 
     /// - Returns: False if the process is scheduled there already.
     mutating func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let new = ScheduledMode(loop: loop, mode: mode)
+        let new = LoopMode(loop: loop, mode: mode)
         guard !scheduled.contains(new) else { return false }
         scheduled.append(new)
         return true
@@ -38,7 +29,7 @@ struct ProcessSchedule: Sendable {
 
     /// - Returns: False if the process is not scheduled there.
     mutating func unschedule(from loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let old = ScheduledMode(loop: loop, mode: mode)
+        let old = LoopMode(loop: loop, mode: mode)
         guard let index = scheduled.firstIndex(of: old) else { return false }
         scheduled.remove(at: index)
         return true
@@ -47,7 +38,7 @@ struct ProcessSchedule: Sendable {
     /// The source, which calls `tell`, and the changes to make with it after the lock.
     struct Change: Sendable {
         let source: RunLoop.Source
-        fileprivate let added: [ScheduledMode]
+        fileprivate let added: [LoopMode]
 
         func apply() {
             for entry in added { entry.loop.addUnwatched(source, forMode: entry.mode) }

@@ -72,4 +72,62 @@ import Testing
         #expect(teller.log.entries == ["response 200", "complete 1 -999"])
         session.invalidateAndCancel()
     }
+
+    /// Cancels the stream task when it is told of it, and keeps it.
+    private final class Cancelling: NSObject, URLSessionDataDelegate, URLSessionStreamDelegate, Sendable {
+        let log = EventLog()
+        let stream = Box<URLSessionStreamTask?>(nil)
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) { completionHandler(.becomeStream) }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask
+        ) {
+            stream.value = streamTask
+            streamTask.cancel()
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \(task.taskIdentifier) \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `US-88 a stream task that is cancelled as the data task becomes it leaves no connection open`(
+        onLoop: Bool
+    )
+        throws
+    {
+        let ended = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 101 Go on\r\nConnection: upgrade\r\nUpgrade: lines\r\n\r\n")
+            peer.waitForEnd()
+            ended.open()
+        }
+        let teller = Cancelling()
+        try onLoopThread { loop in
+            let session =
+                onLoop
+                ? URLSession(configuration: .default, delegate: teller, runLoop: loop)
+                : URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+            var request = URLRequest(url: server.url())
+            request.setValue("lines", forHTTPHeaderField: "Upgrade")
+            request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+            session.dataTask(with: request).resume()
+            loop.run { !teller.log.entries.isEmpty }
+            // While the program still has the task.
+            loop.run { ended.isOpen }
+            session.invalidateAndCancel()
+            loop.runOut()
+        }
+        #expect(teller.log.entries == ["complete 2 -999"])
+        #expect(teller.stream.value?.state == .completed)
+        teller.stream.value = nil
+    }
 }

@@ -13,7 +13,7 @@ import Testing
         func wakeUp() {}
         func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {}
         func endUpgrade(_ failure: LoadFailure?) {}
-        func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
+        func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
             fatalError("no timer is wanted")
         }
     }

@@ -1,12 +1,8 @@
 internal import RondoCore
 
-/// One mode of one run loop, in which a stream or a channel is scheduled.
-struct ScheduledMode: Equatable, Sendable {
-    let loop: RunLoop
-    let mode: RunLoop.Mode
-
+extension LoopMode {
     /// The mode in which the sockets of streams with a dispatch queue are driven.
-    static var loader: ScheduledMode { .init(loop: .loader, mode: .default) }
+    static var loader: LoopMode { .init(loop: .loader, mode: .default) }
 
     func add(_ source: RunLoop.Source) { loop.add(source, forMode: mode) }
 

@@ -3,15 +3,14 @@ internal import CRondoEv
 /// The state of a run loop that only the loop's thread touches.
 ///
 /// The work of that thread is spread over many files: an activation and its passes, the sleep, the bridges to
-/// Foundation's loop. They change this state by the methods below. Three variables are set by several files, and so from
-/// outside: `isDrainingMainQueue`, `isInFoundation` and `wasServedAsleep`. Of the others that are, the files are named beside
-/// them.
+/// Foundation's loop. They change this state by the methods below. Three variables are set by several files:
+/// `isDrainingMainQueue`, `isInFoundation` and `wasServedAsleep`. Each other variable that is not private names the file that
+/// sets it.
 ///
 /// `@exclusivity(unchecked)`: only one thread has access, and no access lasts while something else is called.
 /// With the check of `serving` bench-guard's descriptor.event takes 16 % more instructions, and with that of
-/// `deferred` pass.other-mode 21 %. With those of `knownNow` and of `LoopKernel.modeLoops` stream.message takes 1.6 % more: W4 by
-/// streams is where a loop owes most.
-final class LoopOwner {
+/// `deferred` pass.other-mode 21 %. With those of `knownNow` and of `LoopKernel.modeLoops` stream.message takes 1.6 % more.
+final class LoopThreadState {
     static let key: pthread_key_t = {
         var key = pthread_key_t()
         let status = pthread_key_create(&key) { ThreadEnd.run($0) }
@@ -192,7 +191,7 @@ final class LoopOwner {
 
 /// An activation while it is on the stack. Loop's thread only.
 struct RunOnStack {
-    /// The number of elements in `LoopOwner.serving` when the activation began.
+    /// The number of elements in `LoopThreadState.serving` when the activation began.
     var servedInOuterRuns = 0
     /// The activation makes further passes after a callback, or another activation follows at once.
     var mayDeferWork = false

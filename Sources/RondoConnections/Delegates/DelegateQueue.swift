@@ -60,18 +60,20 @@ package final class DelegateQueue: DeferredWork, Sendable {
 
     /// Has an operation call `body`; the order is that of the calls of this method if the queue runs one operation at a
     /// time. It never blocks a run loop, even if the system has no thread for the queue.
-    package func submit(_ body: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter mayBeDeferred: Whether the operation may be added after further callbacks of the calling thread's loop, whose
+    ///   calls it then makes as well. False for what the program has asked for: it may wait for that inside its callback.
+    package func submit(mayBeDeferred: Bool = true, _ body: @escaping @Sendable () -> Void) {
         let (isAlone, mustAdd) = state.withLock { state -> (Bool, Bool) in
             // If other calls wait for an operation, this call has to wait behind them.
             if state.isSeen, state.operation == .none { return (true, false) }
             state.waiting.append(body)
-            let mustAdd = state.operation == .none
-            if mustAdd { state.operation = .owed }
+            let mustAdd = state.operation == .none || state.operation == .owed && !mayBeDeferred
+            if state.operation == .none { state.operation = .owed }
             return (false, mustAdd)
         }
         if isAlone { return add(body) }
-        // Added later, so that calls of further callbacks of this loop are made by the same operation.
-        if mustAdd, !RunLoop.deferWorkBehindCallbacks(self) { addOperation() }
+        if mustAdd, !mayBeDeferred || !RunLoop.deferWorkBehindCallbacks(self) { addOperation() }
     }
 
     package func performDeferredWork() -> Bool {
@@ -79,9 +81,14 @@ package final class DelegateQueue: DeferredWork, Sendable {
         return false
     }
 
+    /// Adds the operation, unless that was done already.
     private func addOperation() {
-        state.withLock { $0.operation = .added }
-        add { [self] in callWaiting() }
+        let isOwed = state.withLock { state in
+            guard state.operation == .owed else { return false }
+            state.operation = .added
+            return true
+        }
+        if isOwed { add { [self] in callWaiting() } }
     }
 
     private func add(_ body: @escaping @Sendable () -> Void) {

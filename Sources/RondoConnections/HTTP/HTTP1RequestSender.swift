@@ -9,12 +9,12 @@ internal import RondoStreams
 ///
 /// A value that makes no calls: it returns what was sent, and the exchange tells the delegate, which may end
 /// the exchange.
-struct RequestSender {
+struct HTTP1RequestSender {
     enum Outcome {
         /// Bytes of the body were sent: in this piece, so far, and in total (-1 if not known). Call `send`
         /// again.
         case progress(Int, total: Int, expected: Int)
-        /// The channel takes no more at present, or `maximumPerPass` bytes were sent.
+        /// The channel takes no more at present, or `RequestBody.maximumPerPass` bytes were sent.
         case blocked
         /// The body's stream has no bytes yet.
         case waitsForBody
@@ -26,17 +26,13 @@ struct RequestSender {
         case broken(ChannelError)
     }
 
-    /// The bytes of a body that are handed to the channel at once: progress is reported after each piece.
-    static let pieceSize = 128 * 1024
-    /// The maximum of body bytes that are sent in one pass, so that the loop can serve others.
-    static let maximumPerPass = 1024 * 1024
     /// Room for a chunk's size line: 16 hexadecimal digits, CR, LF.
     private static let prefixRoom = 18
     private static let suffixRoom = 2
 
     /// A piece of a body from a stream, framed.
     private final class Piece {
-        var buffer = [UInt8](repeating: 0, count: prefixRoom + pieceSize + suffixRoom)
+        var buffer = [UInt8](repeating: 0, count: prefixRoom + RequestBody.pieceSize + suffixRoom)
         /// The part of `buffer` that has not been written yet.
         var unwritten = 0..<0
         /// The number of body bytes in the piece; 0 once they have been reported.
@@ -59,9 +55,9 @@ struct RequestSender {
     /// The piece of a streamed body that is being sent; nil before the first.
     private var piece: Piece?
     /// The value that `bodySent` may reach by the end of the pass.
-    private var limit = RequestSender.maximumPerPass
+    private var limit = RequestBody.maximumPerPass
 
-    init(_ request: consuming OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
+    init(_ request: consuming OutgoingRequest, codec: inout HTTP1Codec) throws(HTTP1Error) {
         var head: [UInt8] = []
         try codec.send(head: request.head, body: RequestBodyFraming(request.length), into: &head)
         self.init(request, head: head)
@@ -83,11 +79,11 @@ struct RequestSender {
         return isWaitingForGoAhead
     }
 
-    /// Begins another pass, in which `maximumPerPass` further bytes may be sent.
-    mutating func beginPass() { limit = bodySent + Self.maximumPerPass }
+    /// Begins another pass, in which `RequestBody.maximumPerPass` further bytes may be sent.
+    mutating func beginPass() { limit = bodySent + RequestBody.maximumPerPass }
 
     /// Sends as much as the channel and the pass allow.
-    mutating func send(over connection: ServerConnection) -> Outcome {
+    mutating func send(over connection: HTTP1Connection) -> Outcome {
         if isSent { return .sent }
         do throws(ChannelError) {
             while headSent < head.count {
@@ -110,12 +106,12 @@ struct RequestSender {
 
     // MARK: - A body in memory
 
-    private mutating func send(_ data: Data, over connection: ServerConnection) throws(ChannelError)
+    private mutating func send(_ data: Data, over connection: HTTP1Connection) throws(ChannelError)
         -> Outcome
     {
         if bodySent < data.count {
             if bodySent >= limit { return .blocked }
-            let (start, end) = (bodySent, min(data.count, bodySent + Self.pieceSize))
+            let (start, end) = (bodySent, min(data.count, bodySent + RequestBody.pieceSize))
             // `Data.withUnsafeBytes` does not support typed throws.
             let count = try data.withUnsafeBytes { bytes in
                 Result { () throws(ChannelError) in
@@ -141,7 +137,7 @@ struct RequestSender {
     // MARK: - A body from a stream
 
     private mutating func send(
-        _ stream: BodyStream, over connection: ServerConnection
+        _ stream: BodyStream, over connection: HTTP1Connection
     ) throws(ChannelError) -> Outcome {
         let piece = piece ?? Piece()
         self.piece = piece
@@ -173,9 +169,9 @@ struct RequestSender {
     /// Fills the buffer with the next piece, or the body's end.
     ///
     /// - Returns: Nil if there is something to write.
-    private func read(_ piece: Piece, of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
+    private func read(_ piece: Piece, of stream: BodyStream, for connection: HTTP1Connection) -> Outcome? {
         let reading = piece.buffer.withUnsafeMutableBytes { bytes in
-            let room = bytes[Self.prefixRoom..<Self.prefixRoom + Self.pieceSize]
+            let room = bytes[Self.prefixRoom..<Self.prefixRoom + RequestBody.pieceSize]
             return stream.read(into: UnsafeMutableRawBufferPointer(rebasing: room))
         }
         do throws(HTTP1Error) {
@@ -208,7 +204,7 @@ struct RequestSender {
         return nil
     }
 
-    private func end(_ piece: Piece, _ connection: ServerConnection) throws(HTTP1Error) {
+    private func end(_ piece: Piece, _ connection: HTTP1Connection) throws(HTTP1Error) {
         var last: [UInt8] = []
         try connection.codec.sendEnd(into: &last)
         piece.buffer.replaceSubrange(0..<last.count, with: last)

@@ -8,7 +8,7 @@ internal import struct Synchronization.Atomic
 ///
 /// The bytes to be written stay with the owner, which limits them. If the machine has no thread left, the
 /// writer waits for the next request; Dispatch would block the requesting run loop until there is one.
-final class DeferredWriter: Sendable {
+final class BackgroundWriter: Sendable {
     private let name: String
     private let delay: @Sendable () -> Double
     private let write: @Sendable () -> Void
@@ -121,13 +121,13 @@ final class DeferredWriter: Sendable {
     /// All writers of the process. They write what waits when the program calls `exit` or returns from its main function.
     private enum AtExit {
         private struct Reference {
-            weak var writer: DeferredWriter?
+            weak var writer: BackgroundWriter?
         }
 
         private static let writers = Mutex<[Reference]>([])
         private static let registration: Void = { atexit { AtExit.flush() } }()
 
-        static func add(_ writer: DeferredWriter) {
+        static func add(_ writer: BackgroundWriter) {
             _ = registration
             writers.withLock { writers in
                 writers.removeAll { $0.writer == nil }
@@ -141,6 +141,6 @@ final class DeferredWriter: Sendable {
             }
         }
 
-        static var all: [DeferredWriter] { writers.withLock { $0 }.compactMap(\.writer) }
+        static var all: [BackgroundWriter] { writers.withLock { $0 }.compactMap(\.writer) }
     }
 }

@@ -6,7 +6,7 @@ internal import RondoHTTP
 ///
 /// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
 /// load's gate only.
-struct CacheLoad {
+struct CachedRequestState {
     /// Nil if the cache is not used for the request, or not any more.
     private var store: (any ResponseStore)?
     private(set) var policy = RondoHTTP.CachePolicy.protocolRules
@@ -127,7 +127,7 @@ struct CacheLoad {
     }
 }
 
-extension CacheLoad {
+extension CachedRequestState {
     /// The decision for a stored response that the server has confirmed.
     func store(_ candidate: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision

@@ -22,7 +22,7 @@ struct LoadTimeout {
     ///
     /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(
-        _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
+        _ registration: borrowing ModeRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) -> Bool {
         guard isLimited else { return false }
         if seconds > 20 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
@@ -55,7 +55,7 @@ struct LoadTimeout {
         idle.suspend()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was suspended, and a look may have been missed.
+    /// - Returns: Whether the time has to be checked: a check may have been skipped while the load was suspended.
     mutating func resume() -> Bool { idle.resume() && isLimited }
 
     /// The seconds until the load has been idle for too long. Call it after everything that has come was
@@ -71,7 +71,7 @@ struct LoadTimeout {
     /// Checks the time, and sets the timer for the next check.
     ///
     /// - Returns: Whether the time is over. See `takeReached()`.
-    mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+    mutating func check(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard isLimited else { return false }
         let left = secondsLeft(isLocal: isLocal)
         guard left > 0 else {

@@ -6,45 +6,38 @@ internal import RondoStreams
 ///
 /// A request whose route is known here does not search the table of all origins, which has a lock, and does not
 /// compare settings. Without this bench-guard's http.request takes some 40 % more instructions.
-final class KnownRoutes {
+final class RecentRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16
 
     private struct Known {
         /// The number of the pool's and TLS settings; 0 for plain HTTP by the shared pool.
         let settings: Int
+        let address: WebAddress
         let route: Route
     }
 
-    private var known: [Known] = []
-    private var next = 0
+    private var recent = RecentValues<Known>(maximum: maximum)
 
     /// The direct route to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool`, `tls` and `options` each time; 0 for the shared pool
-    ///     without either.
+    ///   - settings: A number that stands for the same `pool`, `tls` and `options` each time; 0 for plain HTTP by the
+    ///     shared pool, without options.
     static func route(
         to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
         options: @autoclosure () -> Route.Options = Route.Options()
     ) -> Route {
-        guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
+        guard let routes = RunLoop.stored(RecentRoutes.self, orMake: RecentRoutes.init) else {
             return Route(to: address, of: pool, tls: tls(), options())
         }
-        if let route = routes.find(address.host, address.port, settings) { return route }
+        if let route = routes.find(address, settings) { return route }
         let route = Route(to: address, of: pool, tls: tls(), options())
-        routes.insert(Known(settings: settings, route: route))
+        routes.recent.add(Known(settings: settings, address: address, route: route))
         return route
     }
 
-    private func find(_ host: String, _ port: Int, _ settings: Int) -> Route? {
-        known.first { $0.settings == settings && $0.route.key.port == port && $0.route.key.host == host }?
-            .route
-    }
-
-    private func insert(_ new: Known) {
-        if known.count < Self.maximum { return known.append(new) }
-        known[next] = new
-        next = (next + 1) % Self.maximum
+    private func find(_ address: WebAddress, _ settings: Int) -> Route? {
+        recent.first { $0.settings == settings && $0.address.hasAuthority(of: address) }?.route
     }
 }

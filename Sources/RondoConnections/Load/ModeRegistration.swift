@@ -4,7 +4,7 @@ internal import RondoStreams
 
 /// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
 /// runs, nothing of the client is served, and it does nothing.
-package struct LoadRegistration: ~Copyable, Sendable {
+package struct ModeRegistration: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a registration in another file then.
     struct State: Sendable {
         var schedule = StreamSchedule()
@@ -41,16 +41,12 @@ package struct LoadRegistration: ~Copyable, Sendable {
     /// Whether the threads of all loops have ended. Any thread may read it.
     var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
-    /// The queue of the only loop and mode; nil if there are several, or the client has left.
-    var onlyQueue: SharedQueue? { modes.count == 1 ? state.withLock { $0.first?.queue } : nil }
+    /// The queues with which the client is registered.
+    var queues: ModeQueues {
+        state.withLock { ModeQueues(first: $0.first?.queue, others: $0.others.map(\.queue)) }
+    }
 
     var isJoined: Bool { state.withLock { $0.first != nil } }
-
-    func forEachQueue(_ body: (SharedQueue) -> Void) {
-        let (first, others) = state.withLock { ($0.first, $0.others) }
-        if let first { body(first.queue) }
-        for other in others { body(other.queue) }
-    }
 
     /// Makes `client` be served in a pass of one of the modes. Any thread may call it.
     ///
@@ -80,19 +76,19 @@ package struct LoadRegistration: ~Copyable, Sendable {
         return true
     }
 
-    package func leave(_ client: any RegisteredClient) { leave(client, idleStay: nil) }
+    package func leave(_ client: any RegisteredClient) { leave(client, deferring: nil) }
 
-    /// - Parameter idleStay: Ends the stay of an idle connection in the loop: until then a load that waits in the queue may use
-    ///   the connection where it is.
-    func leave(_ client: any RegisteredClient, idleStay: (any DeferredWork)?) {
+    /// - Parameter unregistration: Unregisters an idle connection; done once the loads that wait in the queue were served, since
+    ///   one of them may use the connection where it is.
+    func leave(_ client: any RegisteredClient, deferring unregistration: (any DeferredWork)?) {
         let (left, first, others) = state.withLock { state in
             defer { state.others = [] }
             return (state.schedule.takeAll(of: client), state.first.take(), state.others)
         }
         withExtendedLifetime(left) {}
         if let first {
-            if let idleStay, !first.queue.deferWorkBehindClients(idleStay) {
-                _ = idleStay.performDeferredWork()
+            if let unregistration, !first.queue.deferWorkBehindClients(unregistration) {
+                _ = unregistration.performDeferredWork()
             }
             first.leave()
         }

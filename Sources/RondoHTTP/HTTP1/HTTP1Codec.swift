@@ -37,7 +37,7 @@ package enum HTTP1Event: Sendable, Equatable {
 ///
 /// For each request, call `send(head:body:into:)`, `send(body:into:)` any number of times, and always
 /// `sendEnd`; and read events until `.end`. Then, if `canBeReused`, call `startNextCycle()`.
-package struct HTTP1Connection: Sendable {
+package struct HTTP1Codec: Sendable {
     private var state = HTTP1State()
     private var reader: HTTP1Reader
     private var received = ByteQueue()

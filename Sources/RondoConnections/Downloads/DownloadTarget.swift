@@ -13,25 +13,6 @@ final class DownloadTarget {
     /// The most requests for the rest of a body. Each must have brought bytes before another one is sent.
     static let maximumResumptions = 5
 
-    /// A request for the rest, and the failure that made it necessary.
-    private struct Resuming {
-        let resumption: DownloadResumption
-        let failure: LoadFailure
-    }
-
-    /// The meaning of a response's head for a file whose rest was requested.
-    enum Rest {
-        /// No rest was requested: the response is like any other.
-        case notAwaited
-        /// The response is neither the rest of an earlier download nor the whole file: the whole file has to be
-        /// requested.
-        case wholeIsNeeded
-        /// The body of the response is the rest.
-        case follows
-        /// The response is not the rest; the load fails with the original failure.
-        case failed(LoadFailure)
-    }
-
     /// The partial file of an earlier download, until the response has come.
     private var earlier: PartialDownload?
     /// Whether the body is the rest of an earlier download.
@@ -41,7 +22,6 @@ final class DownloadTarget {
     private(set) var expectedLength: Int64 = 0
     /// The response to which the file's contents belong.
     private var response: URLResponse?
-    private var resuming: Resuming?
     private var resumptions = 0
     private var resumedAt: Int64 = 0
 
@@ -123,44 +103,29 @@ final class DownloadTarget {
     // MARK: - Asking for the rest
 
     /// The request for the missing bytes after `failure`; nil if the load is to fail.
-    func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> LoadRequest? {
+    func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> (LoadRequest, RequestedRest)?
+    {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
             continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = response as? HTTPURLResponse,
             let resumption = DownloadResumption(response, bytes: length, method: request.method)
         else { return nil }
-        resuming = Resuming(resumption: resumption, failure: failure)
         resumptions += 1
         resumedAt = length
         var rest = request.value
         rest.setValue(resumption.range, forHTTPHeaderField: "Range")
         rest.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
-        return LoadRequest(rest)
+        return (LoadRequest(rest), RequestedRest(resumption: resumption, failure: failure))
     }
 
-    /// The original failure, if a request for the rest has failed; nil if no rest was requested.
-    func takeFirstFailure() -> LoadFailure? { resuming.take()?.failure }
-
-    /// Checks the head of a response, which may be that of the rest.
-    func receive(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Rest {
-        if earlier != nil {
-            return isUsable(head, bodyLength: bodyLength, from: url) ? .notAwaited : .wholeIsNeeded
-        }
-        guard let resuming = resuming.take() else { return .notAwaited }
-        guard head.status == 206, let url,
-            let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength),
-            resuming.resumption.offset(of: response) == length
-        else { return .failed(resuming.failure) }
-        return .follows
-    }
-
-    /// Whether a response to the request for the rest of an earlier download can be saved: it is that rest, the whole
-    /// file, or another response of the server, such as an error page.
-    private func isUsable(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Bool {
+    /// Whether the response with this head can be saved. It can if it is the rest of an earlier download, the whole file, or
+    /// another response of the server, such as an error page; otherwise the whole file has to be requested.
+    func canUse(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Bool {
+        guard let earlier else { return true }
         switch head.status {
         case 206:
-            guard let earlier, let url, !head.fields.has("Content-Encoding"),
+            guard let url, !head.fields.has("Content-Encoding"),
                 let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             else { return false }
             return earlier.resumption.offset(of: response) != nil

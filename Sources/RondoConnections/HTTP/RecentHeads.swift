@@ -3,11 +3,11 @@ internal import RondoCore
 internal import RondoHTTP
 
 /// The last heads to and from servers, for one run loop. If a connection receives the same bytes as an earlier one, the head
-/// need not be parsed again. Without this and `RememberedResponses` a GET on each of 9,000 connections takes a fifth longer
+/// need not be parsed again. Without this and `RecentResponses` a GET on each of 9,000 connections takes a fifth longer
 /// (`make bench`, curves), and a GET after which the server closes the connection a seventh (W15).
 ///
 /// Used on its loop's thread only.
-final class ServerMemory {
+final class RecentHeads {
     /// The maximum of servers; the one that was added first is forgotten.
     static let maximumServers = 16
 
@@ -15,16 +15,16 @@ final class ServerMemory {
         /// Another origin may have got this address since. That does no harm, because a remembered head is compared with
         /// the received bytes before it is used.
         let origin: ObjectIdentifier
-        var heads = HTTP1Connection.LastHeads()
+        var heads = HTTP1Codec.LastHeads()
     }
 
-    private var servers: [Server] = []
+    private var recent = RecentValues<Server>(maximum: maximumServers)
 
     /// The memory of the calling thread's loop; nil if it has no loop, or one that is ending.
-    static var current: ServerMemory? { RunLoop.stored(ServerMemory.self, orMake: ServerMemory.init) }
+    static var current: RecentHeads? { RunLoop.stored(RecentHeads.self, orMake: RecentHeads.init) }
 
     /// The last heads of `origin`, for a new connection.
-    func heads(of origin: Origin) -> HTTP1Connection.LastHeads { servers[index(of: origin)].heads }
+    func heads(of origin: Origin) -> HTTP1Codec.LastHeads { recent[index(of: origin)].heads }
 
     /// Makes connections that have received equal heads share one copy.
     ///
@@ -32,15 +32,13 @@ final class ServerMemory {
     ///   - codec: The codec of a connection to `origin`.
     ///   - head: The head that it has just read.
     /// - Returns: The shared head.
-    func share(_ head: ResponseHead, of codec: inout HTTP1Connection, to origin: Origin) -> ResponseHead {
-        codec.share(&servers[index(of: origin)].heads, head)
+    func share(_ head: ResponseHead, of codec: inout HTTP1Codec, to origin: Origin) -> ResponseHead {
+        codec.share(&recent[index(of: origin)].heads, head)
     }
 
     private func index(of origin: Origin) -> Int {
         let id = ObjectIdentifier(origin)
-        if let index = servers.firstIndex(where: { $0.origin == id }) { return index }
-        if servers.count == Self.maximumServers { servers.removeFirst() }
-        servers.append(Server(origin: id))
-        return servers.count - 1
+        if let index = recent.firstIndex(where: { $0.origin == id }) { return index }
+        return recent.add(Server(origin: id))
     }
 }

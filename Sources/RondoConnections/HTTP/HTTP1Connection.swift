@@ -5,11 +5,11 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// A connection to a server: a channel and the codec that speaks over it.
+/// An HTTP/1.1 connection to a server, kept between exchanges: a channel, and the codec that speaks over it.
 ///
 /// While it is in use, only its exchange accesses it; while it is idle, only its origin does, under the origin's lock.
 /// `registration` is atomic.
-final class ServerConnection: DeferredWork {
+final class HTTP1Connection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
     private let origin: Origin
@@ -18,7 +18,7 @@ final class ServerConnection: DeferredWork {
     /// Also changed by the exchange that uses the connection.
     // Unchecked: inside the gate of the exchange, or under the origin's lock, so that no two accesses overlap. What it saves
     // is at `HTTP1Exchange.phase`.
-    @exclusivity(unchecked) var codec = HTTP1Connection()
+    @exclusivity(unchecked) var codec = HTTP1Codec()
     /// Whether the connection has served a request before.
     private(set) var isReused = false
     /// Whether a delegate has accepted the server, or shown it an identity: then no other load may use the
@@ -35,7 +35,7 @@ final class ServerConnection: DeferredWork {
         self.key = key
         self.origin = origin
         generation = origin.generation
-        if let heads = ServerMemory.current?.heads(of: origin) { codec.lastHeads = heads }
+        if let heads = RecentHeads.current?.heads(of: origin) { codec.lastHeads = heads }
     }
 
     /// Makes a parked connection ready for use again.
@@ -62,7 +62,7 @@ final class ServerConnection: DeferredWork {
 
     /// The head that other connections of the loop share, if it equals `head`, which was read just now.
     func shared(_ head: ResponseHead) -> ResponseHead {
-        guard codec.hasNewHeads, let memory = ServerMemory.current else { return head }
+        guard codec.hasNewHeads, let memory = RecentHeads.current else { return head }
         return memory.share(head, of: &codec, to: origin)
     }
 
@@ -81,7 +81,7 @@ final class ServerConnection: DeferredWork {
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections it joins.
-    ///   - queue: The queue with which it stays registered for now; the caller ensures that `leave()` is called
+    ///   - queue: The queue with which it stays registered for now; the caller ensures that `unregisterIfIdle()` is called
     ///     soon. If nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
         // The read interest can stay: the connection is in no loop, or its gate admits no event.
@@ -113,11 +113,11 @@ final class ServerConnection: DeferredWork {
     }
 
     /// Unregisters the connection if it is still idle.
-    func leave() { if isRegisteredIdle { origin.unregister(self) } }
+    func unregisterIfIdle() { if isRegisteredIdle { origin.unregister(self) } }
 
     /// Unregisters the connection from the loop, with which it had stayed registered for the next request.
     func performDeferredWork() -> Bool {
-        leave()
+        unregisterIfIdle()
         return false
     }
 }

@@ -8,12 +8,12 @@ import Testing
 @testable import RondoStreams
 
 /// A connection between two loads: it stays in its loop for the second one, if that begins while the first one ends.
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct StayingConnectionTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct IdleRegistrationTests {
     /// The connection to `server` that is kept in the pool, so that it can be looked at.
     ///
     /// `@unchecked Sendable`: looked at on the loop's thread, while that serves it.
     private final class Kept: @unchecked Sendable {
-        private let link: ServerConnection
+        private let connection: HTTP1Connection
 
         convenience init(_ server: TestServer) throws {
             try self.init(ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)) {
@@ -23,18 +23,18 @@ import Testing
 
         init(_ key: ConnectionKey, _ load: () throws -> Void) throws {
             try load()
-            link = try #require(ConnectionPool.shared.take(for: key))
-            ConnectionPool.shared.add(link)
+            connection = try #require(ConnectionPool.shared.take(for: key))
+            ConnectionPool.shared.add(connection)
         }
 
         /// Waits until what the server has said is there.
-        func waitForWords() throws {
-            try waitFor("what the server says") { link.channel.hasUnreadBytes ? () : nil }
+        func waitForBytes() throws {
+            try waitFor("the bytes of the server") { connection.channel.hasUnreadBytes ? () : nil }
         }
 
         /// In how many places it is scheduled, and whether that is because it stays.
-        var standing: String {
-            "\(link.channel.registration.modes.count) \(link.isRegisteredIdle ? "stays" : "-")"
+        var state: String {
+            "\(connection.channel.registration.modes.count) \(connection.isRegisteredIdle ? "stays" : "-")"
         }
     }
 
@@ -48,16 +48,16 @@ import Testing
         }
     }
 
-    /// A load that is `next` of another one: noted are the standings of the connection.
+    /// A load that is `next` of another one: noted are the states of the connection.
     private static func begin(
         _ server: TestServer, _ kept: Kept, _ log: EventLog,
         onFinish next: @escaping @Sendable () -> Void = {}
     ) {
         let recorder = Recorder { call, _ in
             switch call {
-            case .response: log.note("response: \(kept.standing)")
+            case .response: log.note("response: \(kept.state)")
             case .finish:
-                log.note("finish: \(kept.standing)")
+                log.note("finish: \(kept.state)")
                 next()
             case .fail: log.note("fail")
             default: break
@@ -66,7 +66,7 @@ import Testing
         _ = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
     }
 
-    /// So many loads, each of which begins when the one before it ends. Noted are the standings of the connection then.
+    /// So many loads, each of which begins when the one before it ends. Noted are the states of the connection then.
     private static func begin(
         _ count: Int, _ kept: Kept, _ log: EventLog,
         _ make: @escaping @Sendable (Recorder) -> URLConnection?
@@ -74,18 +74,20 @@ import Testing
         let recorder = Recorder { call, _ in
             if call == .fail { log.note("fail") }
             guard call == .finish else { return }
-            log.note("finish: \(kept.standing)")
+            log.note("finish: \(kept.state)")
             if count > 1 { begin(count - 1, kept, log, make) }
         }
         make(recorder)?.start()
     }
 
-    @Test func `the next load finds it where it is, and after the last it leaves`() throws {
+    @Test func `an idle connection stays registered for the next load, and is unregistered after the last`()
+        throws
+    {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
             Self.begin(server, kept, log) { Self.begin(server, kept, log) { Self.begin(server, kept, log) } }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut()
         }
         #expect(result == .finished)
@@ -122,9 +124,9 @@ import Testing
         let kept = try Kept(server)
         let second = Recorder()
         second.answerWillSend { request, _, _ in
-            log.note("asked: \(kept.standing)")
+            log.note("asked: \(kept.state)")
             _ = RunLoop.current.run(in: .default, for: 0, returnAfterSourceHandled: false)
-            log.note("run: \(kept.standing)")
+            log.note("run: \(kept.state)")
             return request
         }
         let result = try onLoopThread { loop in
@@ -153,7 +155,7 @@ import Testing
                 // In the next turn, when the first load is over.
                 loop.perform { second?.cancel() }
             }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut()
         }
         #expect(result == .finished)
@@ -170,7 +172,7 @@ import Testing
                 loop.stop()
             }
             #expect(loop.runOut() == .stopped)
-            log.note("stopped: \(kept.standing)")
+            log.note("stopped: \(kept.state)")
             loop.runOut()
         }
         #expect(
@@ -180,16 +182,16 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `another thread has it all the same`() throws {
+    @Test func `a load of another thread may take a connection that is registered as idle`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
             Self.begin(server, kept, log) {
                 let elsewhere = Recorder { call, _ in
-                    if call == .response { log.note("elsewhere: \(kept.standing)") }
+                    if call == .response { log.note("elsewhere: \(kept.state)") }
                 }
                 do { try load(server.url(), recorder: elsewhere) } catch { Issue.record(error) }
-                log.note("\(elsewhere.text): \(kept.standing)")
+                log.note("\(elsewhere.text): \(kept.state)")
                 Self.begin(server, kept, log)
             }
             return loop.runOut()
@@ -234,7 +236,7 @@ import Testing
     }
 
     /// When it leaves, the loop whose mode is empty by that is woken. In a process of its own, as above.
-    @Test func `an owner that is told that it leaves may close it`() async {
+    @Test func `an instrument that is told that an idle connection is unregistered may close it`() async {
         await #expect(processExitsWith: .success) {
             let (server, log) = (try Self.server(), EventLog())
             let kept = try Kept(server)
@@ -255,7 +257,7 @@ import Testing
         }
     }
 
-    @Test func `in the common modes it stays as well`() throws {
+    @Test func `an idle connection stays registered in the common modes`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
@@ -266,7 +268,7 @@ import Testing
                 connection?.schedule(in: loop, forMode: .common)
                 return connection
             }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut(.work)
         }
         #expect(result == .finished)
@@ -275,7 +277,7 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `over TLS it stays as well`() throws {
+    @Test func `an idle connection over TLS stays registered`() throws {
         let (server, port) = try Stranger.pythonTLS(
             .good,
             """
@@ -303,7 +305,7 @@ import Testing
                 connection?.trustTestAuthority()
                 return connection
             }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut()
         }
         #expect(result == .finished)
@@ -314,7 +316,7 @@ import Testing
     }
 
     /// One with a name has a source of its own, where no other load waits.
-    @Test func `for a load with a name it leaves, and is used all the same`() throws {
+    @Test func `an idle connection is unregistered for a load with a name, which uses it`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
@@ -323,10 +325,10 @@ import Testing
                     request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
                 // The first two.
                 if log.count(of: "finish: 1 stays") < 2 { connection?.label = "named" }
-                loop.perform { log.note("block: \(kept.standing)") }
+                loop.perform { log.note("block: \(kept.state)") }
                 return connection
             }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut()
         }
         #expect(result == .finished)
@@ -335,7 +337,7 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `in an embedded mode it leaves before the turn is over`() throws {
+    @Test func `an idle connection of an embedded mode is unregistered before the turn is over`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         try onLoopThread { loop in
@@ -351,16 +353,16 @@ import Testing
                 var request = pollfd(fd: embedding.fileDescriptor, events: Int16(POLLIN), revents: 0)
                 guard poll(&request, 1, 60_000) > 0 else { return }
                 embedding.turn()
-                #expect(!kept.standing.contains("stays"))
+                #expect(!kept.state.contains("stays"))
             }
-            log.note("end: \(kept.standing)")
+            log.note("end: \(kept.state)")
         }
         #expect(log.entries.last == "end: 0 -")
         #expect(log.entries.count == 4 && server.accepted == 1)
     }
 
     /// In a process of its own, whose limits are not other tests'.
-    @Test func `where none may be kept it is closed`() async {
+    @Test func `a connection is closed if none may be kept`() async {
         await #expect(processExitsWith: .success) {
             let (server, log) = (try Self.server(), EventLog())
             let kept = try Kept(server)
@@ -379,7 +381,8 @@ import Testing
         }
     }
 
-    @Test func `where the load is not over with its response it leaves at once`() throws {
+    @Test func `an idle connection is unregistered at once if the load is not over with its response`() throws
+    {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()
@@ -388,7 +391,7 @@ import Testing
         }
         let (kept, recorder) = (try Kept(server), Recorder())
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
-        let standing = Box("")
+        let state = Box("")
         let result = try onLoopThread { loop in
             let connection = URLConnection(
                 request: URLRequest(url: server.url("/stored")), delegate: recorder, startImmediately: false)
@@ -397,7 +400,7 @@ import Testing
             let elsewhere = LoopThread { _ in
                 do { try cache.began.wait() } catch { Issue.record(error) }
                 loop.perform {
-                    standing.value = "\(recorder.calls.last ?? ""): \(kept.standing)"
+                    state.value = "\(recorder.calls.last ?? ""): \(kept.state)"
                     cache.mayGoOn.open()
                 }
             }
@@ -405,13 +408,13 @@ import Testing
             return loop.runOut()
         }
         #expect(result == .finished)
-        #expect(standing.value == "data: 0 -")
+        #expect(state.value == "data: 0 -")
         #expect(recorder.calls == ["response 200", "data", "finish"])
         #expect(server.accepted == 1)
     }
 
     /// The run inside cannot hear of a connection whose callback is further out.
-    @Test func `a run in the last callback takes another one`() throws {
+    @Test func `a load in a run inside the last callback takes another connection`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let inner = Recorder()
@@ -419,10 +422,10 @@ import Testing
             Self.begin(server, kept, log) {
                 _ = URLConnection(request: URLRequest(url: server.url()), delegate: inner)
                 loop.run { inner.isDone }
-                log.note("inside: \(kept.standing)")
+                log.note("inside: \(kept.state)")
                 Self.begin(server, kept, log)
             }
-            defer { log.note("end: \(kept.standing)") }
+            defer { log.note("end: \(kept.state)") }
             return loop.runOut()
         }
         #expect(result == .finished)
@@ -434,7 +437,7 @@ import Testing
 
     /// It is looked at before it is used again, wherever it is.
     @Test(arguments: ["GET", "POST"], ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"])
-    func `where its server has closed it, or said what no request has asked for, it is not used`(
+    func `an idle connection that its server has closed, or sent bytes on, is not used`(
         method: String, words: String
     ) throws {
         let (maySpeak, hasSpoken) = (Latch(), Latch())
@@ -460,7 +463,7 @@ import Testing
                 maySpeak.open()
                 #expect(throws: Never.self) {
                     try hasSpoken.wait()
-                    try kept.waitForWords()
+                    try kept.waitForBytes()
                 }
                 var request = URLRequest(url: server.url())
                 request.httpMethod = method

@@ -10,48 +10,42 @@ internal import RondoHTTP
 /// that is asked for the same thing again answers with the same head until its clock shows another second.
 ///
 /// Used on its loop's thread only.
-final class RememberedResponses {
-    /// The maximum of responses; the one that was added first is forgotten.
-    static let maximum = 32
+final class RecentResponses {
+    /// The maximum of responses; the one that was added first is forgotten. It is more than the connections that usually are in
+    /// use at once, because each may have a response that the program still holds.
+    static let maximum = 128
 
     private struct Entry {
         let url: URL
         let head: ResponseHead
         let bodyLength: Int64?
         var response: LoadedResponse
-
-        func isMade(of head: ResponseHead, for url: URL, bodyLength: Int64?) -> Bool {
-            self.head === head && self.bodyLength == bodyLength && self.url == url
-        }
     }
 
-    private var entries: [Entry] = []
-    private var next = 0
+    private var recent = RecentValues<Entry>(maximum: maximum)
 
     /// The response to a request for `url`, from the memory of the calling thread's loop or a new one; nil if Foundation
     /// cannot make one from `head`.
     static func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard let memory = RunLoop.stored(RememberedResponses.self, orMake: RememberedResponses.init) else {
+        guard let memory = RunLoop.stored(RecentResponses.self, orMake: RecentResponses.init) else {
             return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
         }
         return memory.response(to: url, head, bodyLength: bodyLength)
     }
 
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        for index in entries.indices where entries[index].isMade(of: head, for: url, bodyLength: bodyLength) {
-            // A response never changes, so only a weak reference could tell that it is delivered again.
-            if isKnownUniquelyReferenced(&entries[index].response) { return entries[index].response }
+        for index in recent.indices
+        where recent[index].head === head && recent[index].bodyLength == bodyLength {
+            // A response never changes, so only a weak reference could tell that it is delivered again. The URL comes last, since
+            // comparing it takes longest.
+            if isKnownUniquelyReferenced(&recent[index].response), recent[index].url == url {
+                return recent[index].response
+            }
         }
         guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }
         if head.fields.size <= ResponseHead.maximumRemembered {
-            insert(Entry(url: url, head: head, bodyLength: bodyLength, response: made))
+            recent.add(Entry(url: url, head: head, bodyLength: bodyLength, response: made))
         }
         return made
-    }
-
-    private func insert(_ new: Entry) {
-        if entries.count < Self.maximum { return entries.append(new) }
-        entries[next] = new
-        next = (next + 1) % Self.maximum
     }
 }

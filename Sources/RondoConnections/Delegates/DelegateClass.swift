@@ -50,7 +50,7 @@ final class DelegateClass: Sendable {
 
     /// The addresses of the `DelegateClass` objects; 0 marks a free entry. No entry is ever removed, so a
     /// load finds its delegate's class without a lock. (`AtomicLazyReference`, which is made for this, makes bench-guard's
-    /// http.request 1.6 % dearer; see `LoopOwner.attach(_:)`.)
+    /// http.request 1.6 % dearer; see `LoopThreadState.attach(_:)`.)
     private static let known = InlineArray<1024, Atomic<UInt>> { _ in Atomic(0) }
 
     /// - Returns: Nil if `address` is 0.

@@ -6,6 +6,9 @@ internal import RondoMutex
 package final class QueuedCalls: Sendable {
     /// Bytes that may wait for the delegate; while there are more, the socket is not read.
     static let maximumWaitingBytes = 1024 * 1024
+    /// The bytes that each call counts beside those that it retains, so that a server cannot make any number of small calls
+    /// wait: pieces of one byte, or empty parts of a multipart.
+    static let bytesPerCall = 1024
 
     package enum Adding {
         /// `mayRead`: whether more may be read from the socket.
@@ -47,7 +50,7 @@ package final class QueuedCalls: Sendable {
                 state.drain = { [self] in queue.submit { self.makeFirst(make) } }
             }
             state.waiting.append(waiting)
-            state.bytes += waiting.call.size
+            state.bytes += Self.bytesPerCall + waiting.call.size
             let mustDrain = !state.isDraining && !state.isSuspended
             if mustDrain { state.isDraining = true }
             return (true, mustDrain ? state.drain : nil, state.bytes <= Self.maximumWaitingBytes)
@@ -98,7 +101,7 @@ package final class QueuedCalls: Sendable {
         let first = state.withLock { state -> Waiting? in
             guard !state.isSuspended, !state.waiting.isEmpty else { return nil }
             let first = state.waiting.removeFirst()
-            state.bytes -= first.call.size
+            state.bytes -= Self.bytesPerCall + first.call.size
             return first
         }
         if let first { make(first.call) }

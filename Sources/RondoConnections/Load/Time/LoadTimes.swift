@@ -23,7 +23,7 @@ struct LoadTimes {
 
     /// Call it when the load enters its loops.
     mutating func start(
-        _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
+        _ registration: borrowing ModeRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
         let isToldOfDelay = timeout.start(registration, makeTimer: makeTimer)
         total?.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
@@ -69,8 +69,7 @@ struct LoadTimes {
         return total?.resume() ?? false || wasSuspended
     }
 
-    /// The result of a check.
-    enum Look {
+    enum CheckResult {
         case nothing
         /// A pass has to call `takeFailure`. If it is deferred, events that have come by then are handled first.
         case wakeUp(deferred: Bool)
@@ -79,16 +78,16 @@ struct LoadTimes {
     /// Checks the times, and sets timers for the next check.
     ///
     /// - Parameter isLocal: Whether the load waits for something other than the sender.
-    mutating func look(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
-        let isIdle = limitsSilence && timeout.look(isLocal: isLocal, makeTimer: makeTimer)
+    mutating func check(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> CheckResult {
+        let isIdle = limitsSilence && timeout.check(isLocal: isLocal, makeTimer: makeTimer)
         // Not at once: events that have come already are handled first, and may complete the load (rule US-69).
-        let isOver = total?.look(makeTimer: makeTimer) ?? false
+        let isOver = total?.check(makeTimer: makeTimer) ?? false
         if isIdle { return .wakeUp(deferred: false) }
         return isOver ? .wakeUp(deferred: true) : .nothing
     }
 
     /// Whether the last check has found a time over.
-    var isOver: Bool { timeout.isReached || total?.isReached ?? false }
+    var hasReachedLimit: Bool { timeout.isReached || total?.isReached ?? false }
 
     /// The failure if the last check has found a time over; nil from the second call on.
     mutating func takeFailure(isLocal: Bool) -> LoadFailure? {

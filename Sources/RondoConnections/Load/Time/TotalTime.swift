@@ -28,9 +28,9 @@ final class TotalTime {
     /// Starts the time. Most loads end quickly, so a timer is made only for a load that takes longer than a
     /// short delay.
     ///
-    /// - Parameter isToldOfDelay: Whether `look(makeTimer:)` is called after a short delay in any case.
+    /// - Parameter isToldOfDelay: Whether `check(makeTimer:)` is called after a short delay in any case.
     func start(
-        _ registration: borrowing LoadRegistration, isToldOfDelay: Bool,
+        _ registration: borrowing ModeRegistration, isToldOfDelay: Bool,
         makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
         since = LoopClock.now
@@ -66,7 +66,7 @@ final class TotalTime {
     /// Checks the time, and sets the timer for the next check.
     ///
     /// - Returns: Whether the time is over. See `takeReached()`.
-    func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+    func check(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard since != nil, !isSuspended else { return false }
         let left = seconds - passed
         guard left > 0 else {

@@ -1,0 +1,28 @@
+/// The last few values that were added. When there is no more room, a new one replaces the one that was added first.
+struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
+    private let maximum: Int
+    private var values: [Value] = []
+    private var oldest = 0
+
+    init(maximum: Int) { self.maximum = maximum }
+
+    var startIndex: Int { 0 }
+    var endIndex: Int { values.count }
+
+    subscript(index: Int) -> Value {
+        get { values[index] }
+        _modify { yield &values[index] }
+    }
+
+    /// - Returns: The index of the value until it is replaced.
+    @discardableResult
+    mutating func add(_ value: Value) -> Int {
+        guard values.count == maximum else {
+            values.append(value)
+            return values.count - 1
+        }
+        defer { oldest = (oldest + 1) % maximum }
+        values[oldest] = value
+        return oldest
+    }
+}
