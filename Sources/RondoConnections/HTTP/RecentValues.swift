@@ -10,7 +10,8 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
     var endIndex: Int { values.count }
 
     subscript(index: Int) -> Value {
-        get { values[index] }
+        // In place: a getter would copy the value, and retain all that it refers to.
+        _read { yield values[index] }
         _modify { yield &values[index] }
     }
 
