@@ -40,7 +40,8 @@ struct LoadState {
         case askingAboutResponse
         case receiving
         /// The connection was lost in the middle of a download, whose rest was requested.
-        case askingForRest(RequestedRest)
+        // Indirect, as in `SendReason`: every load has the size of the largest case.
+        indirect case askingForRest(RequestedRest)
         /// The connection carries another protocol.
         case upgraded
         /// All content is here, and the delegate was shown the response that is to be stored (rule UC-54).

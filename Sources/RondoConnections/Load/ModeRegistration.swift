@@ -43,7 +43,10 @@ package struct ModeRegistration: ~Copyable, Sendable {
 
     /// The queues with which the client is registered.
     var queues: ModeQueues {
-        state.withLock { ModeQueues(first: $0.first?.queue, others: $0.others.map(\.queue)) }
+        state.withLock { state in
+            ModeQueues(
+                first: state.first?.queue, others: state.others.isEmpty ? [] : state.others.map(\.queue))
+        }
     }
 
     var isJoined: Bool { state.withLock { $0.first != nil } }

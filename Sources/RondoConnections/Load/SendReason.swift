@@ -7,7 +7,7 @@ enum SendReason {
     /// may be a network again (`ConnectivityWait`). The cache is not asked again.
     case toServer
     /// It asks for the rest of a download, whose connection was lost (`DownloadTarget`).
-    case forRest(RequestedRest)
+    indirect case forRest(RequestedRest)
 
     // A kept connection that turns out to be dead is no reason of the load: `ServerAnswer` sends the same request over another
     // one, as `RetryRule` allows.

@@ -120,9 +120,8 @@ import Testing
             request.setValue("lines", forHTTPHeaderField: "Upgrade")
             request.setValue("Upgrade", forHTTPHeaderField: "Connection")
             session.dataTask(with: request).resume()
-            loop.run { !teller.log.entries.isEmpty }
-            // While the program still has the task.
-            loop.run { ended.isOpen }
+            // The connection ends while the program still has the task.
+            while teller.log.entries.isEmpty || !ended.isOpen { loop.runInVain(for: 0) }
             session.invalidateAndCancel()
             loop.runOut()
         }
