@@ -7,8 +7,9 @@ extension RunLoop {
     /// tests.
     ///
     /// Called on the loop's thread, in the middle of a pass, with no lock held; for a request, on the thread
-    /// that makes it. The instrument must not run a loop nor call a function of one, and the loop waits until
-    /// it returns.
+    /// that makes it, which may hold the lock of the stream, socket or descriptor that makes the request. The
+    /// instrument must not use that object, run a loop or call a function of one, and the loop waits until it
+    /// returns.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }
@@ -46,7 +47,7 @@ enum Trace {
         return result
     }
 
-    /// Makes an event for a request. Any thread, with no lock held.
+    /// Makes an event for a request. Any thread; the caller may hold the lock of a stream or socket, but none of a loop.
     static func request(
         _ loop: RunLoop, _ request: RunLoopEvent.Request, mode: RunLoop.Mode? = nil,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil
