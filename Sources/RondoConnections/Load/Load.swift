@@ -113,8 +113,6 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
             {
                 // The load may have gone on to another connection.
                 guard let channel, channel.registration === caller else { return }
-                // Nothing moves while the load is suspended: `resume()` requests a pass in place of this event.
-                if inbox.isSuspended { return caller.suspend(if: self) }
                 body(channel)
                 // The idle time begins after the event (rule UC-58).
                 times.endEvents()

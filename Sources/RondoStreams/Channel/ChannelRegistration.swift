@@ -79,7 +79,8 @@ package final class ChannelRegistration: SharedQueueClient {
         /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there is
         /// no mode, like the signal of a source.
         var schedule = StreamSchedule()
-        /// True while no socket is watched, because the gate has refused an event.
+        /// True while no socket is watched and no callback is let in: the gate has refused an event, or the owner has
+        /// suspended the channel.
         var isSuspended = false
         var members = Members()
         /// Nil: no event is let in.
@@ -107,7 +108,10 @@ package final class ChannelRegistration: SharedQueueClient {
         }
     }
 
-    private func enter(_ body: (SocketChannel) -> Void) { gate?.enter(for: self, body) }
+    /// Lets a callback in, unless the channel is suspended: `resume()` requests a pass in place of it.
+    private func enter(_ body: (SocketChannel) -> Void) {
+        state.withLock { $0.isSuspended ? nil : $0.gate }?.enter(for: self, body)
+    }
 
     /// Requests a pass of the channel in one of its modes: a call of its `servePass()`. Any thread.
     ///
@@ -124,9 +128,9 @@ package final class ChannelRegistration: SharedQueueClient {
         let gate = state.withLock { state -> (any ChannelGate)? in
             guard state.schedule.endWaiting(servedBy: queue, self) else { return nil }
             defer { state.schedule.isWanted = false }
-            return state.schedule.isWanted ? state.gate : nil
+            return state.schedule.isWanted && !state.isSuspended ? state.gate : nil
         }
-        // Without a gate the channel has no owner that could call the program.
+        // Without a gate, or suspended, the channel calls no program.
         guard let gate else { return false }
         gate.enter(for: self) { $0.servePass() }
         return true
