@@ -568,8 +568,11 @@ import Testing
     }
 
     /// How often the kernel has taken the processor from a thread of this process, or was given it.
-    private static func switches(of thread: pid_t) -> Int {
-        let text = (try? String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)) ?? ""
+    ///
+    /// - Returns: Nil if there is no such thread: it has not begun, or has ended.
+    private static func switches(of thread: pid_t) -> Int? {
+        guard let text = try? String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)
+        else { return nil }
         return text.split(separator: "\n").filter { $0.contains("ctxt_switches") }
             .compactMap { $0.split(separator: "\t").last.flatMap { Int($0) } }.reduce(0, +)
     }
@@ -608,9 +611,9 @@ import Testing
             try #require(count > 0)
             received += count
         }
-        try waitFor("the thread to sleep on") {
+        try waitFor("the thread to sleep on") { () -> Void? in
             let id = number.withLock { $0 }
-            let before = Self.switches(of: id)
+            guard let before = Self.switches(of: id) else { return nil }
             for _ in 0..<20_000 { sched_yield() }
             return isAsleep(thread: id) && Self.switches(of: id) == before ? () : nil
         }

@@ -17,7 +17,8 @@ final class LoopKernel {
 
     private let attention: Attention
     /// Indexed by mode; nil for a mode that has never run.
-    // Unchecked: one thread has access, and no access calls other code. Its worth is told at `LoopThreadState`.
+    // Unchecked: one thread has access, and no access calls other code. With the checks of this and of
+    // `LoopThreadState.knownNow` bench-guard's stream.message takes 1.6 % more instructions.
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// The last refusal of the kernel.
