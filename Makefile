@@ -57,7 +57,7 @@ test: ## build and run the tests; FILTER='UC-7' runs those whose name matches
 	@Scripts/prepare --tests
 	$(SWIFT) build --build-tests
 	rm -rf .build/test-home
-	$(TEST_ENVIRONMENT) $(SWIFT) test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
+	$(TEST_ENVIRONMENT) Scripts/failures $(SWIFT) test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
 interface: ## write the public interface into Documentation/Interface.txt, to which a test compares it
 	@Scripts/prepare
