@@ -1,20 +1,8 @@
 import Rondo
 import RondoTestSupport
-import RondoTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct TimeoutTests {
-    /// The time of the loop passes where the test says so.
-    private func onHeldLoop<Value: Sendable>(
-        _ body: @escaping @Sendable (RunLoop, ManualClock) -> Value
-    ) throws -> Value {
-        try onLoopThread { loop in
-            let clock = ManualClock(advancesAutomatically: false)
-            clock.attach(to: loop)
-            return body(loop, clock)
-        }
-    }
-
     private static func silentServer() throws -> TestServer {
         try TestServer { peer in
             _ = try peer.readRequest()
@@ -397,32 +385,28 @@ import Testing
 
     @Test func `US-27 time in which an answer is owed counts for the resource timeout only`() throws {
         let server = try echoServer()
-        let notes = Notes()
-        let kept = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
-        notes.answerResponses { _, handler in kept.value.append(handler) }
-        let configuration = URLSessionConfiguration.default
-        configuration.timeoutIntervalForRequest = 0.2
-        configuration.timeoutIntervalForResource = 1
-        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
-        session.dataTask(with: server.url()).resume()
-        try waitFor("the end") { notes.completed == 1 ? () : nil }
-        #expect(notes.calls == ["response 200", "complete -1001"])
-        #expect(
-            notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
-        kept.value = []
-        session.invalidateAndCancel()
-    }
-}
-
-extension RunLoop {
-    /// Has so many seconds pass while the loop runs: others do not count for a request (rule UC-58).
-    fileprivate func pass(_ seconds: TimeInterval, by clock: ManualClock) {
-        perform { clock.advance(by: seconds) }
-        runInVain(for: 0)
-    }
-
-    /// Makes passes, in which no time goes by, until `condition` holds.
-    fileprivate func passUntil(_ condition: () -> Bool) {
-        while !condition() { runInVain(for: 0) }
+        let (calls, error) = try onHeldLoop { loop, clock -> ([String], URLError?) in
+            let notes = Notes(on: loop)
+            let kept = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
+            notes.answerResponses { _, handler in kept.value.append(handler) }
+            let configuration = URLSessionConfiguration.default
+            configuration.timeoutIntervalForRequest = 5
+            configuration.timeoutIntervalForResource = 20
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.passUntil { !notes.calls.isEmpty }
+            for seconds in [15.0, 10] {
+                #expect(notes.calls == ["response 200"])
+                loop.pass(seconds, by: clock)
+                for _ in 1...3 { loop.runInVain(for: 0) }
+            }
+            kept.value = []
+            let found = (notes.calls, notes.errors.first)
+            session.invalidateAndCancel()
+            loop.runOut()
+            return found
+        }
+        #expect(calls == ["response 200", "complete -1001"])
+        #expect(error?.localizedDescription.contains("timeoutIntervalForResource") == true)
     }
 }

@@ -41,12 +41,15 @@ struct SessionValues: @unchecked Sendable {
     var cache: URLCache??
     var unused = Unused()
 
+    /// The resource timeout in seconds; nil if it is 0, which sets no limit.
+    var totalTimeout: TimeInterval? { resourceTimeout > 0 ? resourceTimeout : nil }
+
     /// The settings for the session's loads.
     func settings(_ pool: ConnectionPool, countsRegisteredClasses: Bool) -> LoadSettings {
         var settings = SessionSettings()
         settings.connection = connection
         settings.pool = pool
-        settings.totalTimeout = resourceTimeout > 0 ? resourceTimeout : nil
+        settings.totalTimeout = totalTimeout
         settings.waitsForConnectivity = waitsForConnectivity
         settings.cookieStorage = cookieStorage
         settings.sendsCookies = sendsCookies

@@ -34,7 +34,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let wire: StreamWire
     private var channel: SocketChannel?
     private var isScheduled = false
-    private var lifetime: Lifetime
+    /// The maximum time of the task in total (rule US-69); nil if there is none.
+    private let total: TotalTime?
     private var hasEnded = false
     /// A failure of the connection that came while the task was suspended, and is reported when it is resumed (rule US-30).
     private var failure: ChannelError?
@@ -51,7 +52,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         self.engine = engine
         modes = schedule
         registration = ModeRegistration(schedule)
-        lifetime = Lifetime(engine.values.resourceTimeout)
+        total = TotalTime.of(seconds: engine.values.totalTimeout)
         wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
     }
 
@@ -152,10 +153,10 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if let failure, !commands.isSuspended { return end(.channel(failure)) }
         if commands.isSuspended {
             wire.pause()
-            lifetime.stop()
+            total?.suspend()
             return schedule(false)
         }
-        lifetime.start(modes) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
+        continueTotalTime()
         open()
         schedule(true)
         wire.resume()
@@ -218,7 +219,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     /// Closes the connection, unless the wire has moved it into another channel.
     private func closeConnection() {
         wire.close()
-        lifetime.stop()
+        total?.stop()
         guard let channel = channel.take() else { return }
         channel.handler = nil
         channel.removeFromAllLoops()
@@ -237,33 +238,27 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         leave()
     }
 
-    func shortDelayHasPassed() {}
-}
+    // MARK: - Total time
 
-/// The total time that a stream task may take from its first resume. Suspended time does not count
-/// (rule US-69).
-private struct Lifetime {
-    private let seconds: TimeInterval
-    private var left: TimeInterval
-    private var startedAt: LoopInstant?
-    private var timer: ScheduleTimer?
-
-    /// - Parameter seconds: 0 means no limit.
-    init(_ seconds: TimeInterval) {
-        self.seconds = seconds
-        left = seconds
-    }
-
-    mutating func start(_ modes: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
-        guard timer == nil, seconds > 0, seconds.isFinite else { return }
-        startedAt = LoopClock.now
-        timer = ScheduleTimer(modes, after: max(left, 0.001), repeats: false) { [seconds] _ in
-            expire(.exceededTotalTime(seconds: seconds))
+    /// Starts the total time, or lets it go on after a suspension.
+    private func continueTotalTime() {
+        guard let total else { return }
+        let wasSuspended = total.resume()
+        if !total.hasStarted {
+            total.start(registration, isToldOfDelay: false, makeTimer: totalTimer)
+        } else if wasSuspended {
+            checkTotalTime()
         }
     }
 
-    mutating func stop() {
-        timer.take()?.invalidate()
-        if let start = startedAt.take() { left -= LoopClock.now.seconds(since: start) }
+    private func totalTimer(after seconds: Double) -> ScheduleTimer {
+        ScheduleTimer(modes, after: seconds, repeats: true) { [weak self] _ in self?.checkTotalTime() }
     }
+
+    private func checkTotalTime() {
+        guard !hasEnded, let total, total.check(makeTimer: totalTimer) else { return }
+        abort(.exceededTotalTime(seconds: total.seconds), keepingDownload: false)
+    }
+
+    func shortDelayHasPassed() { checkTotalTime() }
 }

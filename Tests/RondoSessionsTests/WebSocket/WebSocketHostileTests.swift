@@ -59,7 +59,8 @@ import Testing
         #expect(notes.calls == ["open -", "error -1103", "complete -1103"])
         #expect(task.closeCode == .messageTooBig)
         #expect(close.value == [0x03, 0xF1])
-        #expect(try memoryInUse() - before < Self.memory)
+        // An eighth of what was sent; a message of the greatest length, and its array as it grows, are a part of it.
+        #expect(try memoryInUse() - before < 128 << 20)
     }
 
     @Test func `WS-9 empty fragments take no memory, however many arrive`() throws {
@@ -251,16 +252,25 @@ import Testing
         throws
     {
         let server = try socketServer { $0.waitForEnd() }
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = 0.1
-        configuration.timeoutIntervalForResource = 1
         let notes = SocketNotes()
-        let start = ContinuousClock.now
-        let task = begin(server, notes, configuration)
-        task.receive { notes.note($0.words) }
-        task.sendPing { notes.note("ping \((($0 ?? URLError(.unknown)) as NSError).code)") }
-        try notes.waitForEnd()
-        #expect(ContinuousClock.now - start >= .seconds(1))
+        try onHeldLoop { loop, clock in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 5
+            configuration.timeoutIntervalForResource = 20
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: server.socketURL)
+            task.resume()
+            task.receive { notes.note($0.words) }
+            task.sendPing { notes.note("ping \((($0 ?? URLError(.unknown)) as NSError).code)") }
+            loop.passUntil { !notes.calls.isEmpty }
+            for seconds in [15.0, 10] {
+                #expect(notes.calls == ["open -"])
+                loop.pass(seconds, by: clock)
+                for _ in 1...3 { loop.runInVain(for: 0) }
+            }
+            session.invalidateAndCancel()
+            loop.runOut()
+        }
         #expect(Set(notes.calls) == ["open -", "error -1001", "ping -1001", "complete -1001"])
         #expect(notes.calls.count == 4)
     }

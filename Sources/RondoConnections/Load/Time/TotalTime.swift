@@ -1,14 +1,14 @@
-internal import RondoCore
+package import RondoCore
 
-/// The maximum time of a load in total, and the timer that checks it (rule US-69). Most loads have no such
-/// limit.
+/// The maximum time of a load in total, also of a stream task's, and the timer that checks it (rule US-69). Most loads have no
+/// such limit.
 ///
 /// Time counts from the start, whether the load's modes run or not, except while the load is suspended.
-final class TotalTime {
+package final class TotalTime {
     /// Limits longer than this, in seconds, are treated as none: 31 years.
     private static let longest: TimeInterval = 1e9
 
-    let seconds: TimeInterval
+    package let seconds: TimeInterval
     /// The instant since which `passed` counts; nil before the start.
     private var since: LoopInstant?
     /// Seconds that count in addition: those before the load was last suspended.
@@ -20,16 +20,20 @@ final class TotalTime {
     private init(seconds: TimeInterval) { self.seconds = seconds }
 
     /// Nil if there is no limit.
-    static func of(seconds: TimeInterval?) -> TotalTime? {
+    package static func of(seconds: TimeInterval?) -> TotalTime? {
         guard let seconds, seconds < longest else { return nil }
         return TotalTime(seconds: max(seconds, 0))
     }
 
+    package var hasStarted: Bool { since != nil }
+
     /// Starts the time. Most loads end quickly, so a timer is made only for a load that takes longer than a
     /// short delay.
     ///
-    /// - Parameter isToldOfDelay: Whether `check(makeTimer:)` is called after a short delay in any case.
-    func start(
+    /// - Parameters:
+    ///   - isToldOfDelay: Whether `check(makeTimer:)` is called after a short delay in any case.
+    ///   - makeTimer: Makes a repeating timer that calls `check(makeTimer:)`; its parameter is in seconds.
+    package func start(
         _ registration: borrowing ModeRegistration, isToldOfDelay: Bool,
         makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
@@ -39,10 +43,10 @@ final class TotalTime {
         }
     }
 
-    func stop() { timer.take()?.invalidate() }
+    package func stop() { timer.take()?.invalidate() }
 
     /// Stops the clock until `resume()`.
-    func suspend() {
+    package func suspend() {
         guard !isSuspended else { return }
         earlier = passed
         isSuspended = true
@@ -51,7 +55,7 @@ final class TotalTime {
     }
 
     /// - Returns: Whether the time has to be checked, because the load was suspended.
-    func resume() -> Bool {
+    package func resume() -> Bool {
         guard isSuspended else { return false }
         isSuspended = false
         if since != nil { since = LoopClock.now }
@@ -66,7 +70,7 @@ final class TotalTime {
     /// Checks the time, and sets the timer for the next check.
     ///
     /// - Returns: Whether the time is over. See `takeReached()`.
-    func check(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+    package func check(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard since != nil, !isSuspended else { return false }
         let left = seconds - passed
         guard left > 0 else {
