@@ -20,7 +20,11 @@ struct ClientReader {
     /// - Returns: Nil at the end, after an error, and after the time limit of the server.
     private mutating func byte() -> UInt8? {
         if next == end {
-            let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+            var count = 0
+            // A program that was stopped and goes on has its calls interrupted.
+            repeat {
+                count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+            } while count < 0 && errno == EINTR
             guard count > 0 else { return nil }
             (next, end) = (0, count)
         }
