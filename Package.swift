@@ -188,7 +188,7 @@ let package = Package(
         .target(name: "RondoForeignPackage", path: "Tests/RondoForeignPackage", swiftSettings: settings),
         .executableTarget(
             name: "RondoBridgeProbe",
-            dependencies: ["RondoMutex", "Rondo", "RondoForeignPackage"],
+            dependencies: ["RondoMutex", "Rondo", "RondoForeignPackage", "RondoTestSupport"],
             path: "Tests/RondoBridgeProbe",
             swiftSettings: settings),
         // What is killed while it stores things.

@@ -35,13 +35,13 @@ func runFoundation(until isDone: () -> Bool) {
     expect(isDone(), "it came while Foundation's loop ran")
 }
 
-/// Runs Rondo's main loop until `isDone`, with a limit that only a failure reaches.
+/// Runs Rondo's loop of this thread until `isDone`, with a limit that only a failure reaches.
 ///
 /// - Parameter slice: The longest time of one run: timers do not end it.
 func runRondo(_ mode: RunLoop.Mode = .default, slice: TimeInterval = 0.02, until isDone: () -> Bool) {
     let limit = Date(timeIntervalSinceNow: 60)
     while !isDone(), limit.timeIntervalSinceNow > 0 {
-        _ = RunLoop.main.run(mode: mode, before: Date(timeIntervalSinceNow: slice))
+        _ = RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: slice))
     }
     expect(isDone(), "it came while Rondo's loop ran")
 }

@@ -1,6 +1,7 @@
 import Rondo
 import RondoForeignPackage
 import RondoMutex
+import RondoTestSupport
 
 // Bridge C: Rondo's loop runs, and polls Foundation's.
 
@@ -22,12 +23,14 @@ func pollsServeFoundation() {
         for mode in [RunLoop.Mode.default, .tracking, RunLoop.Mode("mine")] {
             let timer = foundationTimer(after: 0.005, repeats: true, mode: mode) { log.note(mode.rawValue) }
             loop.add(Port(), forMode: mode)
-            _ = loop.run(in: mode, for: 0.3, returnAfterSourceHandled: false)
+            if mode == RunLoop.Mode("mine") {
+                _ = loop.run(in: mode, for: 0.1, returnAfterSourceHandled: false)
+            } else {
+                runRondo(mode) { log.count(of: mode.rawValue) > 3 }
+            }
             timer.invalidate()
         }
-        expect(log.count(of: RunLoop.Mode.default.rawValue) > 3, "in the default mode: \(log.entries)")
-        expect(log.count(of: RunLoop.Mode.tracking.rawValue) > 3, "in tracking: \(log.entries)")
-        expect(log.count(of: "mine") == 0, "and in no other mode: \(log.entries)")
+        expect(log.count(of: "mine") == 0, "in no other mode: \(log.entries)")
         // A loop that never sleeps polls as well.
         log.clear()
         foundationTimer(after: 0.01) {
@@ -81,8 +84,10 @@ func pollsAreInTime() {
             loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "a timer is on time"
         )
         nonisolated(unsafe) let foundations = Foundation.RunLoop.current
+        let thread = threadNumber()
         onAnotherThread {
-            while !loop.isWaiting { sched_yield() }
+            // The poll before the sleep is over when the thread sleeps.
+            while !(loop.isWaiting && isAsleep(thread: thread)) { sched_yield() }
             foundations.perform { log.note("performed") }
         }
         _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
@@ -134,19 +139,23 @@ func pollsComeInThrees() {
     let once = chainedBlocks { _ = Foundation.RunLoop.main.limitDate(forMode: .default) }
     expect(once > 0, "a poll calls blocks")
     loop.servesFoundation(in: [.default], atLeastEvery: 3600)
-    // The first sleep: before it there has been no poll, and one may be overdue.
-    _ = loop.run(in: .default, for: 0.01, returnAfterSourceHandled: false)
     let sleeps = Cell(0)
     let observer = RunLoop.Observer(activities: .beforeWaiting, repeats: true) { _, _ in
         sleeps.withLock { $0 += 1 }
     }
     loop.add(observer, forMode: .default)
-    let together = chainedBlocks {
-        _ = loop.run(in: .default, for: 0.05, returnAfterSourceHandled: false)
+    // A run that was held up until its end does not sleep.
+    let sleep = {
+        sleeps.withLock { $0 = 0 }
+        while sleeps.withLock({ $0 }) == 0 {
+            _ = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
+        }
     }
+    // The first sleep: before it there has been no poll, and one may be overdue.
+    sleep()
+    let together = chainedBlocks(sleep)
     observer.invalidate()
     let times = sleeps.withLock { $0 }
-    expect(times > 0, "it slept")
     expect(together == 3 * once * times, "\(together) blocks in \(times) sleeps, \(once) in one poll")
 }
 
@@ -168,14 +177,21 @@ func pollsServeAllKinds() {
     Foundation.RunLoop.main.perform { log.note("block") }
     foundationTimer(after: 0) { log.note("timer") }
     DispatchQueue.main.async { log.note("queue") }
-    _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+    runRondo { log.entries.count >= 5 }
     expect(log.entries.sorted() == ["asap", "block", "idle", "queue", "timer"], "\(log.entries)")
     NotificationCenter.default.removeObserver(token)
     // A timer is due again at once: the next pass polls again.
     let again = Cell(0)
-    let ticking = foundationTimer(after: 0.002, repeats: true) { again.withLock { $0 += 1 } }
-    _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
-    expect(again.withLock { $0 } > 10, "\(again.withLock { $0 })")
+    let ticking = foundationTimer(after: 0.002, repeats: true) {
+        let count = again.withLock { count in
+            count += 1
+            return count
+        }
+        if count == 10 { loop.stop() }
+    }
+    expect(
+        loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped,
+        "\(again.withLock { $0 })")
     ticking.invalidate()
 
     // Rule BR-15: on another thread an empty mode has no observers.
@@ -193,7 +209,7 @@ func pollsServeAllKinds() {
         _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
         expect(log.entries.isEmpty, "an empty mode of Foundation's posts nothing: \(log.entries)")
         foundationTimer(after: 3600) {}
-        _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        runRondo { !log.entries.isEmpty }
         expect(log.entries == ["posted"], "with a timer there it does: \(log.entries)")
         NotificationCenter.default.removeObserver(token)
     }

@@ -1,6 +1,7 @@
 import Rondo
 import RondoStreams
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 @testable import RondoConnections
@@ -132,10 +133,26 @@ import Testing
                 sched_yield()
             }
         }
-        let recorder = try load(server.url()) { $0.configuration.totalTimeout = 0.05 }
+        // Each piece of the body takes three seconds.
+        let clock = ManualClock(advancesAutomatically: false)
+        let pieces = Box(0)
+        let recorder = Recorder { call, _ in
+            guard call == .data else { return }
+            pieces.mutate { $0 += 1 }
+            clock.advance(by: 3)
+        }
+        try onLoopThread { loop in
+            clock.attach(to: loop)
+            let connection = URLConnection(
+                request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+            connection?.configuration.totalTimeout = 10
+            connection?.start()
+            loop.runOut()
+        }
         #expect(recorder.error?.code == .timedOut)
-        #expect(recorder.error?.localizedDescription.contains("0.05 s") == true)
+        #expect(recorder.error?.localizedDescription.contains("10 s") == true)
         #expect(recorder.response?.statusCode == 200)
+        #expect((4...5).contains(pieces.value))
     }
 
     @Test func `UC-77 a redirect is a response like any other where none is followed`() throws {

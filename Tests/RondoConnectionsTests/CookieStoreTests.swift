@@ -18,6 +18,8 @@ import Testing
             var changingThreads: Set<String> = []
             var changes = 0
             var writes = 0
+            /// The cookies at the last write.
+            var written: Set<String> = []
             var isHeld = false
         }
 
@@ -57,7 +59,16 @@ import Testing
             }
         }
 
-        func write() { state.withLock { $0.writes += 1 } }
+        func write() {
+            state.withLock { state in
+                state.writes += 1
+                state.written = Self.texts(state.cookies)
+            }
+        }
+
+        private static func texts(_ cookies: [HTTPCookie]) -> Set<String> {
+            Set(cookies.map { "\($0.name)=\($0.value)" })
+        }
 
         private func note() {
             state.withLock { state in
@@ -75,7 +86,8 @@ import Testing
         var changingThreads: Set<String> { state.withLock { $0.changingThreads } }
         var changes: Int { state.withLock { $0.changes } }
         var writes: Int { state.withLock { $0.writes } }
-        var seen: Set<String> { Set(cookies.map { "\($0.name)=\($0.value)" }) }
+        var written: Set<String> { state.withLock { $0.written } }
+        var seen: Set<String> { Self.texts(cookies) }
 
         /// What Foundation would read from its file in the next process.
         func restarted() -> Window {
@@ -600,8 +612,7 @@ import Testing
             }
             // The first one, and those for which there was time.
             #expect(window.writes <= 1 + Int((ContinuousClock.now - began) / .seconds(1)))
-            let writes = window.writes
-            try waitFor("the last one") { window.writes > writes ? () : nil }
+            try waitFor("the last one") { window.written == ["a=200"] ? () : nil }
             #expect(sent(try opened(Window(), folder.appendingPathComponent("cookies.sqlite"))) == "a=200")
         }
     }

@@ -161,8 +161,10 @@ import Testing
             },
             Alteration("the grid begins anew after the late call") { recording in
                 let free = recording.records.first { recording.isNote($0, "free") }?.began ?? 0
+                let made =
+                    recording.records.first { recording.isNote($0, "made, first beat in 50 ms") }?.began ?? 0
                 recording.change(all: true, where: { $0.isCall($1, "beat") && $1.began > free + 5_000_000 }) {
-                    $0.began += 30_000_000
+                    $0.began += 30_000_000 - ($0.began - made) % 50_000_000
                 }
             },
             Alteration("a call comes before its date") { recording in

@@ -10,24 +10,26 @@ func mainQueueAfterANestedRun() {
     let log = Log()
     let port = Port()
     loop.add(port, forMode: .default)
+    let timer = Timer(timeInterval: 0.01, repeats: false) { _ in
+        log.note("timer")
+        // The block is added by another thread, while the loop is about to sleep or sleeps.
+        Thread.detachNewThread {
+            DispatchQueue.main.async { log.note("third") }
+            DispatchQueue.main.async {
+                log.note("fourth")
+                loop.stop()
+            }
+        }
+    }
     DispatchQueue.main.async {
         log.note("outer")
-        DispatchQueue.main.async { log.note("second") }
+        DispatchQueue.main.async {
+            log.note("second")
+            loop.add(timer, forMode: .default)
+        }
         let result = loop.run(in: .default, for: 0.05, returnAfterSourceHandled: false)
         log.note("nested \(result)")
     }
-    loop.add(
-        Timer(timeInterval: 0.1, repeats: false) { _ in
-            log.note("timer")
-            // The block is added by another thread, while the loop is about to sleep or sleeps.
-            Thread.detachNewThread {
-                DispatchQueue.main.async { log.note("third") }
-                DispatchQueue.main.async {
-                    log.note("fourth")
-                    loop.stop()
-                }
-            }
-        }, forMode: .default)
     let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
     expect(result == .stopped, "the outer run serves the queue again: \(result)")
     let expected = ["outer", "nested timedOut", "second", "timer", "third", "fourth"]
@@ -199,6 +201,7 @@ func observerWithTheMainQueue() {
         loop.perform(inModes: [.default]) { loop.stop() }
     }
     posts.start()
+    while log.entries.isEmpty { sched_yield() }
     // In a private mode the main loop does not serve the main queue, and the posting thread waits.
     _ = loop.run(in: mine, for: 0.2, returnAfterSourceHandled: false)
     expect(log.entries == ["posting"], "the post waits: \(log.entries)")

@@ -30,8 +30,10 @@ extension Experiment {
         let during = beats.filter { $0 > busy && $0 < free }
         let missed = (free - made) / interval - (busy - made) / interval
         let late = beats.first { $0 >= free }
-        let next = late.flatMap { late in beats.first { $0 > late } }
-        let distance = next.map { ($0 - made) % interval }
+        // A machine that is busy with something else may delay one of them.
+        let later = beats.filter { beat in late.map { beat > $0 } ?? false }
+        let distances = later.map { ($0 - made) % interval }.sorted()
+        let distance = distances.isEmpty ? nil : distances[distances.count / 2]
         return [
             Check(
                 "while the thread is busy the timer is not called", during.isEmpty && missed >= 2,
@@ -49,8 +51,8 @@ extension Experiment {
                     "the first came \(beats.first.map { Evidence.milliseconds($0 - made) } ?? "never") after it was made"
             ),
             Check(
-                "the next one is on the grid again", distance.map { $0 < interval / 2 } ?? false,
-                seen: distance.map { "it came \(Evidence.milliseconds($0)) after a date of the grid" }
+                "the next ones are on the grid again", distance.map { $0 < interval / 2 } ?? false,
+                seen: distance.map { "half of them were at most \(Evidence.milliseconds($0)) late" }
                     ?? "there was none"),
         ]
     }
