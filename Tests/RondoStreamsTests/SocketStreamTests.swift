@@ -567,6 +567,33 @@ import Testing
         let output: OutputStream
     }
 
+    /// A loop, as long as something else keeps it.
+    private struct WeakLoop: Sendable {
+        weak let loop: RunLoop?
+    }
+
+    @Test func `ST-24 a stream lets go of the loop of a thread that has ended when another thread reads`()
+        throws
+    {
+        let (near, far) = try PlainSocket.pair()
+        nonisolated(unsafe) let (input, output) = ownedStreamsOnSocket(near)
+        input.open()
+        let loops = try (0..<3).map { _ -> WeakLoop in
+            let reading = LoopThread { loop -> WeakLoop in
+                var byte: UInt8 = 0
+                #expect(input.read(&byte, maxLength: 1) == 1)
+                return WeakLoop(loop: loop)
+            }
+            try reading.loop.waitUntilAsleep()
+            #expect(send(far, [1], 1, 0) == 1)
+            return try reading.value()
+        }
+        #expect(loops.prefix(2).allSatisfy { $0.loop == nil })
+        input.close()
+        output.close()
+        close(far)
+    }
+
     /// How often the kernel has taken the processor from a thread of this process, or was given it.
     ///
     /// - Returns: Nil if there is no such thread: it has not begun, or has ended.

@@ -140,6 +140,8 @@ package final class ChannelRegistration: SharedQueueClient {
 
     var modes: [LoopMode] { state.withLock { $0.schedule.modes } }
 
+    func contains(_ mode: LoopMode) -> Bool { state.withLock { $0.schedule.contains(mode) } }
+
     /// The name of the channel's sources in traces.
     package var label: String? {
         get { state.withLock { $0.label } }
@@ -155,12 +157,14 @@ package final class ChannelRegistration: SharedQueueClient {
 
     /// - Parameter queue: Must have been joined for the channel; the registration leaves it.
     func add(_ queue: SharedQueue) {
-        let added = state.withLock { state -> (StreamSchedule.Queues, Members)? in
+        let added = state.withLock { state -> (StreamSchedule.Queues, [SharedQueue], Members)? in
             guard !state.schedule.contains(queue) else { return nil }
+            let ended = state.schedule.removeEnded(of: self)
             state.schedule.insert(queue)
-            return (state.schedule.isWanted ? state.schedule.startWaiting() : .none, state.members)
+            return (state.schedule.isWanted ? state.schedule.startWaiting() : .none, ended, state.members)
         }
-        guard let (queues, members) = added else { return queue.leave() }
+        guard let (queues, ended, members) = added else { return queue.leave() }
+        for queue in ended { queue.leave() }
         queues.enqueue(self)
         members.add(to: queue)
     }

@@ -246,7 +246,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         while true {
             let result = lock.withLock { _ in
                 let result = attempt()
-                if result == nil, let channel { waitingCreatingIfNeeded.drive(channel, in: waiter.loop) }
+                if result == nil, let channel { WaitingThreads.drive(channel, in: waiter.loop) }
                 return result
             }
             if let result { return result }
@@ -260,7 +260,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         let loop = lock.withLock { _ -> RunLoop? in
             guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }
             let loop = RunLoop.currentLoop()
-            waitingCreatingIfNeeded.drive(channel, in: loop)
+            WaitingThreads.drive(channel, in: loop)
             return loop
         }
         if let loop { WaitingThreads.poll(loop) }

@@ -155,6 +155,15 @@ package struct StreamSchedule {
         return removed.queue
     }
 
+    /// Takes out the queues of loops whose threads have ended: a stream may be used by many threads that do not live long.
+    ///
+    /// - Returns: The queues, which the caller must leave.
+    mutating func removeEnded(of client: any SharedQueueClient) -> [SharedQueue] {
+        guard first != nil else { return [] }
+        let ended = entries.filter(\.queue.hasLoopEnded).map(\.queue)
+        return ended.compactMap { remove(LoopMode(loop: $0.loop, mode: $0.mode), of: client) }
+    }
+
     /// Empties the schedule, and withdraws `client` from the queues that it waits in.
     ///
     /// - Parameter client: Nil in the client's deinit, where it waits nowhere.

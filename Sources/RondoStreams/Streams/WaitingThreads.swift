@@ -14,8 +14,6 @@ final class WaitingThreads {
     static let mode = RunLoop.Mode("RondoStreamWaiting")
 
     private var sources: [RunLoop.Source] = []
-    /// The loops whose waiting mode has the channel already.
-    private var loops: [RunLoop] = []
 
     var isEmpty: Bool { sources.isEmpty }
 
@@ -29,10 +27,9 @@ final class WaitingThreads {
     }
 
     /// Adds the channel to the waiting mode of `loop`.
-    func drive(_ channel: SocketChannel, in loop: RunLoop) {
-        guard !loops.contains(loop) else { return }
-        loops.append(loop)
-        channel.schedule(in: loop, forMode: Self.mode)
+    static func drive(_ channel: SocketChannel, in loop: RunLoop) {
+        guard !channel.registration.contains(LoopMode(loop: loop, mode: mode)) else { return }
+        channel.schedule(in: loop, forMode: mode)
     }
 
     /// Serves the sources that are ready in the waiting mode of `loop`, which must be the thread's own. Must
