@@ -501,7 +501,7 @@ final class LateStream: Foundation.InputStream {
         #expect(other.sent == [[9, 9, 9]])
     }
 
-    /// So many calls wait that nothing is read, also of the response for which the load waits.
+    /// Its three thousand reports wait as one, so that the response is read.
     @Test
     func
         `UC-12 UC-36 an upload whose progress waits for the delegate queue gets its response when it is told`()

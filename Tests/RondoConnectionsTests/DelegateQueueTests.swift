@@ -203,6 +203,31 @@ import Testing
         #expect(recorder.calls == ["response 200"])
     }
 
+    @Test func `UC-41 US-87 reports of sent bytes that wait for a queue are told as one, of all these bytes`()
+        throws
+    {
+        let (calls, queue, told) = (QueuedCalls(), Self.queue(width: 1), Box<[[Int]]>([]))
+        queue.isSuspended = true
+        // The second time is a retransmission.
+        for count in [10_000, 3] {
+            for number in 1...count {
+                let added = calls.add(
+                    .sent(2, total: 2 * number, expected: 20_000), to: DelegateQueue(queue)
+                ) { call in
+                    guard case .sent(let bytes, let total, let expected) = call else { return }
+                    told.mutate { $0.append([bytes, total, expected]) }
+                }
+                guard case .queued(mayRead: true) = added else {
+                    Issue.record("reading stops after \(number)")
+                    break
+                }
+            }
+        }
+        queue.isSuspended = false
+        try waitFor("the calls") { told.value.count == 2 ? () : nil }
+        #expect(told.value == [[20_000, 20_000, 20_000], [6, 6, 20_000]])
+    }
+
     /// As of a body that comes byte by byte, or a multipart of empty parts.
     @Test func `UC-12 US-87 small calls that wait for a queue stop the reading, too`() throws {
         let calls = QueuedCalls()

@@ -27,6 +27,16 @@ package enum DelegateCall {
     /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
+    /// One report of sent bytes in place of this one and the next; nil if they are no such reports, or the body was begun anew
+    /// in between.
+    func joined(with next: DelegateCall) -> DelegateCall? {
+        guard case .sent(let bytes, let total, _) = self,
+            case .sent(let more, let newTotal, let expected) = next,
+            newTotal == total + more
+        else { return nil }
+        return .sent(bytes + more, total: newTotal, expected: expected)
+    }
+
     /// A delegate's reply to a call, passed from the delegate queue to the loop.
     ///
     /// `@unchecked Sendable`: a reply is handed over once. The delegate must not use a stream afterwards.

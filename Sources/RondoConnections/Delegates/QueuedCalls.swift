@@ -49,8 +49,15 @@ package final class QueuedCalls: Sendable {
             if let queue, state.drain == nil {
                 state.drain = { [self] in queue.submit { self.makeFirst(make) } }
             }
-            state.waiting.append(waiting)
-            state.bytes += Self.bytesPerCall + waiting.call.size
+            if let last = state.waiting.indices.last,
+                let joined = state.waiting[last].call.joined(with: waiting.call)
+            {
+                // Progress of an upload, which reading less would not slow down.
+                state.waiting[last] = Waiting(call: joined)
+            } else {
+                state.waiting.append(waiting)
+                state.bytes += Self.bytesPerCall + waiting.call.size
+            }
             let mustDrain = !state.isDraining && !state.isSuspended
             if mustDrain { state.isDraining = true }
             return (true, mustDrain ? state.drain : nil, state.bytes <= Self.maximumWaitingBytes)
