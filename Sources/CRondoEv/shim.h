@@ -194,7 +194,8 @@ static inline long rondo_read_what_is_there(int descriptor, void *buffer, size_t
     if (found >= 0) return found;
     if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE) return -errno;
     struct pollfd request = {descriptor, POLLIN, 0};
-    if (poll(&request, 1, 0) == 0) return -EAGAIN;
+    int ready = poll(&request, 1, 0);
+    if (ready <= 0) return ready < 0 ? -errno : -EAGAIN;
     found = read(descriptor, buffer, count);
     return found < 0 ? -errno : found;
 }

@@ -389,6 +389,38 @@ import Testing
         #expect(try writer.value())
     }
 
+    /// The socket is quiet after that: OpenSSL has all of the record.
+    @Test func `ST-13 ST-15 the rest of a TLS record that other code has begun to read is told of`() throws {
+        let content = pattern(16_000)
+        let (server, port) = try PythonServer.start(.echo)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            _ = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            var received: [UInt8] = []
+            let notes = StreamNotes { _, event in
+                if event == .hasBytesAvailable { received += input.bytes(100_000).1 }
+            }
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            try loop.run { notes.count(of: "open") == 2 && output.hasSpaceAvailable }
+            _ = output.writeAll(content)
+            let descriptor = (input.property(forKey: .socketNativeHandleKey) as? Data)?
+                .withUnsafeBytes { $0.loadUnaligned(as: Int32.self) }
+            let socket = try #require(descriptor)
+            // The loop does not run meanwhile.
+            try waitFor("the echo") {
+                var count: Int32 = 0
+                _ = ioctl(socket, UInt(FIONREAD), &count)
+                return Int(count) >= content.count ? () : nil
+            }
+            received += input.bytes(100).1
+            let first = received.count
+            try loop.run { received.count >= content.count }
+            return ["\(first) \(received == content)"]
+        }
+        #expect(findings == ["100 true"])
+    }
+
     @Test(arguments: [false, true])
     func `both streams scheduled on one loop echo everything`(isSecured: Bool) throws {
         let content = pattern(2_000_000)

@@ -201,7 +201,6 @@ public final class CFSocket: Sendable {
             guard state.isValid else { return nil }
             let last = state
             state.isValid = false
-            state.isClosedLater = closes && last.callBacks.closesOnInvalidate && last.waitingThreads > 0
             (state.callBack, state.attachment) = (nil, nil)
             return last
         }
@@ -212,13 +211,17 @@ public final class CFSocket: Sendable {
             if sockets[handle.descriptor] === self { sockets[handle.descriptor] = nil }
         }
         guard closes else { return }
-        if !last.callBacks.closesOnInvalidate {
+        guard last.callBacks.closesOnInvalidate else {
             if wasBlocking { handle.setBlocking() }
-        } else if last.waitingThreads > 0 {
-            handle.shutDown()
-        } else {
-            handle.close()
+            return
         }
+        // Under the lock: the last thread that waits closes the descriptor, whose number another socket may get.
+        let waits = state.withLock { state in
+            state.isClosedLater = state.waitingThreads > 0
+            if state.isClosedLater { handle.shutDown() }
+            return state.isClosedLater
+        }
+        if !waits { handle.close() }
     }
 
     /// The reason why no callback has come, with a sentence. Any thread may read it.

@@ -206,6 +206,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     /// Handles the end of a STARTTLS; for TLS from the start the state is not open yet, and `open` follows.
     private func didSecure() {
         if output.status == .open { output.update { $0.setReady(true) } }
+        // It may have been closed while TLS was being set up.
+        if writer.hasEnded { channel?.endWriting() }
         updateInterest()
     }
 

@@ -187,7 +187,11 @@ struct SocketReader {
     }
 
     private func wasUsed(_ count: Int, _ channel: SocketChannel?) -> Bool {
-        if let channel, channel.isOpen { channel.wantsRead = ahead == nil && ending == nil }
+        if let channel, channel.isOpen {
+            channel.wantsRead = ahead == nil && ending == nil
+            // The rest of a TLS record that this read has begun makes no event of the socket.
+            channel.signalIfPlaintextIsPending()
+        }
         guard count > 0 else { return false }
         // (Asked for inside the closure, it would cost a copy of the whole reader.)
         let isReady = ahead != nil || hasEarlyBytes
