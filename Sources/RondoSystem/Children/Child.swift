@@ -147,6 +147,8 @@ public final class Child: Sendable {
         eventSource.releaseUnlessScheduled()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
             handle.reaper.forget(handle)
+            // A task may have begun to wait meanwhile, whatever modes run.
+            if events.withLock({ $0.isAwaited }) { handle.reaper.watch(handle) }
             // Another thread may have removed the source meanwhile, and found that the reaper still watched the child.
             endSourceHasLeft()
         }

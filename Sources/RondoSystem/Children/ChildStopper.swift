@@ -63,7 +63,11 @@ final class ChildStopper: Sendable {
         } catch {
             // The child has ended, or this signal is not permitted (EPERM after a setuid program): then the
             // next step may work.
-            if error.systemCode == ESRCH { return }
+            if error.systemCode == ESRCH {
+                // It had ended before it was asked.
+                if index == 0 { state.withLock { $0.hasBegun = false } }
+                return
+            }
         }
         later(step.seconds) { $0.take(step: index + 1) }
     }

@@ -68,15 +68,15 @@ final class Reaper: ChildCollecting {
     // MARK: - Any thread
 
     func watch(_ child: ChildHandle) {
-        let number = state.withLock { state -> UInt64? in
+        // The set is changed under the lock, so that it agrees with the state whatever another thread does.
+        let refused = state.withLock { state -> UInt64? in
             guard state.numbers[ObjectIdentifier(child)] == nil else { return nil }
             state.lastNumber += 1
             state.children[state.lastNumber] = child
             state.numbers[ObjectIdentifier(child)] = state.lastNumber
-            return state.lastNumber
+            return addToSet(child, state.lastNumber) ? nil : state.lastNumber
         }
-        guard let number else { return }
-        if !addToSet(child, number) { lookLater(after: number) }
+        if let refused { lookLater(after: refused) }
         // Another thread may have collected the child before it was added here.
         if child.status != nil { forget(child) }
     }
@@ -85,9 +85,10 @@ final class Reaper: ChildCollecting {
         let found = state.withLock { state -> ChildHandle? in
             guard let number = state.numbers.removeValue(forKey: ObjectIdentifier(child)) else { return nil }
             state.refused.remove(number)
+            child.withDescriptor { rondo_set_remove(set, $0) }
             return state.children.removeValue(forKey: number)
         }
-        found?.withDescriptor { rondo_set_remove(set, $0) }
+        withExtendedLifetime(found) {}
     }
 
     /// - Returns: False if the kernel does not accept the pidfd.
