@@ -495,6 +495,40 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(throws: CocoaError.self) { try URLConnection.PermanentCredentials.forgetAll() }
     }
 
+    @Test func `UC-48 a proxy's 407 does not say that the server's password is right`() throws {
+        let proxy = try TestServer { peer in
+            while true {
+                let isKnown = try peer.readRequest().value("Authorization") != nil
+                try peer.respond(
+                    isKnown ? "407 Proxy Authentication Required" : "401 Unauthorized",
+                    [
+                        isKnown
+                            ? "Proxy-Authenticate: Basic realm=\"p\""
+                            : "WWW-Authenticate: Basic realm=\"unproved\""
+                    ],
+                    body: "who?")
+            }
+        }
+        let delegate = Answering { challenge in
+            if challenge.protectionSpace.isProxy() {
+                challenge.sender?.continueWithoutCredential(for: challenge)
+            } else {
+                challenge.sender?.use(Self.user(persistence: .forSession), for: challenge)
+            }
+        }
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: url("http://unproved.test/")), delegate: delegate,
+                startImmediately: false)
+            connection?.configuration.proxy = .by(
+                StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy.port)))
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(delegate.recorder.response?.statusCode == 407)
+        #expect(!URLCredentialStorage.shared.allCredentials.keys.contains { $0.host == "unproved.test" })
+    }
+
     private static func forgetStored(realm: String) {
         let storage = URLCredentialStorage.shared
         for (space, credentials) in storage.allCredentials where space.realm == realm {

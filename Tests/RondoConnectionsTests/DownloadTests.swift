@@ -198,6 +198,20 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         }
     }
 
+    @Test func `UC-70 a download that is cancelled before its start does not start`() throws {
+        let server = try TestServer { peer in _ = try peer.readRequest() }
+        let recorder = DownloadRecorder { _, _ in }
+        try onLoopThread { loop in
+            let download = URLDownload(
+                request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+            download.schedule(in: loop, forMode: .default)
+            download.cancel()
+            download.start()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.log == [] && server.accepted == 0)
+    }
+
     @Test func `UC-4 a download is driven in the modes that it is scheduled in, and told there`() throws {
         try Self.inFolder { folder in
             let server = try Self.server()

@@ -184,4 +184,29 @@ import Testing
         #expect(recorder.calls.filter { $0 != "sent" } == ["response 200", "data", "finish"])
         #expect(recorder.text == "body")
     }
+
+    /// The settings' fields are sent with each request of a load.
+    @Test func `RFC 9110 15.5.18 after a 417 the settings' Expect is not sent either`() throws {
+        let expectations = EventLog()
+        let server = try TestServer { peer in
+            while true {
+                let head = try peer.readHead()
+                expectations.note(head.value("Expect") ?? "none")
+                guard head.value("Expect") == nil else {
+                    try peer.respond("417 Expectation Failed")
+                    return peer.waitForEnd()
+                }
+                try peer.respond(body: String(decoding: try peer.readBody(of: head), as: UTF8.self))
+            }
+        }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "POST"
+        request.httpBody = Data("body".utf8)
+        let recorder = try load(request) {
+            $0.configuration.goAheadTimeout = 60
+            $0.configuration.additionalFields = [.init(name: "Expect", value: "100-continue")]
+        }
+        #expect(recorder.text == "body")
+        #expect(expectations.entries == ["100-continue", "none"])
+    }
 }

@@ -389,6 +389,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
     @Test(
         arguments: [
             ("data:,a%20b", "text/plain", "US-ASCII", "a b"),
+            ("data:,%+F%-0", "text/plain", "US-ASCII", "%+F%-0"),
             ("data:text/html;charset=utf-8,%3Cp%3E", "text/html", "utf-8", "<p>"),
             ("data:;base64,aGk=", "text/plain", "US-ASCII", "hi"),
             ("DATA:TEXT/x;BASE64,aGk", "text/x", nil, "hi"), ("data:,x#y", "text/plain", "US-ASCII", "x"),

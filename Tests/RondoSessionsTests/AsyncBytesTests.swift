@@ -207,6 +207,21 @@ import class Rondo.URLSession
         }
     }
 
+    /// As of chunks of a byte each: every piece has an object of its own otherwise.
+    @Test func `US-84 US-87 small pieces that wait are joined, and come in order`() async throws {
+        let source = ByteSource(url: nil)
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
+        for byte in bytes { source.received(Data([byte])) }
+        source.finished()
+        var (found, pieces) = (Data(), 0)
+        while let piece = try await source.next() {
+            found += piece
+            pieces += 1
+        }
+        #expect(found == Data(bytes))
+        #expect(pieces <= 10)
+    }
+
     @Test func `US-84 a cancelled task does not take the bytes that it has lost for the end of the body`()
         async
     {

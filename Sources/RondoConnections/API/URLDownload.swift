@@ -283,7 +283,11 @@ public final class URLDownload: NSObject, Sendable {
     }
 
     /// Ends the download without a further callback (rule UC-70). Any thread may call it.
-    public func cancel() { saver.cancel(self) }
+    public func cancel() {
+        // One that has not started never will.
+        state.withLock { $0.hasStarted = true }
+        saver.cancel(self)
+    }
 
     /// A method's default was called for `object`: the delegate has none of its own.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {

@@ -230,7 +230,8 @@ final class Authenticator {
     /// - Returns: The failure, if the response's sender does not know the password that it claims to know.
     func received(_ head: ResponseHead) -> LoadFailure? {
         bodyProof = nil
-        if head.status != 401, !server.isIdle {
+        // A 407 comes from the proxy, and says nothing about the server's password.
+        if head.status != 401, head.status != 407, !server.isIdle {
             let info = head.fields.values(for: "Authentication-Info").first
             if let failure = accept(info, isProxy: false) { return failure }
         }

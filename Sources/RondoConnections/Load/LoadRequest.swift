@@ -15,14 +15,17 @@ package final class LoadRequest: Sendable, Equatable {
     /// The request's own fields; empty if it has none.
     let fields: [String: String]
     let handlesCookies: Bool
+    /// Whether a server has refused the field Expect: it is not sent then, even if the settings add it.
+    let omitsExpect: Bool
 
-    package init(_ request: URLRequest) {
+    package init(_ request: URLRequest, omitsExpect: Bool = false) {
         value = request
         url = request.url
         method = request.httpMethod ?? "GET"
         address = url.flatMap(WebAddress.init)
         fields = request.allHTTPHeaderFields ?? [:]
         handlesCookies = request.httpShouldHandleCookies
+        self.omitsExpect = omitsExpect
     }
 
     package static func == (left: LoadRequest, right: LoadRequest) -> Bool {

@@ -328,7 +328,7 @@ struct LoadState {
             // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18).
             var without = request.value
             without.setValue(nil, forHTTPHeaderField: "Expect")
-            request = LoadRequest(without)
+            request = LoadRequest(without, omitsExpect: true)
             return .send(request)
         }
         if Self.isChallenge(head), head.status != 407 || isFromProxy {

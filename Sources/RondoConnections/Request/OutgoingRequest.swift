@@ -65,7 +65,9 @@ struct OutgoingRequest: ~Copyable {
                 }
             }
             for (name, value) in additionalFields
-            where !OutgoingRequest.isFraming(name) && name.lowercased() != "host" {
+            where !OutgoingRequest.isFraming(name) && name.lowercased() != "host"
+                && !(request.omitsExpect && name.lowercased() == "expect")
+            {
                 fields.append(name: name, value: value)
             }
         }

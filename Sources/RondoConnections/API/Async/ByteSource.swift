@@ -151,7 +151,14 @@ package final class ByteSource: Sendable {
             state -> (CheckedContinuation<Data?, any Error>?, (any ByteFlow)?) in
             if let reader = state.reader.take() { return (reader, nil) }
             guard state.end == nil else { return (nil, nil) }
-            state.pieces.append(data)
+            // Small pieces become one: a server may send any number of them.
+            if let last = state.pieces.indices.last,
+                state.pieces[last].count + data.count <= ReceiveBuffer.inPlaceThreshold
+            {
+                state.pieces[last].append(data)
+            } else {
+                state.pieces.append(data)
+            }
             state.waiting += data.count
             return (nil, state.waiting > Self.pausesAbove ? state.flow : nil)
         }
