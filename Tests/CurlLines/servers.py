@@ -123,6 +123,10 @@ class HTTPServer(Server):
         first, fields = connection.head()
         method, target, version = (first.split(" ") + ["", ""])[:3]
         values = {name.lower(): value for name, value in fields}
+        if "expect" in values and "/refuses-expect" in target:
+            self.stage.note(self.name, method, target, version, fields, b"")
+            connection.send(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+            return False
         if values.get("expect", "").lower() == "100-continue" and "/no100" not in target:
             connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = self.body(connection, values)
@@ -260,6 +264,10 @@ class HTTPServer(Server):
                 status, content = 503, b"not yet\n"
                 if len(part) > 3:
                     fields.append(("Retry-After", part[3]))
+        elif name == "half":  # half of an error, the first time
+            if self.stage.count(path) == 1:
+                connection.send(b"HTTP/1.1 503 Later\r\nContent-Length: 100\r\n\r\nonly this\n")
+                return False
         elif name == "slow":
             time.sleep(float(argument))
         elif name == "drip":

@@ -223,6 +223,25 @@ struct FetchRequestTests {
                 "h\tFALSE\t/p\tFALSE\t0\tc\t3\n#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\n"))
     }
 
+    @Test(arguments: ["\u{2028}", "\u{85}", "\r", "\t"])
+    func `a server sets no cookie of another host by a character in its own`(character: String) throws {
+        let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let (evil, bank) = (try FetchURL("http://evil/"), try FetchURL("https://bank/"))
+        let cookies = FetchCookies()
+        cookies.receive(
+            [
+                "a=b\(character)Set-Cookie: sid=evil", "c\(character)d=e",
+                "f=\(character)bank\tFALSE\t/\tTRUE\t4102444800\tsid\tevil",
+            ], from: evil)
+        #expect(cookies.field(for: bank, and: []) == nil)
+        try Data(cookies.fileText.utf8).write(to: URL(fileURLWithPath: path))
+        let next = FetchCookies()
+        next.read(path, droppingSessions: false)
+        #expect(next.field(for: bank, and: []) == nil)
+        #expect(next.field(for: evil, and: []) == cookies.field(for: evil, and: []))
+    }
+
     @Test(arguments: [
         ("attachment; filename=\"a.txt\"", "a.txt"), ("attachment; filename=\"../../b\"", "b"),
         ("attachment; filename=.profile", "profile"), ("attachment; filename=\"..\"", nil), ("inline", nil),

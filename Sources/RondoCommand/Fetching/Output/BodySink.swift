@@ -26,6 +26,8 @@ final class BodySink {
     private(set) var place: Place
     private let createsFolders: Bool
     private var descriptor: Int32?
+    /// The regular file that was made or emptied for this transfer, and that holds nothing else.
+    private var ownFile: String?
     /// The position at which an attempt began to write.
     private var start: off_t = 0
 
@@ -75,6 +77,10 @@ final class BodySink {
         }
         guard opened >= 0 else { throw failure(code, .cannotCreateFile) }
         _ = fcntl(opened, F_SETFL, fcntl(opened, F_GETFL) & ~O_NONBLOCK)
+        var status = stat()
+        if existing != .appended, fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+            ownFile = self.path
+        }
         start = lseek(opened, 0, SEEK_END)
         descriptor = opened
     }
@@ -110,6 +116,11 @@ final class BodySink {
     func restart() {
         guard case .file = place, let descriptor else { return }
         if ftruncate(descriptor, start) == 0 { lseek(descriptor, start, SEEK_SET) }
+    }
+
+    /// Removes the file, unless it has anything of before the transfer, or is a device or a pipe.
+    func remove() {
+        if let ownFile { unlink(ownFile) }
     }
 
     /// Some file systems report only at closing that there was no room.

@@ -47,6 +47,10 @@ final class FetchCookies: Sendable {
                 guard let field = SetCookie(value),
                     var cookie = CookieRules.cookie(field, from: origin, now: date)
                 else { continue }
+                // In a file it would begin another field, also one of another host's cookie.
+                guard ![cookie.name, cookie.value, cookie.path].contains(where: { $0.contains("\t") }) else {
+                    continue
+                }
                 // The server's expiry date is not limited: cookies end with the command, or are in the user's
                 // file.
                 if field.maxAge == nil { cookie.expires = field.expires }
@@ -65,7 +69,8 @@ final class FetchCookies: Sendable {
     func read(_ path: String, droppingSessions: Bool) {
         guard !path.isEmpty, let text = try? InputFile.text(path, for: "-b") else { return }
         let now = Date()
-        for line in text.split(whereSeparator: \.isNewline) {
+        // Other characters that end a line by Unicode are part of a cookie.
+        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
             if line.lowercased().hasPrefix("set-cookie:") {
                 guard let field = SetCookie(String(line.dropFirst(11))) else { continue }
                 state.withLock { $0.anywhere.append(field) }

@@ -11,12 +11,29 @@ final class FetchContext {
     private var readCookieFiles: Set<Int> = []
     /// Files that heads were written to already.
     private var headFiles: Set<String> = []
+    /// Whether standard input can still be sent as a body: it can be once, or, if it is a file, any number of times.
+    private(set) var hasInput = true
 
     init(_ common: CommonSettings, mode: RunLoop.Mode, messages: Messages) {
         self.common = common
         self.mode = mode
         self.messages = messages
     }
+
+    /// Standard input is about to be sent.
+    func takeInput() throws(FetchFailure) {
+        guard hasInput else {
+            throw FetchFailure(
+                .requestBodyStreamExhausted,
+                "the body from standard input was read already, and cannot be sent again (-T FILE can be)",
+                status: .cannotSendAgain)
+        }
+        var status = stat()
+        hasInput = fstat(STDIN_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// Nothing of standard input was read after all.
+    func giveBackInput() { hasInput = true }
 
     /// The cookies for a transfer of `operation`; nil if none are kept.
     func cookies(of operation: FetchOperation, number: Int) -> FetchCookies? {

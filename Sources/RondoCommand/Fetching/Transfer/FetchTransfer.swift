@@ -103,6 +103,7 @@ final class FetchTransfer {
         record.effectiveURL = request.url.textWithUser
         record.scheme = request.url.scheme.uppercased()
         do {
+            if case .input = request.body { try context.takeInput() }
             let cookies = context.cookies(of: operation, number: job.operationNumber)
             let mayTellCookies = request.isAtOrigin || operation.trustsRedirects
             let field =
@@ -348,6 +349,12 @@ final class FetchTransfer {
 
     /// The load has ended.
     func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
+        if case .failure(let failure) = result,
+            [.unknownHost, .unknownProxy, .noConnection].contains(failure.status)
+        {
+            // Nothing of a body has been read.
+            context.giveBackInput()
+        }
         // A redirect to something that is not a URL is not followed: the response with it is the result.
         if case .success = result, let head = record.head, operation.followsRedirects, let first,
             (300..<400).contains(head.status), let location = head.value("Location"), !location.isEmpty,
@@ -356,7 +363,7 @@ final class FetchTransfer {
             record.redirectCount += 1
             return send(request.redirected(to: next, status: head.status, first: first, operation))
         }
-        if case .success = result, let pending = pendingFailure.take() { return end(.failure(pending)) }
+        if let pending = pendingFailure.take() { return end(.failure(pending)) }
         if case .failure(let failure) = result, failure.isOutOfTotalTime,
             let total = operation.totalTimeout
         {
@@ -413,7 +420,7 @@ final class FetchTransfer {
         record.fileName = output.path
         if case .failure(let failure) = result {
             (record.failure, record.exitStatus) = (failure.message, failure.status.rawValue)
-            if operation.removesOnError, let path = output.path { unlink(path) }
+            if operation.removesOnError { output.remove() }
         } else if operation.setsRemoteTime {
             setRemoteTime()
         }
@@ -451,6 +458,10 @@ final class FetchTransfer {
             case .errorStatus where transient: break
             default: if !operation.retriesAllErrors { return nil }
             }
+        }
+        if case .input = first?.body, !context.hasInput {
+            context.messages.warn("no retry: standard input was read, and cannot be sent again")
+            return nil
         }
         let wanted = record.head?.value("Retry-After").flatMap { Int64($0) }.map {
             Double(min(max($0, 0), Self.longestPause))

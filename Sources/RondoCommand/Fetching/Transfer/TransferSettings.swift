@@ -53,7 +53,7 @@ extension FetchOperation {
             configuration.omittedFields.append("Content-Length")
         }
         var fields = request.fields(self, cookies: cookies)
-        if proxy != nil, !request.url.isSecure { fields += GivenFields(proxyFields).fields }
+        if proxy?.kind == .httpConnect, !request.url.isSecure { fields += GivenFields(proxyFields).fields }
         configuration.additionalFields = fields.map { .init(name: $0.name, value: $0.value) }
         if request.url.isWeb { configuration.requestTarget = requestTarget ?? request.url.target }
         return configuration
