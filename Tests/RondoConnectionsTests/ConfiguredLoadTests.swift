@@ -174,7 +174,7 @@ import Testing
             for await _ in arrived { break }
             task.cancel()
             await #expect(throws: URLError.self) { try await task.value }
-            #expect(!FileManager.default.fileExists(atPath: file.path))
+            try waitFor("the file to go") { FileManager.default.fileExists(atPath: file.path) ? nil : () }
         }
     }
 

@@ -124,8 +124,8 @@ import Testing
         task.taskDescription = "becomes a download"
         task.resume()
         try waitFor("the bytes") { notes.written[1] == 100_000 ? () : nil }
+        let download = try waitFor("the download task") { notes.tasks.last as? URLSessionDownloadTask }
         task.cancel()
-        let download = try #require(notes.tasks.last as? URLSessionDownloadTask)
         #expect(download.state == .running)
         download.cancel(byProducingResumeData: { answers.value.append($0) })
         try notes.waitForEnds()

@@ -128,6 +128,7 @@ import Testing
     }
 
     @Test func `US-64 a completion handler gets the whole of a resumed download`() throws {
+        let before = downloadFiles()
         let server = try RangeServer(.continues)
         let data = try #require(try cancelled(server, session))
         server.mode.value = .continues
@@ -136,6 +137,7 @@ import Testing
             found.value = file.flatMap { try? Data(contentsOf: $0) }
         }.resume()
         #expect(try waitFor("the file") { found.value } == RangeServer.body)
+        try waitFor("the file to go, when the handler has returned") { downloadFiles() == before ? () : nil }
     }
 
     @Test func `US-64 a download starts again if the file has changed or the rest cannot be had`() throws {

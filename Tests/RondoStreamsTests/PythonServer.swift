@@ -140,6 +140,8 @@ enum PythonServer {
             print("SAVED", flush=True)
         elif mode == "late":
             sys.stdin.readline()
+            # Until now it was small, so that much of what the client has written is still to be sent.
+            tls.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
             tls.sendall(b"late" * 10000)
             end = "close_notify"
             with open(argument, "wb") as file:

@@ -145,7 +145,7 @@ import Testing
         let server = try WebServer.apache()
         var request = Self.request(server.url("/basic/page.txt"), "POST", Data(Self.page.utf8))
         request.setValue("100-continue", forHTTPHeaderField: "Expect")
-        let recorder = try load(request)
+        let recorder = try load(request) { $0.configuration.goAheadTimeout = 60 }
         #expect(recorder.response?.statusCode == 401)
         #expect(!recorder.calls.contains("sent"))
     }

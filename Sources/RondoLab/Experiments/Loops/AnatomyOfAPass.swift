@@ -63,7 +63,7 @@ extension Experiment {
 
     let timer = Timer(timeInterval: 0, repeats: false) { _ in
         // From now on the loop only sleeps, until this timer stops it.
-        let end = Timer(timeInterval: 0.005, repeats: false) { _ in loop.stop() }
+        let end = Timer(timeInterval: 0.1, repeats: false) { _ in loop.stop() }
         end.label = "end"
         loop.add(end, forMode: .default)
     }
