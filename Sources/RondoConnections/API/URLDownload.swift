@@ -130,6 +130,7 @@ public final class URLDownload: NSObject, Sendable {
         var deletesFileUponFailure = true
         var resumption: DownloadResumption?
         var hasStarted = false
+        var isCancelled = false
         var loop: RunLoop?
         var modes: [RunLoop.Mode] = []
         var label: String?
@@ -227,12 +228,15 @@ public final class URLDownload: NSObject, Sendable {
         // The thread's loop is created when it is first used.
         let schedule = schedule ?? (RunLoop.currentLoop(), [.default])
         let isFirst = state.withLock { state in
-            defer { state.hasStarted = true }
-            guard !state.hasStarted else { return false }
+            guard !state.hasStarted, !state.isCancelled else { return false }
+            state.hasStarted = true
             if state.loop == nil { (state.loop, state.modes) = schedule }
             return true
         }
-        if isFirst { saver.begin(self) }
+        guard isFirst else { return }
+        saver.begin(self)
+        // Another thread may have cancelled it before there was anything to cancel.
+        if state.withLock({ $0.isCancelled }) { saver.cancel(self) }
     }
 
     /// The loop and modes, once the download has started or was scheduled.
@@ -285,7 +289,7 @@ public final class URLDownload: NSObject, Sendable {
     /// Ends the download without a further callback (rule UC-70). Any thread may call it.
     public func cancel() {
         // One that has not started never will.
-        state.withLock { $0.hasStarted = true }
+        state.withLock { $0.isCancelled = true }
         saver.cancel(self)
     }
 

@@ -138,8 +138,10 @@ final class Reaper: ChildCollecting {
             (state.refused.compactMap { number in state.children[number].map { (number, $0) } }, state.source)
         }
         for (number, child) in refused where child.collect() == nil {
-            guard addToSet(child, number) else { continue }
-            state.withLock { _ = $0.refused.remove(number) }
+            state.withLock { state in
+                guard state.children[number] != nil, addToSet(child, number) else { return }
+                state.refused.remove(number)
+            }
         }
         if source?.isValid != true {
             listen()

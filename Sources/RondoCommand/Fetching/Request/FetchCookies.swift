@@ -47,7 +47,7 @@ final class FetchCookies: Sendable {
                 guard let field = SetCookie(value),
                     var cookie = CookieRules.cookie(field, from: origin, now: date)
                 else { continue }
-                // In a file it would begin another field, also one of another host's cookie.
+                // A tab would begin another field of the file's line, also one of another host's cookie.
                 guard ![cookie.name, cookie.value, cookie.path].contains(where: { $0.contains("\t") }) else {
                     continue
                 }

@@ -11,7 +11,7 @@ final class FetchContext {
     private var readCookieFiles: Set<Int> = []
     /// Files that heads were written to already.
     private var headFiles: Set<String> = []
-    /// Whether standard input can still be sent as a body: it can be once, or, if it is a file, any number of times.
+    /// Whether standard input can still be sent as a body: a pipe can be sent once, a file any number of times.
     private(set) var hasInput = true
 
     init(_ common: CommonSettings, mode: RunLoop.Mode, messages: Messages) {

@@ -103,7 +103,6 @@ final class FetchTransfer {
         record.effectiveURL = request.url.textWithUser
         record.scheme = request.url.scheme.uppercased()
         do {
-            if case .input = request.body { try context.takeInput() }
             let cookies = context.cookies(of: operation, number: job.operationNumber)
             let mayTellCookies = request.isAtOrigin || operation.trustsRedirects
             let field =
@@ -115,6 +114,7 @@ final class FetchTransfer {
             configuration.totalTimeout = try timeLeft()
             let load = FetchLoad(request, operation, by: proxy, in: context, transfer: self)
             self.load = load
+            if case .input = request.body { try context.takeInput() }
             try load.start(configuration, offset: stopwatch.elapsed)
         } catch {
             end(.failure(Self.failure(error)))
@@ -349,7 +349,7 @@ final class FetchTransfer {
 
     /// The load has ended.
     func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
-        if case .failure(let failure) = result,
+        if case .input = request.body, case .failure(let failure) = result,
             [.unknownHost, .unknownProxy, .noConnection].contains(failure.status)
         {
             // Nothing of a body has been read.
@@ -489,6 +489,7 @@ final class FetchTransfer {
 
     private func tryAgain() {
         pause = nil
+        pendingFailure = nil
         attemptStart = stopwatch.elapsed
         output.restart()
         progress?.restart()
