@@ -145,15 +145,15 @@ func pollsComeInThrees() {
     }
     loop.add(observer, forMode: .default)
     // A run that was held up until its end does not sleep.
-    let sleep = {
+    let runUntilItSleeps = {
         sleeps.withLock { $0 = 0 }
         while sleeps.withLock({ $0 }) == 0 {
             _ = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
         }
     }
     // The first sleep: before it there has been no poll, and one may be overdue.
-    sleep()
-    let together = chainedBlocks(sleep)
+    runUntilItSleeps()
+    let together = chainedBlocks(runUntilItSleeps)
     observer.invalidate()
     let times = sleeps.withLock { $0 }
     expect(together == 3 * once * times, "\(together) blocks in \(times) sleeps, \(once) in one poll")

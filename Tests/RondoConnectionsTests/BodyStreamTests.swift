@@ -501,7 +501,7 @@ final class LateStream: Foundation.InputStream {
         #expect(other.sent == [[9, 9, 9]])
     }
 
-    /// Its three thousand reports wait as one, so that the response is read.
+    /// Three thousand reports of sent bytes wait for the queue as one.
     @Test
     func
         `UC-12 UC-36 an upload whose progress waits for the delegate queue gets its response when it is told`()

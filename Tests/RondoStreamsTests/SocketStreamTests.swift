@@ -608,6 +608,7 @@ import Testing
         throws
     {
         let (near, far) = try PlainSocket.pair()
+        // One thread at a time uses the streams: each thread that reads has ended before the next one begins.
         nonisolated(unsafe) let (input, output) = ownedStreamsOnSocket(near)
         input.open()
         let loops = try (0..<3).map { _ -> WeakLoop in

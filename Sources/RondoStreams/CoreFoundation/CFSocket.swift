@@ -215,7 +215,8 @@ public final class CFSocket: Sendable {
             if wasBlocking { handle.setBlocking() }
             return
         }
-        // Under the lock: the last thread that waits closes the descriptor, whose number another socket may get.
+        // Decided, and shut down, under the lock: so the last thread that waits cannot close the descriptor in between, whose
+        // number another socket may get.
         let waits = state.withLock { state in
             state.isClosedLater = state.waitingThreads > 0
             if state.isClosedLater { handle.shutDown() }
