@@ -169,6 +169,40 @@ import Testing
         #expect(log == ["end", "said\n"])
     }
 
+    @Test func `CH-12 of a pipe that the child has enlarged all is collected after the grace time`() throws {
+        let script = """
+            import fcntl, os
+            fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)
+            os.write(1, b'x' * 1000000)
+            if os.fork() == 0: os.read(0, 1)
+            """
+        let size = try onLoopThread { loop -> Int in
+            let size = Mutex(0)
+            do {
+                var configuration = Child.Configuration("/usr/bin/python3", ["-c", script])
+                configuration.standardInput = .stream
+                configuration.standardOutput = .collected(limit: 2_000_000)
+                configuration.outputGrace = 0
+                let child = try Child.spawn(configuration)
+                child.onCompletion = { child, _ in
+                    size.withLock { $0 = child.collectedOutput.count }
+                    loop.stop()
+                }
+                child.schedule(in: loop, forMode: .default)
+                // Its whole output waits in the pipe when the loop begins to run.
+                var information = siginfo_t()
+                waitid(P_PID, id_t(child.processIdentifier), &information, WEXITED | WNOWAIT)
+                loop.runUntilStopped()
+                child.input?.open()
+                child.input?.close()
+            } catch {
+                Issue.record(error)
+            }
+            return size.withLock { $0 }
+        }
+        #expect(size == 1_000_000)
+    }
+
     @Test func `CH-12 CH-23 two loops tell one after the other, and the one that tells goes on`() throws {
         var configuration = Child.Configuration("/bin/sh", ["-c", "exec 3<&0; cat <&3 & exit 0"])
         configuration.standardInput = .stream

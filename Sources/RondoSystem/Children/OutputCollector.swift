@@ -35,6 +35,15 @@ final class OutputCollector: Sendable {
             }
             return count == 0 || hasOverflown || failure != nil
         }
+
+        /// Reads what is in the pipe now; other processes may go on writing. The child may have enlarged the pipe.
+        mutating func readAvailable(upTo limit: Int) {
+            var count: Int32 = 0
+            guard ioctl(descriptor, UInt(FIONREAD), &count) == 0 else { return }
+            for _ in stride(from: 0, to: Int(count), by: OutputCollector.piece) {
+                if readPiece(upTo: limit) { return }
+            }
+        }
     }
 
     let limit: Int
@@ -86,7 +95,7 @@ final class OutputCollector: Sendable {
 
     /// Reads the bytes in the pipe and closes it, even if it has no end yet. Any thread.
     func finishWithAvailableBytes() {
-        state.withLock { _ = $0.readPiece(upTo: limit) }
+        state.withLock { $0.readAvailable(upTo: limit) }
         finish()
     }
 
