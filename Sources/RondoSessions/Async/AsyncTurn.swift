@@ -18,12 +18,12 @@ final class AsyncTurn<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// The completion handler. If it is released without a call, the waiting task fails with
-    /// `URLError.cancelled`.
+    /// The completion handler. If it is released without a call, the operation was cancelled, or the thread of
+    /// the session's run loop has ended: the waiting task fails with `URLError.cancelled`.
     private final class Handler: Sendable {
         private let turn: AsyncTurn
         init(_ turn: AsyncTurn) { self.turn = turn }
-        deinit { turn.end(.failure(AsyncTurn.cancellation)) }
+        deinit { turn.endWithoutCall() }
         func call(_ outcome: Outcome) { turn.end(outcome) }
     }
 
@@ -39,8 +39,7 @@ final class AsyncTurn<Value: Sendable>: Sendable {
     ) async throws -> Value {
         try await withTaskCancellationHandler {
             guard !Task.isCancelled else { throw Self.cancellation }
-            let handler = Handler(self)
-            let identifier = begin { handler.call($0) }
+            let identifier = begin(completion())
             let isCancelled = state.withLock { state in
                 state.identifier = identifier
                 return state.isCancelled
@@ -60,6 +59,17 @@ final class AsyncTurn<Value: Sendable>: Sendable {
             }
             if let identifier, cancel(identifier) { end(.failure(Self.cancellation)) }
         }
+    }
+
+    private func endWithoutCall() {
+        let isCancelled = state.withLock { $0.isCancelled }
+        end(.failure(isCancelled ? Self.cancellation : URLErrors.loopHasEnded(url: nil)))
+    }
+
+    /// In a function of its own, so that no variable of `value` keeps the handler alive while it waits.
+    private func completion() -> @Sendable (Outcome) -> Void {
+        let handler = Handler(self)
+        return { handler.call($0) }
     }
 
     private func end(_ outcome: Outcome) {

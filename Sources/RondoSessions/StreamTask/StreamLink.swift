@@ -164,14 +164,16 @@ final class StreamLink: Sendable {
         }
     }
 
+    /// The load has left its run loop: after the last call, or because the loop's thread has ended. Then the
+    /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
-        let (old, unused) = state.withLock { state -> ((any StreamOwner)?, OpenConnection?) in
+        let old = state.withLock { state in
+            let unanswered = state.isOver ? nil : state.queues.takeAll()
             state.isOver = true
-            guard case .given(let connection) = state.source else { return (state.load.take(), nil) }
-            state.source = .lost
-            return (state.load.take(), connection)
+            defer { if case .given = state.source { state.source = .lost } }
+            return (load: state.load.take(), source: state.source, unanswered)
         }
-        unused?.channel.close()
+        if case .given(let connection) = old.source { connection.channel.close() }
         withExtendedLifetime(old) {}
     }
 

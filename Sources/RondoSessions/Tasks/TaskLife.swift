@@ -24,6 +24,9 @@ struct TaskLife {
     /// The number of `resume()` calls that are missing. A new task has been suspended once.
     private var suspensions = 1
 
+    /// The thread of the session's run loop has ended before the last call, which is not made.
+    private var hasLostLoop = false
+
     /// The state as the program sees it.
     enum Standing {
         case running, suspended, canceling, completed
@@ -44,6 +47,12 @@ struct TaskLife {
     var wasResumed: Bool { if case .unresumed = phase { false } else { true } }
     /// True if the task was resumed, was not cancelled and has not ended.
     var isOutstanding: Bool { if case .resumed = phase { true } else { false } }
+
+    /// True until the last call begins, or cannot be made any more.
+    var awaitsLastCall: Bool { !isCompleted && !hasLostLoop }
+
+    /// Notes that the load has left its run loop: after the last call, or because the loop's thread has ended.
+    mutating func loadDidEnd() { hasLostLoop = !isCompleted }
 
     mutating func suspend() -> Action {
         switch phase {

@@ -42,10 +42,9 @@ extension TaskWork: LoadClient {
 
     func loadDidEnd() {
         let old = state.withLock { state in
-            let old = (state.load, state.metrics, state.upgrade)
-            state.load = nil
-            state.upgrade = nil
-            state.metrics = nil
+            let old = (state.load, state.metrics, state.upgrade, state.resumeDataHandlers)
+            (state.load, state.metrics, state.upgrade, state.resumeDataHandlers) = (nil, nil, nil, [])
+            state.life.loadDidEnd()
             return old
         }
         withExtendedLifetime(old) {}

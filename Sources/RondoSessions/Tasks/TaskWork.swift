@@ -3,9 +3,8 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The work of a task: its state and its load. Its client gets the calls.
-///
-/// The last call releases everything.
+/// The work of a task: its state and its load. Its client calls the delegates and completion handlers; after the last
+/// call everything is released.
 final class TaskWork: Sendable {
     /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
     struct State {
@@ -118,7 +117,7 @@ final class TaskWork: Sendable {
     ///   call of the task if that has not been made.
     func cancel(_ number: Int, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let action = state.withLock { state -> TaskLife.Action? in
-            guard number == state.successor ?? identifier, !state.life.isCompleted else { return nil }
+            guard number == state.successor ?? identifier, state.life.awaitsLastCall else { return nil }
             state.resumeDataHandlers.append(handler)
             return state.life.cancel()
         }

@@ -19,9 +19,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
 
     /// Cancels the task as `cancel(byProducingResumeData:)` does, and returns the resume data.
     public func cancelByProducingResumeData() async -> Data? {
-        await withCheckedContinuation { continuation in
-            cancel(byProducingResumeData: { continuation.resume(returning: $0) })
-        }
+        await LastAnswer.of({ cancel(byProducingResumeData: $0) }, or: nil)
     }
 }
 

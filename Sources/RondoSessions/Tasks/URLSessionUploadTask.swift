@@ -14,8 +14,6 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
 
     /// Cancels the task, and returns nil: uploads cannot be resumed (rule US-61).
     public func cancelByProducingResumeData() async -> Data? {
-        await withCheckedContinuation { continuation in
-            cancel(byProducingResumeData: { continuation.resume(returning: $0) })
-        }
+        await LastAnswer.of({ cancel(byProducingResumeData: $0) }, or: nil)
     }
 }

@@ -179,14 +179,13 @@ final class WebSocketLink: Sendable {
         WebSocketHandshake(protocols: protocols, offersCompression: offersCompression)
     }
 
-    /// The load has left its run loops.
+    /// The load has left its run loop: after the last call, or because the loop's thread has ended. Then the
+    /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
-            defer {
-                state.load = nil
-                state.isOver = true
-            }
-            return state.load
+            let isUnanswered = !state.isOver
+            state.isOver = true
+            return (load: state.load.take(), unanswered: isUnanswered ? state.takeAll() : nil)
         }
         withExtendedLifetime(old) {}
     }
@@ -231,11 +230,20 @@ final class WebSocketLink: Sendable {
             while let (message, receiver) = state.queues.takePair() {
                 calls.append { receiver(.success(message)) }
             }
-            let senders = state.queues.takeSenders() + state.late
-            state.late = []
+            let (senders, receivers) = state.takeAll()
             for sender in senders { calls.append { sender(error) } }
-            for receiver in state.queues.takeReceivers() { calls.append { receiver(.failure(error)) } }
+            for receiver in receivers { calls.append { receiver(.failure(error)) } }
             return calls
         }
+    }
+}
+
+extension WebSocketLink.State {
+    /// Removes the handlers of all operations that wait.
+    fileprivate mutating func takeAll() -> (
+        senders: [WebSocketQueues.Completion], receivers: [WebSocketQueues.Receiver]
+    ) {
+        defer { late = [] }
+        return (queues.takeSenders() + late, queues.takeReceivers())
     }
 }

@@ -255,9 +255,14 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
         let isClosing = if case .closing = phase { true } else { false }
         let isOpen = if case .open = phase { true } else { false }
+        let isLost = hasEndedWriting
         let (error, senders, receivers) = link.state.withLock { state in
             guard let error = state.closing.error else {
-                return (nil as URLError?, [WebSocketQueues.Completion](), [WebSocketQueues.Receiver]())
+                // Messages of the server may still be taken, but nothing can be sent to it any more.
+                return (
+                    isLost ? Self.lost(state.url) : nil, isLost ? state.queues.takeSenders() : [],
+                    [WebSocketQueues.Receiver]()
+                )
             }
             // The program may have closed the WebSocket since `isClosing` was computed: its earlier messages
             // go before its close frame (rule WS-18).
@@ -310,6 +315,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 hasEndedWriting = true
                 channel.wantsWrite = false
                 failCurrent()
+                handOver()
                 return false
             }
         }
@@ -362,11 +368,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func failCurrent() {
         guard let failed = current.take() else { return }
-        let (closing, url) = link.state.withLock { ($0.closing.error, $0.url) }
-        let error =
-            closing
-            ?? URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
+        let error = link.state.withLock { $0.closing.error ?? Self.lost($0.url) }
         load?.call("send", size: 0) { failed.sending.completion(error) }
+    }
+
+    private static func lost(_ url: URL?) -> URLError {
+        URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
     }
 
     // MARK: - The end

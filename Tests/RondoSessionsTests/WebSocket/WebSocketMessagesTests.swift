@@ -274,4 +274,43 @@ import class Rondo.URLSessionWebSocketTask
         try waitFor("the task to go") { LiveObject.census?[.sessionTask] ?? 0 <= before ? () : nil }
         #expect(notes.calls.count { $0.hasPrefix("complete") } == 1)
     }
+
+    @Test func `WS-28 on a broken connection sends fail although messages wait to be received`() throws {
+        let mayBreak = Latch()
+        let server = try socketServer { peer in
+            for _ in 0..<3 { try peer.send(text: String(repeating: "x", count: 600)) }
+            try mayBreak.wait()
+            peer.reset()
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.maximumMessageSize = 1000
+        task.resume()
+        let link = try #require(task.work.webSocket)
+        try waitFor("two messages") { link.state.withLock { $0.queues.takesMessages } ? nil : () }
+        mayBreak.open()
+        let (results, pong) = (Box<[Int]>([]), Box<Int?>(nil))
+        let send = {
+            let before = results.value.count
+            task.send(.string("text")) { error in
+                results.change { $0.append((error as? URLError)?.errorCode ?? 0) }
+            }
+            try waitFor("the end of a send") { results.value.count > before ? () : nil }
+        }
+        while results.value.last ?? 0 == 0 { try send() }
+        try send()
+        task.sendPing { error in pong.value = (error as? URLError)?.errorCode }
+        try waitFor("the end of a ping") { pong.value }
+        #expect(results.value.suffix(2) == [-1005, -1005])
+        #expect(pong.value == -1005)
+        // Nothing that had come is lost.
+        let words = Box<[String]>([])
+        for _ in 0..<4 { task.receive { result in words.change { $0.append(result.words) } } }
+        try notes.waitForEnd()
+        try waitFor("four answers") { words.value.count == 4 ? () : nil }
+        #expect(words.value.prefix(2).allSatisfy { $0 == "text: " + String(repeating: "x", count: 600) })
+        #expect(words.value.last == "error -1005")
+        session.invalidateAndCancel()
+    }
 }
