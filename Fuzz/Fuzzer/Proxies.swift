@@ -19,7 +19,7 @@ func readProxyAnswer(_ bytes: [UInt8], in lengths: [Int], kind: UInt8) -> Report
 }
 
 private func negotiate(
-    _ negotiation: any ChannelNegotiation, _ bytes: [UInt8], in lengths: [Int]
+    _ negotiation: any ProxyNegotiation, _ bytes: [UInt8], in lengths: [Int]
 ) -> Report {
     var (negotiation, report) = (negotiation, Report())
     var pieces = Pieces(bytes, in: lengths)

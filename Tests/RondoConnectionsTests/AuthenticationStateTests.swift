@@ -17,7 +17,7 @@ import Testing
             },
             candidates: { _ in [(credential, .url)] })
         guard case .ask(let question) = step, let silent = question.silent else { return false }
-        return authentication.use(silent.credential, from: silent.origin, for: question)
+        return authentication.use(silent.credential, from: silent.source, for: question)
     }
 
     @Test func `UC-49 a server that names another realm each time is not answered without end`() {

@@ -284,6 +284,28 @@ import Testing
         #expect(recorder.calls == ["response 200"])
     }
 
+    @Test func `UC-17 onDiagnostic is not called by a thread that cancels`() throws {
+        let asked = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            asked.open()
+            peer.waitForEnd()
+        }
+        let callers = Box<[pthread_t]>([])
+        let connection = URLConnection(
+            request: URLRequest(url: server.url()), delegate: Recorder(), startImmediately: false)
+        connection?.configuration.onDiagnostic = { _ in callers.mutate { $0.append(pthread_self()) } }
+        let thread = LoopThread { loop in
+            connection?.start()
+            return loop.runOut()
+        }
+        try asked.wait()
+        connection?.cancel()
+        #expect(try thread.value() == .finished)
+        #expect(!callers.value.isEmpty)
+        #expect(!callers.value.contains(pthread_self()))
+    }
+
     /// Start on one thread, cancel on another, as close as it gets: the loop must be left whatever comes
     /// first.
     @Test func `UC-17 cancel from another thread at the moment of the start`() throws {

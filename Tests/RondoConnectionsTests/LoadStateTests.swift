@@ -254,6 +254,14 @@ import Testing
         #expect(!state.waitsLocally)
     }
 
+    @Test func `UC-58 the wait for the delegate's word about stored credentials is not the server's`() {
+        var state = Self.state(in: .created)
+        _ = state.begin(asksAboutStorage: true)
+        #expect(state.waitsLocally)
+        _ = state.repliedAboutStorage()
+        #expect(!state.waitsLocally)
+    }
+
     @Test func `a request that is to wait for cookies when the load is over does not`() {
         for phase in [Phase.ended, .failed, .cancelled] {
             var state = Self.state(in: phase)

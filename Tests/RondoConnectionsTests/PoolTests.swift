@@ -54,6 +54,20 @@ extension ConnectionPool {
         try usedConnection(key(server)) { try load(server.url()) }
     }
 
+    @Test func `of all pools together the connection is closed that has been idle longest`() throws {
+        let ended = [Latch(), Latch()]
+        let servers = try ended.map { try Self.server($0) }
+        let connections = try servers.map { try Self.usedConnection($0) }
+        var limits = ConnectionLimits()
+        limits.idleConnections = 1
+        let budget = ConnectionBudget(limits)
+        let pools = servers.map { _ in ConnectionPool(limits, within: budget) }
+        for (pool, connection) in zip(pools, connections) { pool.add(connection) }
+        try ended[0].wait()
+        #expect(connections.map(\.channel.isOpen) == [false, true])
+        pools[1].closeAll()
+    }
+
     @Test func `a kept connection that no load uses is closed when its time is over`() throws {
         let ended = Latch()
         let server = try Self.server(ended)

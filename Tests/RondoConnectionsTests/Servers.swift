@@ -89,6 +89,7 @@ enum Stranger {
             print("PORT", listener.getsockname()[1], flush=True)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(sys.argv[1], sys.argv[2])
+            context.set_alpn_protocols(["h2", "http/1.1"])
             while True:
                 conn, _ = listener.accept()
                 try:

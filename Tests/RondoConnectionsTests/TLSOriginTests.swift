@@ -107,4 +107,20 @@ import Testing
         #expect(recorder.calls.first?.hasPrefix("willSend 302") == true)
         #expect(recorder.calls.last?.hasPrefix("fail -120") == true, "\(recorder.calls)")
     }
+
+    @Test(arguments: [[], ["http/1.1"], ["h2", "http/1.1"], ["h2"]])
+    func `a load offers no protocol that it does not speak`(_ protocols: [String]) throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            chosen = str(tls.selected_alpn_protocol()).encode()
+            tls.sendall(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(chosen), chosen))
+            """)
+        defer { server.terminate() }
+        let recorder = try load(url("https://localhost:\(port)/")) { connection in
+            connection.trustTestAuthority()
+            connection.configuration.tls.alpn = protocols
+        }
+        #expect(recorder.text == (protocols.contains("http/1.1") ? "http/1.1" : "None"), "\(recorder.calls)")
+    }
 }

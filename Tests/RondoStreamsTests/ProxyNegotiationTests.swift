@@ -310,6 +310,12 @@ import Testing
         #expect(input.property(forKey: .proxyKey) == nil)
     }
 
+    @Test func `a proxy that is spoken to by TLS is offered no protocol but the one that is spoken`() {
+        var proxy = StreamProxy(.httpConnect, host: "proxy.example", port: 8080, tls: TLSSettings())
+        proxy.tls?.alpn = ["h2", "http/1.1"]
+        #expect(proxy.route(toHost: "host.example", port: 443).tls?.alpn == ["http/1.1"])
+    }
+
     private func streams() -> (RondoStreams.InputStream, RondoStreams.OutputStream) {
         var input: RondoStreams.InputStream?
         var output: RondoStreams.OutputStream?

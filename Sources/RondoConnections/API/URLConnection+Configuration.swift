@@ -10,7 +10,8 @@ extension URLConnection {
         ///
         /// The client identity and the server name apply only to the origin of the first request (scheme,
         /// host and port): after a redirect to another origin they are not used, like Authorization (rule
-        /// UC-33). All other settings apply wherever redirects lead; pinned keys have to match there, too.
+        /// UC-33). All other settings apply wherever redirects lead; pinned keys have to match there, too. Loads
+        /// offer only "http/1.1" of `alpn`; stream tasks of a session offer all of it.
         public var tls = TLSSettings()
 
         /// The proxy that the connection uses.
@@ -141,7 +142,7 @@ extension URLConnection.Configuration {
         values.connect = connect.sharedPart
         values.connectTimeout = connect.timeout
         values.totalTimeout = totalTimeout
-        values.redirects = RedirectLimit(follows: redirects.follows, maximum: redirects.maximum)
+        values.redirects = RedirectSettings(follows: redirects.follows, maximum: redirects.maximum)
         values.additionalFields = additionalFields.map { ($0.name, $0.value) }
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent

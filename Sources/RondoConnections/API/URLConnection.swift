@@ -22,7 +22,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// The request as it was when the connection was made.
     public var originalRequest: URLRequest { request.value }
     private let request: LoadRequest
-    private let state: Mutex<ConnectionState>
+    private let state: Mutex<URLConnectionState>
     /// Changes with the lock held, and is read without it: a load reads it at every step.
     private let cancelled = Atomic(false)
     /// These two as well, for the label and the delegate queue.
@@ -56,7 +56,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
         guard canHandle else { return nil }
         self.request = loadRequest
-        state = Mutex(ConnectionState(.of(consume delegate)))
+        state = Mutex(URLConnectionState(.of(consume delegate)))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
     }
@@ -192,7 +192,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: - For the load
 
-    var standing: ConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
+    var standing: URLConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
 
     /// The name of its sources, and in traces: the label, or, while a trace is recorded, host and path. The
     /// rest of the URL may hold secrets.

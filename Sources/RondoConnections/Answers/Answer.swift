@@ -33,7 +33,8 @@ protocol Answer: AnyObject {
     var isWaitingLocally: Bool { get }
 }
 
-/// Of an answer that has no sender to hold back, because it delivers only what the load takes, and that shows no challenges.
+/// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, and that shows no
+/// challenges.
 extension Answer {
     func pause() {}
     func resume() {}

@@ -13,7 +13,7 @@ internal import RondoHTTP
 /// The challenges of one side, a server or a proxy, and the credentials for them, as a value.
 struct Authentication {
     /// The source of a credential, which decides whether it may be tried without asking.
-    enum Origin: Equatable {
+    enum CredentialSource: Equatable {
         case url, storage, delegate
     }
 
@@ -25,7 +25,7 @@ struct Authentication {
         let proposed: URLCredential?
         let failures: Int
         /// A credential that may be used without showing the challenge to the delegate.
-        let silent: (credential: URLCredential, origin: Origin)?
+        let silent: (credential: URLCredential, source: CredentialSource)?
     }
 
     enum Step {
@@ -51,7 +51,7 @@ struct Authentication {
         var space: Space
         var protectionSpace: URLProtectionSpace
         var credential: URLCredential
-        var origin: Origin
+        var source: CredentialSource
         var session: Session
         var lastAuthorization: DigestSession.Authorization?
     }
@@ -60,7 +60,7 @@ struct Authentication {
     private var failures: [Space: (count: Int, credential: URLCredential)] = [:]
     private var rejected: Set<Space> = []
     /// The sources whose credentials were tried in a space.
-    private var tried: [Space: [Origin]] = [:]
+    private var tried: [Space: [CredentialSource]] = [:]
     /// The number of times that a nonce was refused as stale since a response was last accepted.
     private var renewals = 0
     /// The maximum of `renewals` in a row; the next one counts as a refusal, because a server could call every nonce
@@ -90,7 +90,7 @@ struct Authentication {
     ///   - candidates: Returns the credential of the URL, and that of the storage, for a space.
     mutating func challenged(
         by values: [String], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
-        candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
+        candidates: (URLProtectionSpace) -> [(URLCredential, CredentialSource)]
     ) -> Step {
         open = PasswordChallenge.strongestFirst(Challenge.challenges(in: values))
         if let refused = current {
@@ -129,29 +129,31 @@ struct Authentication {
     /// The next step, for the first challenge that was not rejected.
     mutating func next(
         makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
-        candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
+        candidates: (URLProtectionSpace) -> [(URLCredential, CredentialSource)]
     ) -> Step {
         open.removeAll { rejected.contains(Self.space(of: $0)) }
         guard let challenge = open.first else { return .giveUp }
         let space = Self.space(of: challenge)
         let protectionSpace = makeSpace(space.realm, space.method)
-        let silent = candidates(protectionSpace).first { _, origin in
-            silentAttempts < Self.maximumSilentAttempts && !(tried[space] ?? []).contains(origin)
+        let silent = candidates(protectionSpace).first { _, source in
+            silentAttempts < Self.maximumSilentAttempts && !(tried[space] ?? []).contains(source)
         }
         let failure = failures[space]
         return .ask(
             Question(
                 challenge: challenge, space: protectionSpace,
                 proposed: failure?.credential ?? silent?.0, failures: failure?.count ?? 0,
-                silent: silent.map { (credential: $0.0, origin: $0.1) }))
+                silent: silent.map { (credential: $0.0, source: $0.1) }))
     }
 
     /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme. If it
     ///   cannot, `takeProblem()` says why.
-    mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
+    mutating func use(_ credential: URLCredential, from source: CredentialSource, for question: Question)
+        -> Bool
+    {
         let space = Self.space(of: question.challenge)
-        tried[space, default: []].append(origin)
-        if origin != .delegate { silentAttempts += 1 }
+        tried[space, default: []].append(source)
+        if source != .delegate { silentAttempts += 1 }
         let session: Session
         do throws(Unusable) {
             session = try Self.session(for: question.challenge, credential)
@@ -160,7 +162,7 @@ struct Authentication {
             return false
         }
         current = Current(
-            space: space, protectionSpace: question.space, credential: credential, origin: origin,
+            space: space, protectionSpace: question.space, credential: credential, source: source,
             session: session)
         return true
     }
@@ -250,9 +252,9 @@ struct Authentication {
             }
             current.session = .digest(session)
         }
-        let isNew = current.origin == .delegate
+        let isNew = current.source == .delegate
         // A credential is stored only once.
-        if isNew { current.origin = .storage }
+        if isNew { current.source = .storage }
         self.current = current
         return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
     }

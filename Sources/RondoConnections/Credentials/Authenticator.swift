@@ -87,7 +87,7 @@ final class Authenticator {
             return use(credential, from: .delegate, for: question, isProxy: isProxy)
         case .performDefaultHandling:
             guard let silent = question.silent else { return .continueWithout }
-            return use(silent.credential, from: silent.origin, for: question, isProxy: isProxy)
+            return use(silent.credential, from: silent.source, for: question, isProxy: isProxy)
         case .continueWithout:
             return .continueWithout
         case .cancel:
@@ -120,10 +120,10 @@ final class Authenticator {
     }
 
     private func use(
-        _ credential: URLCredential, from origin: Authentication.Origin,
+        _ credential: URLCredential, from source: Authentication.CredentialSource,
         for question: Authentication.Question, isProxy: Bool
     ) -> Step {
-        if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .useCredential }
+        if with(isProxy, { $0.use(credential, from: source, for: question) }) { return .useCredential }
         if let problem = with(isProxy, { $0.takeProblem() }) { reportProblem(problem) }
         return .continueWithout
     }
@@ -150,8 +150,8 @@ final class Authenticator {
 
     private func candidates(
         for space: URLProtectionSpace, isProxy: Bool
-    ) -> [(URLCredential, Authentication.Origin)] {
-        var candidates: [(URLCredential, Authentication.Origin)] = []
+    ) -> [(URLCredential, Authentication.CredentialSource)] {
+        var candidates: [(URLCredential, Authentication.CredentialSource)] = []
         if isProxy {
             // Basic was already sent without a challenge.
             if let proxy, let user = proxy.userName,

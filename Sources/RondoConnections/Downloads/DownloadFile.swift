@@ -115,7 +115,7 @@ package final class DownloadFile: Sendable {
 
     /// Closes a temporary file, and makes it outlive this object.
     ///
-    /// - Returns: Its name, for `init(kept:at:)`; nil if it could not be closed without an error, and is not
+    /// - Returns: Its name, for `init(reopening:at:)`; nil if it could not be closed without an error, and is not
     ///   kept.
     func keep() -> String? {
         do throws(SystemError) {

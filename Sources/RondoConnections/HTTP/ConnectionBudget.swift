@@ -1,3 +1,4 @@
+internal import RondoCore
 internal import RondoMutex
 
 internal import struct Synchronization.Atomic
@@ -16,6 +17,14 @@ protocol BudgetCandidate: AnyObject, Sendable {
     /// The waiter that goes first, by its rank; nil if all waiters of the group have the same rank. Called
     /// under the queue's lock.
     var topWaiter: RankedWaiter? { get }
+}
+
+/// A pool as the budget sees it: one of those whose idle connections it counts.
+protocol BudgetPool: AnyObject, Sendable {
+    /// The time since which its oldest connection has been idle; nil if it has no idle connection.
+    var oldestIdleSince: LoopInstant? { get }
+    /// Closes that connection.
+    func closeOldest()
 }
 
 /// A waiter with the values that decide whether it goes before others of its group (rule US-39).
@@ -50,6 +59,10 @@ final class ConnectionBudget: Sendable {
         let origin: any BudgetCandidate
     }
 
+    private struct WeakPool {
+        weak var pool: (any BudgetPool)?
+    }
+
     private static let oneInUse: UInt64 = 1 << 32
     private static let oneIdle: UInt64 = 1
 
@@ -61,6 +74,7 @@ final class ConnectionBudget: Sendable {
     private let queue = Mutex<[Candidate]>([])
     /// The length of `queue`.
     private let queued = Atomic(0)
+    private let pools = Mutex<[WeakPool]>([])
 
     init(_ limits: ConnectionLimits = ConnectionLimits()) {
         maximumInUse = Atomic(limits.connections)
@@ -106,6 +120,29 @@ final class ConnectionBudget: Sendable {
         guard count > 0 else { return }
         word.wrappingSubtract(Self.oneIdle &* UInt64(count), ordering: .sequentiallyConsistent)
     }
+
+    // MARK: Idle connections
+
+    func add(_ pool: any BudgetPool) {
+        pools.withLock { pools in
+            pools.removeAll { $0.pool == nil }
+            pools.append(WeakPool(pool: pool))
+        }
+    }
+
+    /// Closes the connections that have been idle longest, of whatever pool, until there are no more than the limit.
+    func closeSurplus() {
+        while isOverIdleLimit {
+            let pools = pools.withLock { $0.compactMap(\.pool) }
+            let oldest = pools.compactMap { pool in
+                pool.oldestIdleSince.map { (pool: pool, since: $0) }
+            }.min { $0.since < $1.since }
+            guard let oldest else { return }
+            oldest.pool.closeOldest()
+        }
+    }
+
+    // MARK: Waiters
 
     /// The next number in the order of the waiters of all origins.
     func nextWaiterID() -> Int { lastWaiterID.wrappingAdd(1, ordering: .relaxed).newValue }

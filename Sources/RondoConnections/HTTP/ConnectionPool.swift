@@ -17,7 +17,7 @@ internal import struct Synchronization.Atomic
 /// connection. A connection that dies in between is found dead before it is used.
 ///
 /// Times are of the system's clock, because loops with test clocks share the pool with others.
-package final class ConnectionPool: Sendable {
+package final class ConnectionPool: BudgetPool {
     /// The pool of the process.
     package static let shared = ConnectionPool()
 
@@ -57,6 +57,7 @@ package final class ConnectionPool: Sendable {
         self.budget = budget
         self.secondsBetweenLooks = secondsBetweenLooks
         self.maximumReady = maximumReady
+        budget.add(self)
     }
 
     /// Makes a session's own pool, whose connections count in the budget of the process. Retire it when it is
@@ -110,7 +111,7 @@ package final class ConnectionPool: Sendable {
             state.withLock { $0.limits = limits }
             budget.setLimits(limits)
             for origin in origins { origin.setLimits(limits) }
-            closeOldest()
+            budget.closeSurplus()
         }
     }
 
@@ -126,16 +127,14 @@ package final class ConnectionPool: Sendable {
     /// The number of idle connections of all pools with the same budget.
     var idleCount: Int { budget.counts.idle }
 
-    /// Closes the connections that have been idle longest, until there are no more than the limit.
-    func closeOldest() {
-        while budget.isOverIdleLimit {
-            let oldest = origins.lazy.compactMap { origin in
-                origin.oldestIdleSince.map { (origin: origin, since: $0) }
-            }.min { $0.since < $1.since }
-            guard let oldest else { return }
-            oldest.origin.removeOldest()?.close()
-        }
+    private var oldest: (origin: Origin, since: LoopInstant)? {
+        origins.lazy.compactMap { origin in origin.oldestIdleSince.map { (origin: origin, since: $0) } }
+            .min { $0.since < $1.since }
     }
+
+    var oldestIdleSince: LoopInstant? { oldest?.since }
+
+    func closeOldest() { oldest?.origin.removeOldest()?.close() }
 
     func closeAll() {
         for origin in origins { for idle in origin.removeAll() { idle.close() } }

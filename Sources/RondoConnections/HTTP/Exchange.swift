@@ -5,7 +5,7 @@ internal import RondoStreams
 
 /// One request to a server and its response, over any version of HTTP.
 ///
-/// The layers above it know neither codec nor connection; of the channel they know that its events pass the load's gate
+/// The layers above it know no codec, and of the connection its channel alone, whose events pass the load's gate
 /// (`ExchangeOwner.setChannel(_:)`). Its owner ensures that one thread at a time uses it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands

@@ -7,7 +7,8 @@ internal import struct Synchronization.Atomic
 
 /// An HTTP/1.1 connection to a server, kept between exchanges: a channel, and the codec that speaks over it.
 ///
-/// While it is in use, only its exchange accesses it; while it is idle, only its origin does, under the origin's lock.
+/// While it is in use, only its exchange accesses it; while it is idle, only its origin does: under the origin's lock, or
+/// after taking it out and before putting it back.
 /// `registration` is atomic.
 final class HTTP1Connection: DeferredWork {
     let channel: SocketChannel

@@ -198,8 +198,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         channel.handler = nil
     }
 
-    /// Reads the rest of an unwanted response that has already arrived, so that the connection can serve
-    /// another request. Does not wait for more.
+    /// Parses what the buffer holds of the rest of an unwanted response: if that is all of it, the connection can
+    /// serve another request. Reads nothing from the socket.
     private func discardRest() {
         guard case .open = phase else { return abandon() }
         abandon()

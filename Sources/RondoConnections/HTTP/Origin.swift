@@ -130,7 +130,7 @@ final class Origin: BudgetCandidate {
         noteIdle()
     }
 
-    /// Changes the state, in which a place may become free, and admits the next waiter to that.
+    /// Changes the state; if that makes room for a connection, admits the next waiter.
     private func end(
         _ change:
             @Sendable (inout State) -> (
@@ -197,7 +197,7 @@ final class Origin: BudgetCandidate {
     var generation: Int { pool.generation }
 
     private func noteIdle() {
-        if budget.isOverIdleLimit { pool.closeOldest() }
+        if budget.isOverIdleLimit { budget.closeSurplus() }
         pool.watch()
     }
 

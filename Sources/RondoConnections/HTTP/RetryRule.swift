@@ -1,5 +1,6 @@
 /// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its connection was
-/// lost before the server answered. All that this depends on is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+/// lost before the server answered, or the server has said by a 408 that it had given up waiting. All that this depends on
+/// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
 /// `ServerAnswer` asks it about each failed exchange; what an exchange knows is its `Progress`. So a POST that was sent in
 /// part over a kept connection fails, and a GET is sent again.

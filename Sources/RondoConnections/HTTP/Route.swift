@@ -28,7 +28,7 @@ final class Route: Sendable {
 
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
-    /// Here the version of HTTP is decided, by the route: its connections offer no protocol but HTTP/1.1 (no ALPN), so that the
+    /// Here the version of HTTP is decided, by the route: its connections offer nothing but `http/1.1` by ALPN, so that the
     /// version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
     /// exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a connection that
     /// is open gives an exchange of that connection's version.
@@ -81,14 +81,15 @@ final class Route: Sendable {
     ) {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure, !tunnels {
-            var channel = SocketChannel.Configuration(host: proxy.host, port: proxy.port, tls: proxy.tls)
+            var channel = SocketChannel.Configuration(
+                host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1)
             // Detours apply to the hosts of URLs only.
             var toProxy = settings
             toProxy.connect?.detours = []
             toProxy.apply(to: &channel)
             self.init(
                 ConnectionKey(
-                    host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy,
+                    host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1, proxy: proxy,
                     connect: settings.connect),
                 of: pool, channel: channel, isForProxy: true)
             return

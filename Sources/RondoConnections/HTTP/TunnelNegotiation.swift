@@ -5,7 +5,7 @@ internal import RondoStreams
 /// Asks an HTTP proxy for a tunnel to a server (RFC 9110 §9.3.6), with the same codec as other requests.
 ///
 /// A challenge of the proxy is kept in the error, so that the load can respond to it on another connection.
-struct TunnelNegotiation: ChannelNegotiation {
+struct TunnelNegotiation: ProxyNegotiation {
     private let proxy: StreamProxy
     /// `host:port`, an IPv6 address in brackets.
     private let authority: String

@@ -7,7 +7,7 @@ internal import RondoMutex
 /// another one inside must not wait, since a delegate may run there for any length of time. It is refused and
 /// recorded; the call inside then runs `catchUp` before it leaves.
 struct Gate: ~Copyable, Sendable {
-    // Not private: the compiler cannot lay out a gate in another file then.
+    // Not private: otherwise the compiler could not lay out a gate in another file.
     struct State {
         var isTaken = false
         var wasMissed = false

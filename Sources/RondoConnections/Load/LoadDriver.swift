@@ -44,9 +44,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Ends the load without a further call.
     func cancel() { state.cancelled() }
 
-    /// Releases everything.
-    ///
-    /// - Returns: The work that unregisters the idle connection; nil if it is registered nowhere.
+    /// Releases everything, and returns the work that unregisters the idle connection; nil if it is registered nowhere.
     func close() -> (any DeferredWork)? {
         content.discardAll()
         return answers.take()?.close()
@@ -279,13 +277,15 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         send(state.lastSent, .toServer)
     }
 
-    /// Reports a step that has no delegate method to the listener of the settings, if there is one.
+    /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
     private func report(_ step: ExchangeStep) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning(
                 "A credential was not sent to \(state.url?.host ?? "a server"): \(reason)")
         }
-        guard client != nil, let listener = settings.values.onStep else { return }
+        guard let client, !client.isCancelled, let listener = settings.values.onStep,
+            modes.servesCallingThread
+        else { return }
         noteCall()
         listener(step)
     }

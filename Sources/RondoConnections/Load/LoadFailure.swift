@@ -3,8 +3,8 @@ package import RondoCore
 package import RondoHTTP
 package import RondoStreams
 
-/// The reason why a load ended without a response, in the terms of its own layers; `URLErrors` translates it
-/// into a `URLError`.
+/// The reason why a load has failed, in the terms of its own layers; `URLErrors` translates it into a
+/// `URLError`.
 ///
 /// Indirect, because each load has room for one, and few loads fail.
 package indirect enum LoadFailure: Error, Equatable {

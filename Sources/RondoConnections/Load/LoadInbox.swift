@@ -4,8 +4,7 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The messages and commands of other threads to a load, while one of its loops serves it. Any thread may use
-/// it.
+/// Messages and commands that other threads send to a load, kept until it takes them. Any thread may use it.
 struct LoadInbox: ~Copyable, Sendable {
     /// Messages for the next pass of the load.
     struct Messages {
@@ -21,7 +20,7 @@ struct LoadInbox: ~Copyable, Sendable {
         var mustTryAgain = false
     }
 
-    // Not private: the compiler cannot lay out an inbox in another file then.
+    // Not private: otherwise the compiler could not lay out an inbox in another file.
     struct State: ~Copyable {
         var messages = Messages()
         /// Calls that wait for the delegate queue; nil if there never was one.

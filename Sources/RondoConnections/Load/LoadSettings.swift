@@ -40,7 +40,7 @@ package final class LoadSettings: Sendable {
         var totalTimeout: TimeInterval?
         /// Whether loads wait for a network if there is none (rule US-70).
         var waitsForConnectivity = false
-        var redirects = RedirectLimit()
+        var redirects = RedirectSettings()
         var additionalFields: [(name: String, value: String)] = []
         /// The request target in place of the URL's path and query.
         var requestTarget: String?
@@ -54,6 +54,8 @@ package final class LoadSettings: Sendable {
     }
 
     let values: Values
+    /// The TLS settings for a load's first origin.
+    private let tlsAtOrigin: TLSSettings
     /// The TLS settings without the values that are meant only for a load's first origin; nil if there are
     /// none such.
     private let tlsElsewhere: TLSSettings?
@@ -64,7 +66,8 @@ package final class LoadSettings: Sendable {
 
     init(_ values: Values) {
         self.values = values
-        tlsElsewhere = values.tls.elsewhere
+        tlsAtOrigin = values.tls.forHTTP1
+        tlsElsewhere = tlsAtOrigin.elsewhere
         isForOneOrigin = tlsElsewhere != nil
         sharesPlainRoutes =
             values.pool === ConnectionPool.shared && values.connect == nil && values.connectTimeout == nil
@@ -110,7 +113,7 @@ package final class LoadSettings: Sendable {
     let isForOneOrigin: Bool
 
     /// The TLS settings of a connection to a server.
-    func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
+    func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? tlsAtOrigin : tlsElsewhere ?? tlsAtOrigin }
 
     // MARK: Direct routes
 

@@ -7,15 +7,20 @@ internal import RondoHTTP
 ///
 ///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ waitingForCookies ─▶ answering ─▶ receiving ─▶ …
 ///
+/// `answering` is always entered by way of `waitingForCookies`, which the lines below leave out.
+///
 ///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ waitingForCookies
 ///               │                                  └ nil ─────▶ receiving
 ///               ├ 401, 407 ──▶ challenged ─ credential ───────▶ answering
 ///               │                         └ none ─────────────▶ receiving
 ///               └ no network ▶ waitingForConnectivity ─ again ▶ answering
 ///
+///     answering ─ response of a task ▶ askingAboutResponse ─ decision ▶ receiving
 ///     receiving ─ connection lost ▶ askingForRest ─ rest ▶ receiving
+///     receiving ─ 101 ▶ upgraded
 ///
 ///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
+///     any phase ─ the client's abort ▶ aborted ─ the client was told ▶ ended
 ///
 /// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load ignores inputs
 /// and returns no actions. (Waits inside an answer, such as that for a connection, are states of `ServerAnswer`.)
@@ -88,13 +93,13 @@ struct LoadState {
 
     /// The protocols of the program that may load its requests.
     private let protocols: ProtocolClasses
-    private let policy: RedirectLimit
+    private let policy: RedirectSettings
     /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
     private let isWebSocket: Bool
 
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
-        redirects policy: RedirectLimit = .init(), isWebSocket: Bool = false
+        redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false
     ) {
         self.isWebSocket = isWebSocket
         self.policy = policy
@@ -148,9 +153,13 @@ struct LoadState {
 
     /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {
-        if case .waitingForConnectivity = phase { return true }
-        if case .waitingForCookies = phase { return true }
-        return isAsking
+        switch phase {
+        case .askingAboutStorage, .waitingForConnectivity, .waitingForCookies: true
+        case .created, .askingAboutCanonical, .answering, .askingAboutRedirect, .challenged,
+            .askingAboutResponse, .receiving, .askingForRest, .upgraded, .askingAboutCaching, .storing,
+            .aborted, .ended:
+            isAsking
+        }
     }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }

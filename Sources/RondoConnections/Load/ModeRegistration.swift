@@ -5,7 +5,7 @@ internal import RondoStreams
 /// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
 /// runs, nothing of the client is served, and it does nothing.
 package struct ModeRegistration: ~Copyable, Sendable {
-    // Not private: the compiler cannot lay out a registration in another file then.
+    // Not private: otherwise the compiler could not lay out a registration in another file.
     struct State: Sendable {
         var schedule = StreamSchedule()
         var first: SharedQueue.Registration?

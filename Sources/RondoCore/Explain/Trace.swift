@@ -7,7 +7,7 @@ extension RunLoop {
     /// tests.
     ///
     /// Called on the loop's thread, in the middle of a pass, with no lock held; for a request, on the thread
-    /// that makes it, which may hold the lock of the stream, socket or descriptor that makes the request. The
+    /// that makes it, which may hold the lock of the stream, socket, descriptor or load that makes the request. The
     /// instrument must not use that object, run a loop or call a function of one, and the loop waits until it
     /// returns.
     public protocol Instrument: Sendable {

@@ -5,7 +5,8 @@ internal import CRondoEv
 ///
 /// One look at the kernel may find many descriptors ready; the passes that follow serve one each without
 /// asking the kernel again (rule RL-57). The set belongs to the mode, not to an activation: if it were
-/// dropped whenever an activation ends, the sources at its end would starve.
+/// dropped whenever an activation ends, the sources at the end of the set
+/// would starve.
 struct ReadySet {
     private struct Entry {
         let watcher: WatcherPointer

@@ -6,7 +6,7 @@ package struct ChannelConfiguration: Sendable {
     package var host: String
     package var port: Int
 
-    package init(host: String, port: Int, tls: TLSSettings? = nil, route: ChannelRoute? = nil) {
+    package init(host: String, port: Int, tls: TLSSettings? = nil, route: ProxyRoute? = nil) {
         self.host = host
         self.port = port
         self.tls = tls
@@ -20,7 +20,7 @@ package struct ChannelConfiguration: Sendable {
     }
 
     /// The proxy that leads to the host; nil: the connection is direct.
-    package var route: ChannelRoute? {
+    package var route: ProxyRoute? {
         get { options?.route }
         set { set(newValue) { $0.route = $1 } }
     }
@@ -53,7 +53,7 @@ package struct ChannelConfiguration: Sendable {
     /// fields together.
     private struct Options {
         var tls: TLSSettings?
-        var route: ChannelRoute?
+        var route: ProxyRoute?
         var resolver = Resolver.shared
         var connect: ConnectSettings?
         var openingLimit: Double?

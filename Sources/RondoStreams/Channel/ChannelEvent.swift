@@ -3,7 +3,7 @@ package enum ChannelEvent: Equatable, Sendable {
     case resolving(host: String)
     case connecting(SocketAddress)
     case connected(SocketAddress)
-    /// A proxy has said something, and has still to let the connection through.
+    /// Bytes of a proxy have come; it has not let the connection through yet.
     case negotiating
     /// Of each TLS there is: that with a proxy comes before that with the host.
     case secured(version: String, cipher: String, subject: String)

@@ -9,7 +9,7 @@ package struct ChannelHandlers {
 
     private var box: Box?
 
-    /// Called with the question whether the peer is trusted; nil: `TLSSettings.trustHandler` is.
+    /// Called with the question whether the peer is trusted; if nil, `TLSSettings.trustHandler` is called instead.
     package var onTrust: ((TLSTrust) -> Void)? {
         get { box?.onTrust }
         set {
@@ -18,7 +18,7 @@ package struct ChannelHandlers {
         }
     }
 
-    /// Called with the question for an identity; nil: `TLSSettings.identityHandler` is.
+    /// Called with the question for an identity; if nil, `TLSSettings.identityHandler` is called instead.
     package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
         get { box?.onIdentityRequest }
         set {

@@ -15,7 +15,7 @@ extension ChannelOpening {
     }
 
     /// Starts TLS with a proxy, before the negotiation. The channel's handlers are called for hosts only.
-    func secureToProxy(_ transport: ChannelTransport, _ route: ChannelRoute, _ settings: TLSSettings) {
+    func secureToProxy(_ transport: ChannelTransport, _ route: ProxyRoute, _ settings: TLSSettings) {
         let host = Resolver.withoutBrackets(route.host)
         secure(transport, settings, asksChannel: false, host: host) { () throws(TLSError) in
             try TLSEngine(

@@ -27,7 +27,7 @@ protocol ChannelOpeningOwner: AnyObject {
 /// The opening of a connection, or the securing of one that was open.
 final class ChannelOpening {
     /// The starting point of a channel.
-    enum Origin {
+    enum StartingPoint {
         /// Connect to the configuration's host, or to its route's.
         case host
         case address(SocketAddress)
@@ -36,7 +36,7 @@ final class ChannelOpening {
 
     enum Stage {
         /// Until the first pass.
-        case starting(Origin)
+        case starting(StartingPoint)
         case resolving(Resolver.Request, LookUpResult)
         case connecting(ConnectionAttempts)
         /// Only while the channel's owner is being told of the connection.
@@ -61,10 +61,10 @@ final class ChannelOpening {
     /// Calls a handler of the settings, outside the gate.
     var asker: RunLoop.Source?
 
-    init(_ origin: Origin, of channel: any ChannelOpeningOwner, _ sources: any ChannelSources) {
+    init(_ point: StartingPoint, of channel: any ChannelOpeningOwner, _ sources: any ChannelSources) {
         self.channel = channel
         self.sources = sources
-        stage = .starting(origin)
+        stage = .starting(point)
         limit = OpeningLimit(sources)
     }
 
@@ -106,7 +106,7 @@ final class ChannelOpening {
     func servePass() {
         guard checkLimit() else { return }
         switch stage {
-        case .starting(let origin): start(origin)
+        case .starting(let point): start(point)
         case .resolving(_, let result):
             switch result.take() {
             case .success(let addresses): found(addresses, of: channel.configuration.nextHop.host)
@@ -170,9 +170,9 @@ final class ChannelOpening {
 
     // MARK: - The name and the socket
 
-    private func start(_ origin: Origin) {
+    private func start(_ point: StartingPoint) {
         limit.start(channel.configuration)
-        switch origin {
+        switch point {
         case .socket(let socket):
             let source = sources.makeSource(socket.descriptor, interest: [])
             passProxy(over: ChannelTransport(socket: socket, source: source))
@@ -286,7 +286,7 @@ final class ChannelOpening {
         } catch {
             return channel.fail(error)
         }
-        // Of the end of it another event tells.
+        // The end of the dialogue is reported by the next event, `secured` or `open`.
         if case .negotiating = stage, dialogue.received > before.received { channel.tell(.negotiating) }
     }
 

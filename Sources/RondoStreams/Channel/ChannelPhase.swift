@@ -3,7 +3,7 @@ internal import RondoCore
 /// Where a channel stands between its creation and its end; each case carries what exists only in it.
 enum ChannelPhase {
     // Indirect, because every channel has the size of the largest case.
-    indirect case created(ChannelOpening.Origin)
+    indirect case created(ChannelOpening.StartingPoint)
     case opening(ChannelOpening)
     case open(ChannelTransport)
     case closed

@@ -1,7 +1,7 @@
 internal import RondoCore
 
 /// The dialogue with a proxy on a new connection, before anything else: moves the bytes between the proxy and
-/// a `ChannelNegotiation`.
+/// a `ProxyNegotiation`.
 ///
 /// The proxy's bytes are read without consuming them (MSG_PEEK, or SSL_peek over TLS with the proxy), and
 /// then only as many are consumed as the negotiation has used: the first bytes of the host behind the proxy
@@ -23,14 +23,14 @@ struct ProxyDialogue {
     /// The proxy's host and port.
     private let host: String
     private let port: Int
-    private var negotiation: any ChannelNegotiation
+    private var negotiation: any ProxyNegotiation
     private var unsent: ArraySlice<UInt8> = []
     /// The number of bytes that the proxy has sent so far.
     private(set) var received = 0
     /// True if the negotiation ends once `unsent` is sent.
     private var endsWhenSent = false
 
-    init(over transport: ChannelTransport, _ route: ChannelRoute) {
+    init(over transport: ChannelTransport, _ route: ProxyRoute) {
         self.transport = transport
         (host, port) = (route.host, route.port)
         negotiation = route.negotiation

@@ -65,9 +65,9 @@ package final class SocketChannel {
     /// pass.
     package var handlers = ChannelHandlers()
 
-    init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
+    init(_ configuration: Configuration, _ point: ChannelOpening.StartingPoint) {
         self.configuration = configuration
-        phase = .created(origin)
+        phase = .created(point)
     }
 
     /// Makes a channel to a host.
@@ -108,8 +108,8 @@ package final class SocketChannel {
 
     /// Starts the opening in the next pass of a scheduled mode; no event comes before.
     package func open() {
-        guard case .created(let origin) = phase else { return }
-        phase = .opening(ChannelOpening(origin, of: self, registration))
+        guard case .created(let point) = phase else { return }
+        phase = .opening(ChannelOpening(point, of: self, registration))
         registration.signal()
     }
 

@@ -5,7 +5,7 @@ internal import RondoCore
 /// Only heads are consumed: the bytes behind the head of a 2xx answer are the host's, because such an answer
 /// has no content, whatever its fields say. A refusal is kept (`NegotiationError.response`), for an owner
 /// that answers its challenge on a new connection.
-struct ConnectNegotiation: ChannelNegotiation {
+struct ConnectNegotiation: ProxyNegotiation {
     /// The most bytes of a head, similar to other HTTP clients (curl and nginx allow 8 to 100 KiB).
     static let headLimit = 16_384
     /// The most interim answers (1xx) before the final one.

@@ -3,7 +3,7 @@ internal import RondoCore
 /// The client's side of SOCKS 4, and of 4a if the host is a name or an IPv6 address, which the proxy looks
 /// up. (There is no RFC; the documents of their authors describe both, NEC's `SOCKS4.protocol` and
 /// `SOCKS4A.protocol`.)
-struct SOCKS4Negotiation: ChannelNegotiation {
+struct SOCKS4Negotiation: ProxyNegotiation {
     private let destination: ProxyDestination
     private var reply = ProxyReply()
 

@@ -1,7 +1,7 @@
 internal import RondoCore
 
 /// The client's side of SOCKS 5 (RFC 1928), with user name and password (RFC 1929).
-struct SOCKS5Negotiation: ChannelNegotiation {
+struct SOCKS5Negotiation: ProxyNegotiation {
     private enum State {
         case method, authentication, reply
     }

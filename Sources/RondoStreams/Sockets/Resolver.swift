@@ -98,7 +98,7 @@ extension Resolver {
         host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }
 
-    /// One look-up.
+    /// A request for a host's addresses. Requests for one host and port share a look-up.
     package final class Request: Sendable {
         package let host: String
         package let port: UInt16

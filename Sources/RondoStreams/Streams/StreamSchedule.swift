@@ -72,7 +72,7 @@ package struct StreamSchedule {
     // The small properties stand together, which saves 16 bytes in every stream.
     private var first: Entry?
     private var isWaitingOnDispatchQueue = false
-    /// For the owner's use: whether the client has something to be served for. It fills a gap in the layout.
+    /// Whether the client has asked to be served. Set by the owner; stored here, where it fits into padding.
     package var isWanted = false
     /// Counts the changes of the schedule.
     private(set) var version: UInt32 = 0

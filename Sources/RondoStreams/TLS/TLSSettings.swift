@@ -177,9 +177,9 @@ public struct TLSSettings: Sendable, Hashable {
     /// Whether a client takes up sessions of earlier connections to the same host and port under equal
     /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
     /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
-    /// are valid that were looked at then. Where a trust handler is asked neither side does, and where an identity
-    /// handler is, a client does not. No more does a load whose delegate has a method that is asked about the server, nor
-    /// the first load of each of the program's classes of delegates: only a call tells whether it has one.
+    /// are valid that were looked at then. With a trust handler neither side takes up sessions, and with an identity
+    /// handler a client does not. A load does not if its delegate has a method that is asked about the server; nor does
+    /// the first load of each of the program's classes of delegates, since only a call tells whether it has one.
     public var resumesSessions = true
     /// The protocols spoken inside TLS (ALPN), the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
@@ -208,6 +208,16 @@ public struct TLSSettings: Sendable, Hashable {
         var settings = TLSSettings()
         settings.role = .server
         settings.identity = identity
+        return settings
+    }
+}
+
+extension TLSSettings {
+    /// These settings for a peer to which HTTP/1.1 is spoken: a server might choose any other protocol that is offered.
+    package var forHTTP1: TLSSettings {
+        guard alpn.contains(where: { $0 != "http/1.1" }) else { return self }
+        var settings = self
+        settings.alpn.removeAll { $0 != "http/1.1" }
         return settings
     }
 }

@@ -1,5 +1,5 @@
 /// Which redirects a load follows; see `URLConnection.RedirectPolicy`.
-struct RedirectLimit: Sendable {
+struct RedirectSettings: Sendable {
     var follows = true
     /// The default is the number in Apple's documentation of `NSURLErrorHTTPTooManyRedirects` (rule UC-32).
     var maximum = 16

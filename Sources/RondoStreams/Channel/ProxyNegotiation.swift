@@ -3,7 +3,7 @@
 ///
 /// A value that knows no socket and no loop: the channel passes it the proxy's bytes and sends its answers.
 /// It keeps bytes that it has consumed but not yet understood, up to a limit of its own.
-package protocol ChannelNegotiation: Sendable {
+package protocol ProxyNegotiation: Sendable {
     /// Starts the dialogue: the connection to the proxy is open.
     mutating func begin() -> NegotiationStep
 

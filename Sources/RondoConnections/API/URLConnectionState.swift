@@ -5,7 +5,7 @@ internal import RondoCore
 ///
 /// A value behind the connection's lock. On misuse a method returns a warning, at most one for each
 /// connection.
-struct ConnectionState: ~Copyable {
+struct URLConnectionState: ~Copyable {
     private enum Phase {
         case created, started, ended
     }

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// A proxy's protocol as small as can be: it is asked for a host by a line, and answers by one.
-private struct LineNegotiation: ChannelNegotiation {
+private struct LineNegotiation: ProxyNegotiation {
     private let host: String
     private var line: [UInt8] = []
 
@@ -37,13 +37,13 @@ private struct LineNegotiation: ChannelNegotiation {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ChannelNegotiationTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct NegotiatingChannelTests {
     /// What a channel to "behind", by a proxy that plays a script, has said and got.
     private func talk(_ script: @escaping @Sendable (TestPeer) throws -> Void) throws -> Findings {
         let server = try TestServer(serve: script)
         defer { server.stop() }
         return try onStreamThread { [port = server.port] loop in
-            let route = ChannelRoute(
+            let route = ProxyRoute(
                 host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
             let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
             talk.channel.wantsRead = true
@@ -103,7 +103,7 @@ private struct LineNegotiation: ChannelNegotiation {
     @Test func `a proxy that cannot be reached is named`() throws {
         let port = try TestListener().port
         let findings = try onStreamThread { loop in
-            let route = ChannelRoute(
+            let route = ProxyRoute(
                 host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
             let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
             talk.open(in: loop)
@@ -127,7 +127,7 @@ private struct LineNegotiation: ChannelNegotiation {
         }
         defer { proxy.stop() }
         let findings = try onStreamThread { [port = proxy.port] loop in
-            let route = ChannelRoute(
+            let route = ProxyRoute(
                 host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
             let talk = Conversation(
                 SocketChannel(.init(host: "localhost", port: 99, tls: .test, route: route)))
@@ -150,7 +150,7 @@ private struct LineNegotiation: ChannelNegotiation {
         defer { server.terminate() }
         server.tell("go")
         let findings = try onStreamThread { loop in
-            let route = ChannelRoute(
+            let route = ProxyRoute(
                 host: "localhost", port: Int(port), tls: .test, negotiation: LineNegotiation("behind"))
             let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
             talk.channel.wantsRead = isAwaited
