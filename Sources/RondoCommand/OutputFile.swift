@@ -26,11 +26,12 @@ enum OutputFile {
 
     /// Writes all of `text` to the file at `path` and replaces its content; `-` is standard output.
     static func write(_ text: String, to path: String) throws {
-        if path == "-" {
-            Terminal.standardOutput.write(text)
-            return
+        guard path == "-" else { return try write(Array(text.utf8), to: path) }
+        var text = text
+        let code = text.withUTF8 { writeAll(STDOUT_FILENO, UnsafeRawBufferPointer($0)) }
+        if code != 0 {
+            throw CommandFailure("cannot write to standard output: \(String(cString: strerror(code)))")
         }
-        try write(Array(text.utf8), to: path)
     }
 
     /// Writes bytes as above, but only to files.

@@ -4,20 +4,11 @@ import Testing
 
 /// The command lines of Tests/CurlLines, by curl and by `rondo fetch`.
 @Suite(.timeLimit(.minutes(5))) struct CurlLinesTests {
-    private static var tool: String {
-        get throws {
-            let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            let folder = URL(fileURLWithPath: tests).deletingLastPathComponent().path
-            let names = ["rondo", "RondoCommand"].map { "\(folder)/\($0)" }
-            return names.first { FileManager.default.isExecutableFile(atPath: $0) } ?? names[0]
-        }
-    }
-
     @Test func `command lines do what curl does with them, but for those that have a reason`() throws {
         let folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("CurlLines")
         let output = try TestServerProcess.run([
-            "python3", folder.appendingPathComponent("compare").path, "--rondo", try Self.tool,
+            "python3", folder.appendingPathComponent("compare").path, "--rondo", try CommandTool.path,
         ])
         #expect(output.contains(" 0 not as they should be"), "\(output)")
     }

@@ -23,20 +23,11 @@ struct ServeTests {
                 [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)],
                 ofItemAtPath: folder + "/digits.txt")
             process = try TestServerProcess(
-                [try Self.tool, "serve", "--until-stdin-closes", folder] + options)
+                [try CommandTool.path, "serve", "--until-stdin-closes", folder] + options)
             address = try process.line(after: "listening on ")
         }
 
         func line(after prefix: String) throws -> String { try process.line(after: prefix) }
-
-        static var tool: String {
-            get throws {
-                let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-                let folder = URL(fileURLWithPath: tests).deletingLastPathComponent().path
-                let names = ["rondo", "RondoCommand"].map { "\(folder)/\($0)" }
-                return names.first { FileManager.default.isExecutableFile(atPath: $0) } ?? names[0]
-            }
-        }
 
         deinit {
             process.terminate()
@@ -77,7 +68,7 @@ struct ServeTests {
         #expect(try curl("-L", "-w", "%{num_redirects}", server.address + "sub%20folder") == "<p>index1")
         #expect(try curl("-o", "/dev/null", "-w", "%{http_code}", server.address + "nothing") == "404")
         let withoutFolder = try TestServerProcess([
-            try Server.tool, "serve", "--size", "3k", "--until-stdin-closes",
+            try CommandTool.path, "serve", "--size", "3k", "--until-stdin-closes",
         ])
         let address = try withoutFolder.line(after: "listening on ")
         #expect(try curl(address).contains("href=\"/bytes\""))
@@ -142,6 +133,28 @@ struct ServeTests {
             print(talk('GET /digits.txt HTTP/1.0\\r\\n\\r\\n').count('0123456789'))
             """, server.address)
         #expect(output == "501\n1\n1")
+    }
+
+    @Test func `a client that never stops asking leaves others their turn`() throws {
+        let server = try Server()
+        let output = try python(
+            """
+            import threading
+            greedy = socket.create_connection((u.hostname, u.port))
+            head, end = b'HEAD /digits.txt HTTP/1.1\\r\\nHost: x\\r\\nX: ', b'\\r\\n\\r\\n'
+            # Each request fills what the server reads at once.
+            requests = (head + b'x' * (8192 - len(head + end)) + end) * 100
+            is_busy = threading.Event()
+            def ask():
+                while True: greedy.sendall(requests)
+            def read():
+                while greedy.recv(1 << 20): is_busy.set()
+            for work in (ask, read): threading.Thread(target=work, daemon=True).start()
+            is_busy.wait()
+            for _ in range(20): answer = talk('GET /digits.txt HTTP/1.0\\r\\n\\r\\n')
+            print(answer[-10:])
+            """, server.address)
+        #expect(output == "0123456789")
     }
 
     @Test func `an invalid request is refused, and the response arrives`() throws {
@@ -249,7 +262,7 @@ struct ServeTests {
             for number in range(3): print(talk('GET /nothing HTTP/1.0\\r\\n\\r\\n').count(' 404 '))
             server.stdin.close()
             print(server.wait())
-            """, "http://unused", try Server.tool)
+            """, "http://unused", try CommandTool.path)
         #expect(output == "1\n1\n1\n0")
     }
 }

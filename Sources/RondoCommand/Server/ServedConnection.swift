@@ -2,8 +2,7 @@ import Rondo
 
 /// One client of the server. It answers each request before it reads the next.
 ///
-/// `@unchecked Sendable`: only the thread of its loop uses it; the blocks of timers, which run there, retain
-/// it.
+/// `@unchecked Sendable`: only the thread of its loop uses it; there the blocks of its timers run, too.
 final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The settings that all connections of a server share.
     struct Settings {
@@ -189,8 +188,14 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
         switch response.next() {
         case .done:
             log(response, isCut: false)
-            if response.keepsConnection { beginReading() } else { linger() }
-            return true
+            guard response.keepsConnection else {
+                linger()
+                return true
+            }
+            beginReading()
+            // Requests that have come already are answered after those of other connections: the output reports
+            // again that it has space.
+            return false
         case .broken:
             end()
             return false

@@ -97,7 +97,7 @@ struct RequestReader {
     /// The next request; nil if it is not complete.
     mutating func next() throws(ServedRequest.Refusal) -> ServedRequest? {
         requestLine = String(
-            decoding: bytes.prefix { !Self.isLineEnd($0) }.prefix(ServerLimits.loggedTarget), as: UTF8.self)
+            decoding: bytes.prefix { !Self.isLineEnd($0) }.prefix(ServerLimits.loggedLine), as: UTF8.self)
         guard let (end, next) = endOfHead(), end <= ServerLimits.headSize else {
             guard bytes.count <= ServerLimits.headSize else { throw .headTooLarge }
             return nil

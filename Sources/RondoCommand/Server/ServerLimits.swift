@@ -10,8 +10,8 @@ enum ServerLimits {
     static let headTime = 10.0
     /// Seconds that a connection may be idle between requests, and before the first.
     static let idleTime = 75.0
-    /// Seconds in which a client may read none of the bytes sent. The time is long, because a paused load
-    /// reads none.
+    /// Seconds after which a connection is closed if its client has read nothing. The time is long, because a
+    /// paused load reads nothing.
     static let stallTime = 600.0
     /// Seconds for a client to close after the last answer, and the bytes from it that are discarded
     /// meanwhile.
@@ -27,6 +27,6 @@ enum ServerLimits {
     static let size = 1 << 60
     /// Entries of a folder that a page lists.
     static let listedEntries = 10_000
-    /// Characters of a request's line in the log.
-    static let loggedTarget = 300
+    /// Bytes of a request's line in the log.
+    static let loggedLine = 300
 }

@@ -21,7 +21,7 @@ extension FetchOption {
         },
         .value(
             "Y", "speed-limit", "speed", .time,
-            "Fail if fewer bytes a second than this come for the time of -y."
+            "Fail if fewer bytes a second than this are sent and received for the time of -y."
         ) {
             $0.current.slowLimit = Int(clamping: try number($1, for: "-Y"))
             if $0.current.slowTime == nil { $0.current.slowTime = 30 }

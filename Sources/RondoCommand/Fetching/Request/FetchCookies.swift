@@ -65,7 +65,8 @@ final class FetchCookies: Sendable {
     /// it.
     private static let latestExpiry: Int64 = 253_402_300_799
 
-    /// Reads a file in Netscape's format, or of Set-Cookie fields. A missing file counts as empty.
+    /// Reads a file in Netscape's format, or of Set-Cookie fields. A file that cannot be read counts as
+    /// empty, as in curl.
     func read(_ path: String, droppingSessions: Bool) {
         guard !path.isEmpty, let text = try? InputFile.text(path, for: "-b") else { return }
         let now = Date()

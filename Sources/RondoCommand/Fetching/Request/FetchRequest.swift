@@ -294,7 +294,12 @@ extension FetchRequest {
         var next = self
         next.url = target
         next.isAtOrigin = target.isSameHost(as: first.url)
-        if let user = target.user { next.credential = (user, target.password ?? "") }
+        // A user whom a redirect names is for that host alone.
+        if let user = target.user {
+            next.credential = (user, target.password ?? "")
+        } else if !target.isSameHost(as: url) {
+            next.credential = first.credential
+        }
         if operation.sendsReferers {
             var page = url
             page.fragment = nil

@@ -28,8 +28,7 @@ final class FetchContext {
                 "the body from standard input was read already, and cannot be sent again (-T FILE can be)",
                 status: .cannotSendAgain)
         }
-        var status = stat()
-        hasInput = fstat(STDIN_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        hasInput = StandardInput.isFile
     }
 
     /// Nothing of standard input was read after all.
@@ -51,15 +50,21 @@ final class FetchContext {
     /// Writes the cookies to the operation's cookie jar. A failure is a warning, as in curl.
     func saveCookies(of operation: FetchOperation) {
         guard let path = operation.cookieJar, let cookies else { return }
-        if path == "-" {
-            Terminal.standardOutput.write(cookies.fileText)
-            return
-        }
         do {
-            try Data(cookies.fileText.utf8).write(to: URL(fileURLWithPath: path))
+            try OutputFile.write(cookies.fileText, to: path)
         } catch {
-            messages.warn("-c: cannot write \(path): \(error.localizedDescription)")
+            messages.warn("-c: \(FetchTransfer.failure(error).message)")
         }
+    }
+
+    /// Prints a line of `--events`.
+    func report(_ event: @autoclosure () -> JSONText) throws(FetchFailure) {
+        if common.printsEvents { try print(event().text + "\n") }
+    }
+
+    /// Prints to standard output.
+    func print(_ text: String) throws(FetchFailure) {
+        try BodySink(.standardOutput(evenBinary: true)).write(Data(text.utf8))
     }
 
     /// Writes heads to the file of `-D`. The first call replaces its content, later ones append.

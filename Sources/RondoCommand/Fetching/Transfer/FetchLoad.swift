@@ -1,6 +1,15 @@
 import Rondo
 import RondoLab
 
+/// What becomes of the body of a response.
+enum BodyUse {
+    case output
+    /// It is read to its end, and dropped.
+    case discarded
+    /// It is not read: the load is cancelled, so that no times are measured for `-w`.
+    case refused
+}
+
 /// One load of a transfer, and the delegate of its connection. On the loop's thread only.
 final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private let request: FetchRequest
@@ -14,7 +23,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private var connection: URLConnection?
     private var offset = 0.0
     private var received = 0
-    private var isOutput = false
+    private var bodyUse = BodyUse.discarded
     private var hasAnswer = false
 
     init(
@@ -112,6 +121,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
         totalBytesExpectedToWrite: Int
     ) {
+        transfer?.note(sent: bytesWritten)
         report(
             EventLines.sent(
                 bytes: bytesWritten, total: totalBytesWritten, expected: totalBytesExpectedToWrite))
@@ -121,16 +131,19 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         hasAnswer = true
         report(EventLines.response(response))
         orCancel { () throws(FetchFailure) in
-            isOutput =
-                try transfer?.received(heads.take(orMakeFrom: response), response, to: request) ?? false
+            bodyUse =
+                try transfer?.received(heads.take(orMakeFrom: response), response, to: request) ?? .discarded
         }
+        guard bodyUse == .refused, transfer != nil else { return }
+        connection.cancel()
+        end(.success(()))
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
         received += data.count
         if let digest { data.withUnsafeBytes { digest.update($0) } }
         report(EventLines.data(length: data.count))
-        guard isOutput else { return }
+        guard bodyUse == .output else { return }
         orCancel { () throws(FetchFailure) in try transfer?.received(data) }
     }
 
@@ -149,9 +162,15 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private func end(_ result: Result<Void, FetchFailure>) {
         guard let transfer = transfer.take() else { return }
         connection = nil
-        switch result {
-        case .success: report(EventLines.finish(bytes: received, sha256: digest?.finish() ?? ""))
-        case .failure(let failure): report(EventLines.fail(failure))
+        var result = result
+        do throws(FetchFailure) {
+            switch result {
+            case .success:
+                try context.report(EventLines.finish(bytes: received, sha256: digest?.finish() ?? ""))
+            case .failure(let failure): try context.report(EventLines.fail(failure))
+            }
+        } catch {
+            if case .success = result { result = .failure(error) }
         }
         transfer.ended(result, of: request)
     }
@@ -168,7 +187,6 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     }
 
     private func report(_ event: @autoclosure () -> JSONText) {
-        guard context.common.printsEvents else { return }
-        Terminal.standardOutput.write(event().text + "\n")
+        orCancel { () throws(FetchFailure) in try context.report(event()) }
     }
 }

@@ -150,14 +150,28 @@ final class TransferQueue {
                 context.messages.write(
                     "rondo: --write-out variable '\(name)' stays empty: use `openssl s_client -showcerts`\n")
             }
-            for line in writeOut.lines(for: transfer.record) {
-                (line.isError ? Terminal.standardError : Terminal.standardOutput).write(line.text)
-            }
+            write(writeOut.lines(for: transfer.record))
         }
         running.removeAll { $0 === transfer }
         // Ends the run of the loop, even if a timer ended the transfer: the next transfer begins now, or the
         // program ends.
         RunLoop.current.stop()
+    }
+
+    private func write(_ lines: [WriteOut.Line]) {
+        do throws(FetchFailure) {
+            for line in lines {
+                if line.isError {
+                    Terminal.standardError.write(line.text)
+                } else {
+                    try context.print(line.text)
+                }
+            }
+        } catch {
+            context.messages.tell(error)
+            if status == 0 { status = error.status.rawValue }
+            if common.failsEarly { isExhausted = true }
+        }
     }
 
     /// Progress is drawn only on a terminal to which nothing else is written meanwhile.

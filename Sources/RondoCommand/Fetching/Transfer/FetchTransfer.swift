@@ -23,8 +23,9 @@ final class FetchTransfer {
     private var pause: Timer?
     private var offset: Int64 = 0
     private var attemptStart = 0.0
-    private var meter = RateMeter()
-    private var slowSince: Double?
+    private var speedFloor: SpeedFloor?
+    /// Body bytes sent in this attempt.
+    private var sentSize = 0
     /// A failure that is reported although the load succeeds.
     private var pendingFailure: FetchFailure?
     /// The part of a file that is output; nil means the whole file.
@@ -50,6 +51,7 @@ final class FetchTransfer {
         self.progress = progress
         record.number = job.number
         record.urlText = job.url
+        speedFloor = SpeedFloor(job.operation, from: 0)
     }
 
     // MARK: - Start
@@ -149,9 +151,9 @@ final class FetchTransfer {
 
     /// Takes a response.
     ///
-    /// - Returns: True if its body is output.
+    /// - Returns: What becomes of its body.
     func received(_ heads: [ReceivedHead], _ response: URLResponse, to request: FetchRequest)
-        throws(FetchFailure) -> Bool
+        throws(FetchFailure) -> BodyUse
     {
         guard let head = heads.last else {
             return try receivedContent(response)
@@ -171,32 +173,35 @@ final class FetchTransfer {
             text.isEmpty ? nil : try target(text, from: request)
         }
         let isFailure = head.status >= 400 && operation.fails
-        if let next { report(head, to: next, from: request) }
+        if let next { try report(head, to: next, from: request) }
         try printHeads(text, head)
         if isFailure {
             // A short body is read to its end, for the values of -w.
-            guard (0...Self.shortBody).contains(response.expectedContentLength) else {
-                throw errorStatus(head)
-            }
+            guard unwanted(response) == .discarded else { throw errorStatus(head) }
             pendingFailure = errorStatus(head)
-            return false
+            return .discarded
         }
         if let next, operation.followsRedirects {
             try noteFollowing(head, to: next, from: request)
-            return false
+            return .discarded
         }
         record.redirectURL = next?.text
-        if operation.asksForHead { return false }
+        if operation.asksForHead { return .discarded }
         return try startBody(head, response, of: request)
     }
 
-    private func receivedContent(_ response: URLResponse) throws(FetchFailure) -> Bool {
+    /// The use of an unwanted body: a short one is read to its end, so that its connection can be used again.
+    private func unwanted(_ response: URLResponse) -> BodyUse {
+        (0...Self.shortBody).contains(response.expectedContentLength) ? .discarded : .refused
+    }
+
+    private func receivedContent(_ response: URLResponse) throws(FetchFailure) -> BodyUse {
         let length = response.expectedContentLength
         progress?.begin(expected: length >= 0 ? Int(length) : nil)
         guard operation.asksForHead else {
             window = Self.window(operation, offset: offset, size: max(0, Int(length)))
             try output.open()
-            return true
+            return .output
         }
         var text = length >= 0 ? "Content-Length: \(length)\r\nAccept-ranges: bytes\r\n" : ""
         var status = stat()
@@ -205,7 +210,7 @@ final class FetchTransfer {
             text += "Last-Modified: \(HTTPDate.format(date))\r\n"
         }
         try output.write(Data(text.utf8))
-        return false
+        return .discarded
     }
 
     private func target(_ location: String, from request: FetchRequest) throws(FetchFailure)
@@ -219,12 +224,13 @@ final class FetchTransfer {
         }
     }
 
-    private func report(_ head: ReceivedHead, to next: FetchURL, from request: FetchRequest) {
-        guard context.common.printsEvents else { return }
-        let event = EventLines.redirect(
-            to: next.text, from: request.url.text, status: head.status, method: request.method,
-            followed: operation.followsRedirects)
-        Terminal.standardOutput.write(event.text + "\n")
+    private func report(
+        _ head: ReceivedHead, to next: FetchURL, from request: FetchRequest
+    ) throws(FetchFailure) {
+        try context.report(
+            EventLines.redirect(
+                to: next.text, from: request.url.text, status: head.status, method: request.method,
+                followed: operation.followsRedirects))
     }
 
     /// Fails if a proxy has asked for a password instead of making a tunnel.
@@ -269,11 +275,11 @@ final class FetchTransfer {
 
     private func startBody(
         _ head: ReceivedHead, _ response: URLResponse, of request: FetchRequest
-    ) throws(FetchFailure) -> Bool {
+    ) throws(FetchFailure) -> BodyUse {
         if offset > 0, request.method == "GET" {
-            if head.status == 416 { return false }
+            if head.status == 416 { return unwanted(response) }
             let isPart = head.status == 206 || head.value("Content-Range") != nil
-            if !isPart, response.expectedContentLength == offset { return false }
+            if !isPart, response.expectedContentLength == offset { return unwanted(response) }
             // The page of an error is not appended to the file.
             if !isPart {
                 throw FetchFailure(
@@ -289,7 +295,7 @@ final class FetchTransfer {
         }
         if isUnwanted(head) {
             record.status = 304
-            return false
+            return unwanted(response)
         }
         if operation.usesSuggestedNames, job.output == .remoteName, let name = head.suggestedName {
             output.rename(to: OutputPlan.inFolder(name, operation), .refused)
@@ -301,7 +307,7 @@ final class FetchTransfer {
         }
         progress?.begin(
             expected: response.expectedContentLength >= 0 ? Int(response.expectedContentLength) : nil)
-        return true
+        return .output
     }
 
     /// True if the document does not match the time of -z, although the server has sent it.
@@ -380,25 +386,17 @@ final class FetchTransfer {
         record.loads.append((metrics, offset))
     }
     func note(connectStatus: Int) { record.connectStatus = connectStatus }
+    func note(sent count: Int) { sentSize += count }
 
     /// Called at intervals while the transfer runs.
     func tick() {
         progress?.tick()
-        guard outcome == nil, load != nil, let limit = operation.slowLimit,
-            let time = operation.slowTime
-        else {
-            return
-        }
-        let now = stopwatch.elapsed
-        meter.note(record.bodySize, at: now)
-        if meter.rate >= Double(limit) { slowSince = nil } else { slowSince = slowSince ?? now }
-        guard let slowSince, now - slowSince >= time else { return }
+        guard outcome == nil, load != nil,
+            let failure = speedFloor?.failure(
+                transferred: record.bodySize + sentSize, at: stopwatch.elapsed)
+        else { return }
         load?.cancel()
-        end(
-            .failure(
-                FetchFailure(
-                    .timedOut, "slower than \(limit) bytes a second for \(time) s (-Y, -y)", status: .timedOut
-                )))
+        end(.failure(failure))
     }
 
     // MARK: - The end
@@ -493,7 +491,8 @@ final class FetchTransfer {
         attemptStart = stopwatch.elapsed
         output.restart()
         progress?.restart()
-        (meter, slowSince) = (RateMeter(from: attemptStart), nil)
+        speedFloor = SpeedFloor(operation, from: attemptStart)
+        sentSize = 0
         (window, position) = (nil, 0)
         record.bodySize = 0
         record.head = nil

@@ -1,6 +1,19 @@
 import Rondo
 import RondoConnections
 
+enum StandardInput {
+    /// True if it can be read a second time.
+    static var isFile: Bool {
+        var status = stat()
+        return fstat(STDIN_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// An unopened stream of it. Waiting for bytes of a pipe or a terminal does not block the run loop.
+    static var stream: Foundation.InputStream? {
+        isFile ? Foundation.InputStream(fileAtPath: "/dev/stdin") : InputStream(FileHandle.standardInput)
+    }
+}
+
 // The bodies that are not in memory.
 extension FetchRequest {
     /// The request for the library.
@@ -35,7 +48,7 @@ extension FetchRequest {
         case .none: nil
         case .data(let data): Foundation.InputStream(data: data)
         case .segments(let segments): URLConnection.FormData.stream(of: segments)
-        case .input: Foundation.InputStream(fileAtPath: "/dev/stdin")
+        case .input: StandardInput.stream
         }
     }
 }

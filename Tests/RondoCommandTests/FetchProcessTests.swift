@@ -1,0 +1,117 @@
+import Foundation
+import RondoTestSupport
+import Testing
+
+/// `rondo fetch` as a process, with standard streams that wait, are full or have no reader.
+@Suite(.timeLimit(.minutes(2))) struct FetchProcessTests {
+    /// Runs a script that has the tool's path as its first argument.
+    private func python(_ script: String) throws -> String {
+        let head = """
+            import socket, subprocess, sys
+            def fetch(*words, **streams):
+                return subprocess.Popen([sys.argv[1], 'fetch', *words], **streams)
+            def silent_server():
+                server = socket.create_server(('127.0.0.1', 0))
+                return server, 'http://127.0.0.1:%d/' % server.getsockname()[1]
+
+            """
+        return try TestServerProcess.run(["python3", "-c", head + script, try CommandTool.path])
+    }
+
+    @Test func `a limit of time ends a transfer whose standard input does not come`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            late = fetch('-sH', 'Expect:', '-m', '0.3', '-T', '-', url, stdin=subprocess.PIPE)
+            print(late.wait())
+            """)
+        #expect(output == "28")
+    }
+
+    @Test func `what a pipe gives piece by piece is sent piece by piece`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            sender = fetch('-sH', 'Expect:', '-T', '-', url, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            client, _ = server.accept()
+            got = b''
+            def wait_for(text):
+                global got
+                while text not in got: got += client.recv(65536)
+            wait_for(b'\\r\\n\\r\\n')
+            for piece in (b'one', b'two'):
+                sender.stdin.write(piece)
+                sender.stdin.flush()
+                wait_for(b'3\\r\\n' + piece + b'\\r\\n')
+            sender.stdin.close()
+            wait_for(b'\\r\\n0\\r\\n\\r\\n')
+            client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
+            print(sender.stdout.read().decode(), sender.wait())
+            """)
+        #expect(output == "ok 0")
+    }
+
+    @Test func `output that cannot be written is a failure`() throws {
+        let output = try python(
+            """
+            for words in (['--events'], ['-w', 'done', '-o', '/dev/null']):
+                full = open('/dev/full', 'w')
+                run = fetch(*words, 'data:,text', stdout=full, stderr=subprocess.PIPE)
+                print(run.stderr.read().decode().strip())
+                print(run.wait())
+            """)
+        let message = "rondo: (23) cannot write to standard output: No space left on device\n23"
+        #expect(output == "\(message)\n\(message)")
+    }
+
+    @Test func `a load ends when nobody reads its events any more`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('--events', url, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            client, _ = server.accept()
+            run.stdout.close()
+            client.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\nthe rest never comes')
+            print(run.wait())
+            """)
+        #expect(output == "23")
+    }
+
+    @Test(arguments: [
+        ("200 OK", "['-z', 'Fri, 01 Jan 2021 00:00:00 GMT']"),
+        ("416 Range Not Satisfiable", "['-C', '100', '-o', '/dev/null']"),
+    ])
+    func `an unwanted body without an end is not read`(_ status: String, _ options: String) throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-s', *\(options), url)
+            client, _ = server.accept()
+            client.sendall(b'HTTP/1.1 \(status)\\r\\nLast-Modified: Wed, 01 Jan 2020 00:00:00 GMT\\r\\n\\r\\n')
+            try:
+                while True: client.sendall(b'x' * 65536)
+            except OSError: print(run.wait())
+            """)
+        #expect(output == "0")
+    }
+
+    @Test func `an upload that goes on for longer than -y is not slow`() throws {
+        let output = try python(
+            """
+            import time
+            server, url = silent_server()
+            words = ['-sH', 'Expect:', '-Y', '1', '-y', '1', '-T', '-', url]
+            sender = fetch(*words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            client, _ = server.accept()
+            end = time.monotonic() + 2.5
+            while time.monotonic() < end and sender.poll() is None:
+                sender.stdin.write(b'x' * 1000)
+                sender.stdin.flush()
+                client.recv(65536)
+            sender.stdin.close()
+            client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
+            print(sender.wait())
+            """)
+        #expect(output == "0")
+    }
+}
