@@ -254,7 +254,9 @@ import Testing
         task.captureStreams()
         task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
         task.resume()
-        try waitFor("the streams") { teller.streams == nil || log.entries.count < 3 ? nil : () }
+        try waitFor("the streams") {
+            teller.log.entries.contains("streams true true") && log.entries.count == 3 ? () : nil
+        }
         #expect(log.entries == ["error -1001", "ab", "error -1005"])
         #expect(task.state == .completed)
         let streams = try #require(teller.streams)
