@@ -2,7 +2,8 @@ import Rondo
 
 /// One client of the server. It answers each request before it reads the next.
 ///
-/// `@unchecked Sendable`: only the thread of its loop uses it; there the blocks of its timers run, too.
+/// `@unchecked Sendable`: `start(in:)` schedules its streams and timers in one loop, on whose thread their events
+/// come and their blocks run; `FileServer`, which makes and ends it, is called on that thread alone.
 final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The settings that all connections of a server share.
     struct Settings {

@@ -294,7 +294,7 @@ extension FetchRequest {
         var next = self
         next.url = target
         next.isAtOrigin = target.isSameHost(as: first.url)
-        // A user whom a redirect names is for that host alone.
+        // The user of a redirect's URL is sent to that URL's host alone.
         if let user = target.user {
             next.credential = (user, target.password ?? "")
         } else if !target.isSameHost(as: url) {
