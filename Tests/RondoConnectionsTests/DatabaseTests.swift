@@ -40,6 +40,20 @@ import Testing
         }
     }
 
+    /// To write the journal back takes a lock that a look-up, which waits for nothing, would fail at.
+    @Test func `closing leaves the journal, and locks nobody out`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            var database: Database? = try Database.open(url, version: 1, schema: Self.schema)
+            try insert(1, "one", Data([1]), into: try #require(database))
+            let journal = try Data(contentsOf: folder.appendingPathComponent("notes.sqlite-wal"))
+            database = nil
+            let left = try Data(contentsOf: folder.appendingPathComponent("notes.sqlite-wal"))
+            #expect(left == journal && !left.isEmpty)
+            #expect(try Database(url, .lookUp).number("SELECT count(*) FROM note") == 1)
+        }
+    }
+
     @Test func `a file that every user could read is for the user alone once it is opened`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
@@ -105,6 +119,8 @@ import Testing
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
             try insert(1, "one", Data(), into: try Database.open(url, version: 1, schema: Self.schema))
+            // A program that wrote the journal back has left this file alone.
+            try Database(url, .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
             var bytes = try Data(contentsOf: url)
             // The version of the format that a writer has to know.
             bytes[18] = 0xFF

@@ -42,6 +42,9 @@ final class Database {
         connection = made
         sqlite3_extended_result_codes(made, 1)
         sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : 0)
+        // The last connection that is closed would otherwise write the journal back into the file, and lock it
+        // meanwhile: a look-up that begins then would fail.
+        _ = rondo_sqlite3_keep_journal(made)
     }
 
     /// Statements that still exist keep the file open until they are released.
