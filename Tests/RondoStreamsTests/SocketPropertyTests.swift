@@ -66,6 +66,48 @@ import Testing
         #expect(findings == ["0", "17", "1", "127", "1", "true", "0", "false"])
     }
 
+    @Test func `ST-39 accepted sockets have the listener's options, until a stream says otherwise`() throws {
+        let findings = try onStreamThread { loop in
+            func options(_ connection: StreamListener.Connection) -> String {
+                let descriptor = handle(connection.output)!
+                let values = [
+                    option(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY),
+                    option(descriptor, SOL_SOCKET, SO_KEEPALIVE),
+                    option(descriptor, Int32(IPPROTO_TCP), TCP_KEEPIDLE),
+                ]
+                return values.map { "\($0)" }.joined(separator: " ")
+            }
+            var findings: [String] = []
+            var unusual = SocketOptions()
+            unusual.sendsAtOnce = false
+            unusual.keepAlive = .init(idle: 17)
+            for (inListener, inStream) in [(SocketOptions(), unusual), (unusual, SocketOptions())] {
+                var configuration = StreamListener.Configuration()
+                configuration.socketOptions = inListener
+                let listener = try StreamListener(port: 0, host: "127.0.0.1", configuration: configuration)
+                var accepted: [StreamListener.Connection] = []
+                listener.onConnection = { accepted.append($0) }
+                listener.schedule(in: loop, forMode: .default)
+                let clients = try (0..<2).map { _ in try PlainSocket.connected(to: listener.port) }
+                try loop.run { accepted.count == 2 }
+                #expect(accepted[0].input.setProperty(inStream as AnyObject, forKey: .socketOptionsKey))
+                for connection in accepted {
+                    connection.output.open()
+                    _ = connection.output.writeAll([1])
+                    findings.append(options(connection))
+                    connection.input.close()
+                    connection.output.close()
+                }
+                listener.close()
+                for client in clients { close(client) }
+            }
+            return findings
+        }
+        let systems = try String(contentsOfFile: "/proc/sys/net/ipv4/tcp_keepalive_time", encoding: .utf8)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(findings == ["0 1 17", "1 0 \(systems)", "1 0 17", "0 1 17"])
+    }
+
     @Test func `a connection that does not come in time is an error`() throws {
         // It listens, and its queue is full: the next client is not answered.
         let listener = try TestListener(backlog: 0)

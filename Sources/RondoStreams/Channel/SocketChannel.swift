@@ -81,10 +81,12 @@ package final class SocketChannel {
     }
 
     /// Makes a channel over a connected socket, of either side. It is opened like any other; the first event
-    /// is `secured` or `open`.
-    package convenience init(adopting socket: Socket, _ configuration: Configuration) {
+    /// is `secured` or `open`. `peer` is its address, if the caller has asked for it already.
+    package convenience init(
+        adopting socket: Socket, at peer: SocketAddress? = nil, _ configuration: Configuration
+    ) {
         self.init(configuration, .socket(socket))
-        remoteAddress = socket.peerAddress
+        remoteAddress = peer ?? socket.peerAddress
     }
 
     deinit { close() }

@@ -76,6 +76,8 @@ final class ListeningSocket {
         if address.family == AF_INET6 {
             try set(Int32(IPPROTO_IPV6), IPV6_V6ONLY, options.acceptsIPv4 ? 0 : 1)
         }
+        // The kernel passes them on to the sockets that it accepts.
+        Socket.apply(options.socketOptions, to: descriptor)
     }
 
     private func set(_ level: Int32, _ option: Int32, _ value: Int32) throws(SocketError) {

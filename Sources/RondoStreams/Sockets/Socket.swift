@@ -40,8 +40,8 @@ package final class Socket {
         setNoDelay()
     }
 
-    /// Takes over a descriptor that `accept4` has set up, without a system call: TCP_NODELAY is set with the
-    /// other options, when the connection is opened.
+    /// Takes over a descriptor that `accept4` has set up, without a system call: it has the options of the
+    /// listening socket.
     init(accepted descriptor: Int32) {
         self.descriptor = descriptor
         flags = -1

@@ -8,6 +8,9 @@ final class SocketSettings: Sendable {
         var tls: TLSSettings?
         var proxy: StreamProxy?
         var options = SocketOptions()
+        /// Whether the socket has the options without being told: the standard ones, and those of a listening
+        /// socket, which the kernel passes on to the sockets that it accepts.
+        var hasOptions = true
         /// Nil: the default for the kind of connection.
         var closesDescriptor: Bool?
         /// The response of a proxy that has refused the connection.

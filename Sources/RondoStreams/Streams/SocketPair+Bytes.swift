@@ -56,9 +56,14 @@ extension SocketPair {
         lock.withLock { _ in checkSpaceAtOnce() }
     }
 
-    /// Checks the space without delay; the lock must be held. Also called for a pair in a `SpaceCheck` when
-    /// its stream is scheduled elsewhere: the handler that has written may wait for the delegate there.
-    func checkSpaceAtOnce() {
+    /// Called when the pair's modes change, with the lock held: does the check of a pair in a `SpaceCheck`, if
+    /// the output is scheduled elsewhere now. The handler that has written may wait for the delegate there.
+    func checkSpaceUnlessItCanWait() {
+        if output.status != .closed, output.onlyLoopHere == nil { checkSpaceAtOnce() }
+    }
+
+    /// Checks the space without delay; the lock must be held.
+    private func checkSpaceAtOnce() {
         if writer.beginCheck() { writer.endCheck(found: channel?.hasSpace ?? false, channel) }
     }
 

@@ -72,14 +72,14 @@ extension SocketPair {
         guard channel == nil || options.connectTimeout == settings.value.options.connectTimeout else {
             return false
         }
-        settings = settings.changed { $0.options = options }
+        settings = settings.changed { ($0.options, $0.hasOptions) = (options, false) }
         applyOptions()
         return true
     }
 
-    /// Applies the options to the socket. The standard settings are what a new socket has anyway.
+    /// Applies the options to the socket, unless it has them.
     func applyOptions() {
-        guard let descriptor = channel?.descriptor, settings !== SocketSettings.standard else { return }
+        guard let descriptor = channel?.descriptor, !settings.value.hasOptions else { return }
         Socket.apply(settings.value.options, to: descriptor)
     }
 

@@ -142,10 +142,12 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     private func makeChannel() throws(SocketError) -> SocketChannel {
         let settings = settings.value
-        var configuration = ChannelConfiguration(host: remoteHost, port: remotePort, tls: settings.tls)
+        let peer = target.peerAddress
+        var configuration = ChannelConfiguration(
+            host: target.host(at: peer), port: target.port(at: peer), tls: settings.tls)
         configuration.openingLimit = settings.options.connectTimeout
         if configuration.tls != nil { configuration.handshakes = settings.handshakes }
-        return try target.makeChannel(configuration, through: settings.proxy)
+        return try target.makeChannel(configuration, at: peer, through: settings.proxy)
     }
 
     // MARK: - Schedule
@@ -158,13 +160,13 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     func schedule(in mode: LoopMode) {
         lock.withLock { _ in
             channel?.schedule(in: mode.loop, forMode: mode.mode)
-            checkSpaceAtOnce()
+            checkSpaceUnlessItCanWait()
         }
     }
 
     func remove(from mode: LoopMode) {
         lock.withLock { _ in
-            checkSpaceAtOnce()
+            checkSpaceUnlessItCanWait()
             guard let channel else { return }
             // The other stream may still need the mode.
             guard !drivers(of: .input).contains(mode), !drivers(of: .output).contains(mode) else { return }

@@ -58,8 +58,10 @@ enum SocketTarget {
     var isClients: Bool { if case .descriptor = self { true } else { false } }
 
     /// Makes the channel. A socket that was passed in belongs to the channel from then on.
+    ///
+    /// - Parameter peer: `peerAddress`.
     func makeChannel(
-        _ configuration: ChannelConfiguration, through proxy: StreamProxy?
+        _ configuration: ChannelConfiguration, at peer: SocketAddress?, through proxy: StreamProxy?
     ) throws(SocketError) -> SocketChannel {
         switch self {
         case .host:
@@ -68,9 +70,9 @@ enum SocketTarget {
             return SocketChannel(configuration)
         case .channel(let channel): return channel
         case .address(let address): return SocketChannel(to: address, configuration)
-        case .socket(let socket): return SocketChannel(adopting: socket, configuration)
+        case .socket(let socket): return SocketChannel(adopting: socket, at: peer, configuration)
         case .descriptor(let descriptor):
-            return SocketChannel(adopting: try Socket(adopting: descriptor), configuration)
+            return SocketChannel(adopting: try Socket(adopting: descriptor), at: peer, configuration)
         }
     }
 }

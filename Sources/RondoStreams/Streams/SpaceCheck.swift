@@ -41,7 +41,8 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
             let descriptor = looked[index].beginSpaceCheck()
             entries.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
         }
-        SocketCalls.poll(&entries)
+        // Pairs that were closed meanwhile need no answer.
+        if entries.contains(where: { $0.fd >= 0 }) { SocketCalls.poll(&entries) }
         for index in looked.indices { looked[index].endSpaceCheck(found: entries[index].revents != 0) }
         entries.removeAll(keepingCapacity: true)
         looked.removeAll(keepingCapacity: true)
