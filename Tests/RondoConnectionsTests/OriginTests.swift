@@ -291,6 +291,25 @@ import Testing
         #expect(pool.budget.counts.inUse == 0 && origin.isUnused)
     }
 
+    @Test func `servers to which no connection is kept are forgotten, and a retired pool knows none`() throws
+    {
+        let pool = ConnectionPool()
+        let kept = pool.origin(of: ConnectionKey(host: "kept", port: 80, tls: nil).server)
+        try onLoopThread { loop in
+            for number in 0..<2_000 {
+                let key = ConnectionKey(host: "host\(number)", port: 80, tls: nil)
+                let outcome = pool.origin(of: key.server).lease(
+                    key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true)
+                if case .granted(let lease) = consume outcome { lease.end() }
+            }
+        }
+        #expect(pool.origins.count <= ConnectionPool.minimumPruningCount)
+        #expect(pool.origin(of: kept.server) === kept)
+        pool.retire()
+        _ = pool.origin(of: kept.server)
+        #expect(pool.origins.isEmpty)
+    }
+
     /// Threads that take and give back while others wait: none is forgotten.
     @Test func `a waiter is never forgotten, whatever threads do`() throws {
         let pool = ConnectionPool()

@@ -32,7 +32,12 @@ package final class ConnectionPool: BudgetPool {
     private struct State {
         var limits = ConnectionLimits()
         var origins: [ConnectionKey.Server: Origin] = [:]
+        /// The number of origins at which the unused ones are removed.
+        var pruningCount = ConnectionPool.minimumPruningCount
     }
+
+    /// The number of origins below which those without idle connections are not looked for.
+    static let minimumPruningCount = 256
 
     let budget: ConnectionBudget
     let maximumReady: Int
@@ -72,12 +77,20 @@ package final class ConnectionPool: BudgetPool {
 
     /// The origin of `server`. It exists as long as something refers to it, or it has connections or waiters.
     func origin(of server: ConnectionKey.Server) -> Origin {
-        state.withLock { state in
-            if let origin = state.origins[server] { return origin }
+        let (origin, mustPrune) = state.withLock { state in
+            if let origin = state.origins[server] { return (origin, false) }
             let origin = Origin(server, of: self, state.limits)
+            // It would retain a retired pool, and be retained by it.
+            if generation == Self.retired { return (origin, false) }
             state.origins[server] = origin
-            return origin
+            return (origin, state.origins.count >= state.pruningCount)
         }
+        // A sweep removes them too, but comes only where connections become idle.
+        if mustPrune {
+            removeUnusedOrigins()
+            state.withLock { $0.pruningCount = max(Self.minimumPruningCount, 2 * $0.origins.count) }
+        }
+        return origin
     }
 
     /// The origins that are known.
