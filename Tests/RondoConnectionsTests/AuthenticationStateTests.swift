@@ -1,4 +1,6 @@
 import Rondo
+import RondoHTTP
+import RondoTestSupport
 import Testing
 
 @testable import RondoConnections
@@ -25,6 +27,34 @@ import Testing
         var answers = 0
         while answers < 100, Self.isAnsweredSilently(&authentication, realm: answers) { answers += 1 }
         #expect(answers == Authentication.maximumSilentAttempts)
+    }
+
+    @Test func `UC-49 a credential for one proxy is not sent to another one`() throws {
+        let authenticator = Authenticator(nil) { Issue.record("\($0)") }
+        authenticator.beginRequest(for: url("http://a.example/"))
+        func sent() -> String? {
+            authenticator.proxyAuthorization(method: "CONNECT", target: "a.example:443") { _ in nil }
+        }
+        let first = StreamProxy(.httpConnect, host: "first.example", port: 1)
+        authenticator.chooseProxy(first)
+        let head = ResponseHead(
+            status: 407, fields: HeaderFields([("Proxy-Authenticate", "Basic realm=\"r\"")]))
+        guard case .ask(let inquiry) = authenticator.challenged(by: head),
+            case .useCredential = authenticator.answer(inquiry, by: .use(Self.credential))
+        else {
+            Issue.record("the delegate was not asked")
+            return
+        }
+        let own = try #require(sent())
+        // A request without a proxy between two to the same one changes nothing.
+        authenticator.chooseProxy(nil)
+        authenticator.chooseProxy(first)
+        #expect(sent() == own)
+        authenticator.chooseProxy(StreamProxy(.httpConnect, host: "second.example", port: 1))
+        #expect(sent() == nil)
+        authenticator.chooseProxy(
+            StreamProxy(.httpConnect, host: "third.example", port: 1, userName: "me", password: "pass"))
+        #expect(sent() == "Basic " + Data("me:pass".utf8).base64EncodedString())
     }
 
     @Test func `UC-49 once something was accepted, as many are tried again`() {

@@ -38,6 +38,8 @@ final class Authenticator {
 
     private var server = Authentication()
     private var ofProxy = Authentication()
+    /// The proxy to which `ofProxy` belongs: the last one that was used.
+    private var proxyOfCredentials: StreamProxy?
     /// Whether the proxy has refused the user of its URL.
     private var hasProxyURLFailed = false
     private var failureHead: ResponseHead?
@@ -57,8 +59,16 @@ final class Authenticator {
     /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// - Parameter proxy: The proxy that the current request uses; nil if there is none.
-    func chooseProxy(_ proxy: StreamProxy?) { self.proxy = proxy }
+    /// Sets the proxy that the current request uses; nil if there is none. What the last one has asked for is not sent to
+    /// another one.
+    func chooseProxy(_ proxy: StreamProxy?) {
+        if let proxy, proxy != proxyOfCredentials {
+            ofProxy = Authentication()
+            hasProxyURLFailed = false
+            proxyOfCredentials = proxy
+        }
+        self.proxy = proxy
+    }
 
     /// Forgets the credentials of the server: they are not sent to another one (rule UC-33).
     func leaveOrigin() { server.leftOrigin() }
