@@ -222,6 +222,20 @@ import class Rondo.URLSession
         #expect(pieces <= 10)
     }
 
+    @Test func `US-84 tasks that read at the same time get a piece each, or the end`() async throws {
+        let source = ByteSource(url: nil)
+        let readers = (0..<3).map { _ in Task { try await source.next() } }
+        // Both pieces go to tasks that wait by then, or are there when a task asks.
+        source.received(Data("a".utf8))
+        while source.waitingBytes > 0 { await Task.yield() }
+        source.received(Data("b".utf8))
+        while source.waitingBytes > 0 { await Task.yield() }
+        source.finished()
+        var found: [Data?] = []
+        for reader in readers { found.append(try await reader.value) }
+        #expect(Set(found) == [Data("a".utf8), Data("b".utf8), nil])
+    }
+
     @Test func `US-84 a cancelled task does not take the bytes that it has lost for the end of the body`()
         async
     {

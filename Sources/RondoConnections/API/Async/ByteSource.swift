@@ -35,7 +35,9 @@ package final class ByteSource: Sendable {
     private struct State {
         var flow: (any ByteFlow)?
         var response: CheckedContinuation<URLResponse, any Error>?
-        var reader: CheckedContinuation<Data?, any Error>?
+        /// The tasks that wait for a piece: one, unless a program reads in several tasks at once. Then each piece goes to
+        /// one of them.
+        var readers: [CheckedContinuation<Data?, any Error>] = []
         var pieces: [Data] = []
         var waiting = 0
         var end: End?
@@ -84,7 +86,7 @@ package final class ByteSource: Sendable {
                     case .finished: return (.success(nil), nil)
                     case .failed(let error): return (.failure(error), nil)
                     case nil:
-                        state.reader = continuation
+                        state.readers.append(continuation)
                         return (nil, nil)
                     }
                 }
@@ -114,20 +116,22 @@ package final class ByteSource: Sendable {
 
     /// Ends the source; only the first end counts. Tasks are resumed after the lock is released.
     private func end(_ end: End) {
-        let (response, reader, flow) = state.withLock { state in
+        let (response, readers, flow) = state.withLock { state in
             if state.end == nil { state.end = end }
             defer {
                 state.response = nil
-                state.reader = nil
+                state.readers = []
                 state.flow = nil
             }
-            return (state.response, state.reader, state.flow)
+            return (state.response, state.readers, state.flow)
         }
         withExtendedLifetime(flow) {}
         response?.resume(throwing: error(of: end))
-        switch end {
-        case .finished: reader?.resume(returning: nil)
-        case .failed(let error): reader?.resume(throwing: error)
+        for reader in readers {
+            switch end {
+            case .finished: reader.resume(returning: nil)
+            case .failed(let error): reader.resume(throwing: error)
+            }
         }
     }
 
@@ -149,7 +153,7 @@ package final class ByteSource: Sendable {
     package func received(_ data: Data) {
         let (reader, flow) = state.withLock {
             state -> (CheckedContinuation<Data?, any Error>?, (any ByteFlow)?) in
-            if let reader = state.reader.take() { return (reader, nil) }
+            if !state.readers.isEmpty { return (state.readers.removeFirst(), nil) }
             guard state.end == nil else { return (nil, nil) }
             // Small pieces become one: a server may send any number of them.
             if let last = state.pieces.indices.last,
