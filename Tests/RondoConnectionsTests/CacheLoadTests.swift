@@ -98,6 +98,75 @@ import Testing
         }
     }
 
+    /// An answer that may be stored, and is gzip.
+    private static func codedServer() throws -> (server: TestServer, coded: Data) {
+        let coded = try #require(Data(base64Encoded: "H4sIAAAAAAACAyvJSFVIzs8rSc0rAQBznWdrCwAAAA=="))
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.send(
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Encoding: gzip\r\n"
+                        + "Content-Length: \(coded.count)\r\n\r\n")
+                try peer.send(Array(coded))
+            }
+        }
+        return (server, coded)
+    }
+
+    @Test func `UC-54 UC-79 content that is not what other loads of the URL get is neither stored nor used`()
+        throws
+    {
+        let (server, coded) = try Self.codedServer()
+        let store = Store()
+        func load(_ change: @escaping @Sendable (inout URLConnection.Configuration) -> Void = { _ in }) throws
+            -> Data
+        {
+            let keeper = Keeper()
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url("/a")), delegate: keeper, startImmediately: false)
+                connection?.configuration.cache = store.cache
+                if let connection { change(&connection.configuration) }
+                connection?.schedule(in: loop, forMode: .default)
+                connection?.start()
+                loop.runOut()
+            }
+            return keeper.body.value
+        }
+        #expect(try load { $0.decodesContent = false } == coded)
+        #expect(try load { $0.requestTarget = "/b" } == Data("the content".utf8))
+        #expect(try load() == Data("the content".utf8))
+        #expect(try load() == Data("the content".utf8))
+        #expect(try load { $0.decodesContent = false } == coded)
+        #expect(try load { $0.requestTarget = "/b" } == Data("the content".utf8))
+        #expect(server.requests.map(\.target) == ["/a", "/b", "/a", "/a", "/b"])
+    }
+
+    /// Saves what has come as it has come.
+    private final class Saver: NSObject, URLDownloadDelegate, Sendable {
+        func download(_ download: URLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool
+        { false }
+    }
+
+    @Test func `UC-54 UC-68 a download that is saved with its codings is not stored`() throws {
+        let (server, coded) = try Self.codedServer()
+        let store = Store()
+        let path = NSTemporaryDirectory() + "/rondo-coded-\(UUID().uuidString)"
+        defer { unlink(path) }
+        try onLoopThread { loop in
+            let download = URLDownload(
+                request: URLRequest(url: server.url("/a")), delegate: Saver(), startImmediately: false)
+            download.configuration.cache = store.cache
+            download.setDestination(path, allowOverwrite: true)
+            download.schedule(in: loop, forMode: .default)
+            download.start()
+            loop.runOut()
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == coded)
+        #expect(try Self.get(server.url("/a"), store).text == "the content")
+        #expect(server.requests.count == 2)
+    }
+
     @Test func `UC-54 UC-74 without a method of the delegate each response is stored`() throws {
         let server = try Self.counting("Cache-Control: max-age=1000")
         let store = Store()

@@ -164,7 +164,8 @@ import Testing
         let response = try #require(
             HTTPURLResponse(
                 url: url("http://a/"), statusCode: 200, httpVersion: nil, headerFields: ["ETag": "\"a\""]))
-        let resumption = try #require(DownloadResumption(response, bytes: 1, method: "GET"))
+        let resumption = try #require(
+            DownloadResumption(response, bytes: 1, method: "GET", hasLeftOrigin: false))
         return PartialDownload(try DownloadFile(), resumption, fields: [:])
     }
 

@@ -321,6 +321,20 @@ import Testing
         #expect(renewed.status == 200)
     }
 
+    @Test
+    func
+        `RFC 9111 4.3.4 after a 304 with another Vary the entry answers requests like the one that it answered`()
+        throws
+    {
+        let old = entry([Self.tag])
+        let response = ResponseHead(status: 304, fields: fields(["Vary: Authorization"]))
+        let (asked, other) = (fields(["Authorization: a"]), fields(["Authorization: b"]))
+        let renewed = try #require(
+            old.freshened(by: response, to: asked, requestedAt: start, receivedAt: start))
+        #expect(renewed.matches(asked))
+        #expect(!renewed.matches(other) && !renewed.matches(HeaderFields()))
+    }
+
     @Test func `RFC 9111 4.3.4 a 304 for another entity tag renews nothing`() {
         let response = ResponseHead(status: 304, fields: fields(["ETag: \"b\""]))
         #expect(entry([Self.tag]).freshened(by: response, requestedAt: start, receivedAt: start) == nil)

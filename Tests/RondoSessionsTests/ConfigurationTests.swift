@@ -101,6 +101,24 @@ import Testing
         #expect(HTTPCookieStorage.shared.cookies?.contains { $0.name == name } != true)
     }
 
+    @Test func `US-8 what a server wants of an ephemeral session is not remembered for others`() async throws
+    {
+        let (server, port) = try pythonTLSServer(maximumAge: 100)
+        defer {
+            URLConnection.TransportSecurity.forgetAll()
+            server.terminate()
+        }
+        for (configuration, isRemembered) in [
+            (URLSessionConfiguration.ephemeral, false), (.default, true),
+        ] {
+            configuration.trustTestAuthority()
+            let session = URLSession(configuration: configuration)
+            _ = try await session.data(from: try #require(URL(string: "https://localhost:\(port)/")))
+            #expect(URLConnection.TransportSecurity.covers("localhost") == isRemembered)
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test func `US-8 nothing of an ephemeral session reaches the disk`() async throws {
         await #expect(processExitsWith: .success) {
             let home = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -49,6 +49,31 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-30 a task that is suspended while it waits for a connection lets the others pass`() throws
+    {
+        let go = Latch()
+        let server = try Self.waitingServer(go)
+        let notes = Notes()
+        let session = URLSession(
+            configuration: Self.oneConnection(), delegate: notes, delegateQueue: nil)
+        let tasks = ["first", "suspended", "last"].map { session.dataTask(with: server.url("/\($0)")) }
+        tasks[0].resume()
+        try waitFor("the first") { server.requests.count == 1 ? () : nil }
+        for task in tasks { task.resume() }
+        try waitFor("both to wait") {
+            tasks[1...].allSatisfy { $0.whyNotDelivering.reason == .waits } ? () : nil
+        }
+        tasks[1].suspend()
+        go.open()
+        try waitFor("the other ends") { notes.completed == 2 ? () : nil }
+        #expect(server.requests.map(\.target) == ["/first", "/last"])
+        #expect(tasks[1].state == .suspended)
+        tasks[1].resume()
+        try waitFor("its end") { notes.completed == 3 ? () : nil }
+        #expect(server.requests.map(\.target) == ["/first", "/last", "/suspended"])
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-39 priorities also count across hosts if the process has no connection left`()
         throws
     {

@@ -119,6 +119,88 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
+    @Test
+    func `US-64 UC-33 what is meant for the first origin is not sent to the one that redirects have led to`()
+        throws
+    {
+        let server = try RangeServer(.stops(at: 100_000))
+        let target = server.url.absoluteString
+        let first = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("302 Found", ["Location: \(target)", "Connection: close"])
+        }
+        let configuration = URLSessionConfiguration.default
+        configuration.httpAdditionalHeaders = ["Authorization": "Bearer secret", "X-Own": "1"]
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let answers = Box<[Data?]>([])
+        func interrupt(_ task: URLSessionDownloadTask, after count: Int64, ends: Int) throws -> Data {
+            task.resume()
+            try waitFor("the bytes") { notes.written[1] == count ? () : nil }
+            task.cancel(byProducingResumeData: { answers.value.append($0) })
+            try notes.waitForEnds(ends)
+            return try #require(answers.value.last ?? nil)
+        }
+        let data = try interrupt(session.downloadTask(with: first.url("/")), after: 100_000, ends: 1)
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.content == RangeServer.body)
+        #expect(first.requests.map { $0.value("Authorization") } == ["Bearer secret"])
+        #expect(server.requests.map { $0.value("Authorization") } == [nil, nil])
+        #expect(server.requests.map { $0.value("X-Own") } == ["1", "1"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-64 the session that resumes adds the fields of its own configuration`() throws {
+        let server = try RangeServer(.continues)
+        func session(_ token: String) -> URLSession {
+            let configuration = URLSessionConfiguration.default
+            configuration.httpAdditionalHeaders = ["Authorization": token]
+            return URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        }
+        let data = try #require(try cancelled(server, session("old")))
+        server.mode.value = .continues
+        session("new").downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.content == RangeServer.body)
+        #expect(server.requests.map { $0.value("Authorization") } == ["old", "new"])
+        #expect(server.requests.last?.value("X-Field") == "mine")
+    }
+
+    @Test func `US-64 a rest whose head says nothing of the file can be interrupted and resumed, too`() throws
+    {
+        let date = "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT"
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            let first = request.value("Range").flatMap { Int($0.dropFirst(6).dropLast()) }
+            let head =
+                first.map { ["206 Partial Content", "Content-Range: bytes \($0)-299/300"] }
+                ?? ["200 OK", "Date: Tue, 02 Jan 2024 00:00:00 GMT", date]
+            let length = "Content-Length: \(300 - (first ?? 0))"
+            try peer.send("HTTP/1.1 \((head + [length]).joined(separator: "\r\n"))\r\n\r\n")
+            try peer.send(Array(RangeServer.body[(first ?? 0)..<min((first ?? 0) + 100, 300)]))
+            peer.waitForEnd()
+        }
+        let session = self.session
+        var data: Data?
+        for end in [100, 200] as [Int64] {
+            let task =
+                data.map { session.downloadTask(withResumeData: $0) }
+                ?? session.downloadTask(with: server.url("/"))
+            task.resume()
+            try waitFor("the bytes") { notes.written[1] == end ? () : nil }
+            let answers = Box<[Data?]>([])
+            task.cancel(byProducingResumeData: { answers.value.append($0) })
+            try notes.waitForEnds(Int(end / 100))
+            data = try #require(answers.value.first ?? nil)
+        }
+        session.downloadTask(withResumeData: try #require(data)).resume()
+        try notes.waitForEnds(3)
+        #expect(notes.content == RangeServer.body.prefix(300))
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=100-", "bytes=200-"])
+        #expect(server.requests.last?.value("If-Range") == String(date.dropFirst("Last-Modified: ".count)))
+    }
+
     @Test func `US-63 the async form returns the resume data too`() async throws {
         let session = URLSession(configuration: .default)
         let task = session.downloadTask(with: URL(fileURLWithPath: "/"))

@@ -15,7 +15,9 @@ func openSSLServer(_ options: [String] = [], kind: TestCertificates.Kind = .good
 }
 
 /// Python's HTTP server behind TLS, which keeps connections and answers each request with the number of its connection.
-func pythonTLSServer() throws -> (TestServerProcess, UInt16) {
+///
+/// - Parameter maximumAge: The seconds for which it wants to be asked over TLS alone (RFC 6797).
+func pythonTLSServer(maximumAge: Int = 0) throws -> (TestServerProcess, UInt16) {
     let certificates = TestCertificates.shared
     let script = """
         import http.server, itertools, ssl, sys
@@ -30,6 +32,7 @@ func pythonTLSServer() throws -> (TestServerProcess, UInt16) {
                 body = str(self.number).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
+                self.send_header("Strict-Transport-Security", "max-age=" + sys.argv[3])
                 self.end_headers()
                 self.wfile.write(body)
         class Server(http.server.ThreadingHTTPServer):
@@ -42,7 +45,7 @@ func pythonTLSServer() throws -> (TestServerProcess, UInt16) {
         server.serve_forever()
         """
     let server = try TestServerProcess([
-        "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
+        "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good), "\(maximumAge)",
     ])
     return (server, try server.port(after: "PORT "))
 }

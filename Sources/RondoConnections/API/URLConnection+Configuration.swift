@@ -151,6 +151,14 @@ extension URLConnection.Configuration {
         return values
     }
 
+    /// The configuration of a load that does not begin at the origin that it was made for.
+    var elsewhere: Self {
+        var elsewhere = self
+        elsewhere.additionalFields.removeAll { RedirectedRequest.isForOneOrigin($0.name) }
+        elsewhere.tls = tls.elsewhere ?? tls
+        return elsewhere
+    }
+
     private var store: @Sendable () -> (any ResponseStore)? {
         guard usesCache else { return { nil } }
         guard let ownCache else { return { Self.asking.withLock { _ in URLCache.shared }.responseStore } }

@@ -21,6 +21,9 @@ protocol Answer: AnyObject {
     /// Delivers content again after `pause()`.
     func resume()
 
+    /// The load is suspended: gives up what other loads wait for. The next `serve()` comes when it is resumed.
+    func suspend()
+
     /// The delegate's methods have been called with the challenge that was shown last.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
 
@@ -33,11 +36,12 @@ protocol Answer: AnyObject {
     var isWaitingLocally: Bool { get }
 }
 
-/// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, and that shows no
-/// challenges.
+/// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, that holds
+/// nothing which others wait for, and that shows no challenges.
 extension Answer {
     func pause() {}
     func resume() {}
+    func suspend() {}
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
 }
 

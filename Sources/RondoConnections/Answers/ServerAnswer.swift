@@ -28,6 +28,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         indirect case hashingBody(Attempt)
         /// The maximum of connections is in use; `waiterID` identifies this request in the queue.
         indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
+        /// The load was suspended while it waited for a connection.
+        indirect case waitingForResumption(Attempt, Route)
         case exchanging(any Exchange, Wait)
     }
 
@@ -276,6 +278,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wait, _, let route):
             if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = load.priority }
+        case .waitingForResumption(let attempt, let route): leaseConnection(for: attempt, by: route)
         case .exchanging(let exchange, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
                 // Other loops of the load have timers as well.
@@ -296,13 +299,20 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     func resume() { current?.resume() }
 
+    func suspend() {
+        guard case .waitingForConnection(let attempt, _, let waiterID, let route) = phase else { return }
+        phase = .waitingForResumption(attempt, route)
+        route.origin.withdraw(waiterID)
+        load.received(.obstacle(nil))
+    }
+
     func cancel() { releaseExchange(mayStayRegistered: false) }
 
     var isWaitingLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
         switch phase {
         case .idle, .hashingBody: return false
-        case .waitingForBodyStream, .waitingForConnection: return true
+        case .waitingForBodyStream, .waitingForConnection, .waitingForResumption: return true
         case .exchanging(let exchange, _): return exchange.isHeldByClient
         }
     }
@@ -412,7 +422,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let phase = phase
         self.phase = .idle
         switch phase {
-        case .idle, .waitingForBodyStream, .hashingBody: break
+        case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)

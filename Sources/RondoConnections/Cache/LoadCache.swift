@@ -60,7 +60,9 @@ struct LoadCache: ~Copyable {
         if isForProtocol { return decideForProtocol(request, settings) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard let store = settings.values.store(), current.begin(request, store, policy) else {
+        guard settings.values.getsUsualContent, let store = settings.values.store(),
+            current.begin(request, store, policy)
+        else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
         if policy == .reload || policy == .reloadEndToEnd { return .send }
@@ -151,7 +153,8 @@ struct LoadCache: ~Copyable {
     private mutating func confirm(
         _ found: FoundResponse, by head: ResponseHead, for waiter: any StoreWaiter
     ) -> HeadDecision {
-        let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
+        let renewed = found.entry.freshened(
+            by: head, to: current.fields, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
             current.candidate = nil
             current.isRevalidating = false

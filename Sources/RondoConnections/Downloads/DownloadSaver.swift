@@ -19,12 +19,28 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var isAnew = false
         /// The delegate's answer about the credential storage; nil until it was asked.
         var usesCredentialStorage: Bool?
-        /// The size of the whole file; nil unless the response is the rest of it and names the size.
-        var total: Int64?
+        /// How the body continues that of an earlier download; nil if it does not.
+        var continued: DownloadResumption?
+
+        /// The size of the whole file, if the body is the rest of it and the size is known.
+        var total: Int64? { continued?.total }
 
         var resumption: DownloadResumption? {
             guard file != nil, let response, bytes <= total ?? .max else { return nil }
-            return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
+            if var continued {
+                // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
+                continued.bytes = bytes
+                return continued
+            }
+            return DownloadResumption(
+                response, bytes: bytes, method: download?.request.httpMethod ?? "GET",
+                hasLeftOrigin: hasLeftOrigin)
+        }
+
+        /// Whether redirects have led to another origin than the first one.
+        private var hasLeftOrigin: Bool {
+            guard let first = download?.request.url, let last = response?.url else { return false }
+            return download?.beginsElsewhere ?? false || !Redirect.areSameOrigin(first, last)
         }
     }
 
@@ -56,6 +72,9 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         defaults =
             delegate.map { Self.defaults(of: type(of: $0)) } ?? Self.defaultsWithoutDelegate
     }
+
+    /// Whether the earlier download was led to another origin than its first.
+    var continuesElsewhere: Bool { continuing?.hasLeftOrigin ?? false }
 
     /// The download, until it is over.
     private var download: URLDownload? { work.withLock { $0.download } }
@@ -209,7 +228,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 work.file = file
                 work.response = response as? HTTPURLResponse
                 work.bytes = offset
-                work.total = offset > 0 ? continuing?.total : nil
+                work.continued = offset > 0 ? continuing : nil
                 return true
             }
             // The download may have been cancelled from another thread while the file was created.
@@ -229,7 +248,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 work.file = anew
                 work.response = response as? HTTPURLResponse
                 work.bytes = 0
-                work.total = nil
+                work.continued = nil
             }
         } catch {
             end(.cannotWriteToFile, "The file \(file.path) could not be written", error)

@@ -15,8 +15,8 @@ final class DownloadTarget {
 
     /// The partial file of an earlier download, until the response has come.
     private var earlier: PartialDownload?
-    /// Whether the body is the rest of an earlier download.
-    private(set) var continuesEarlier = false
+    /// How the body continues that of an earlier download; nil if it does not.
+    private var continued: DownloadResumption?
     private var file: DownloadFile?
     private(set) var length: Int64 = 0
     private(set) var expectedLength: Int64 = 0
@@ -41,10 +41,10 @@ final class DownloadTarget {
             resumedAt = offset
             expectedLength = earlier.resumption.total ?? (length >= 0 ? offset.clampedSum(length) : 0)
             self.response = response
-            continuesEarlier = true
+            continued = earlier.resumption
             return
         }
-        continuesEarlier = false
+        continued = nil
         do throws(SystemError) {
             file = try DownloadFile()
         } catch {
@@ -87,18 +87,35 @@ final class DownloadTarget {
 
     /// Hands over the partial file, if the rest can be requested later.
     ///
-    /// - Parameter request: The last request that was sent.
-    func takePartial(of request: LoadRequest) -> PartialDownload? {
+    /// - Parameters:
+    ///   - request: The last request that was sent.
+    ///   - hasLeftOrigin: Whether it went to another origin than the first one.
+    func takePartial(of request: LoadRequest, hasLeftOrigin: Bool) -> PartialDownload? {
         if let earlier = earlier.take() { return earlier }
-        // If the program itself has requested a range, the body does not begin with the first byte of the file.
-        guard continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
-            let response = response as? HTTPURLResponse, let file,
-            let resumption = DownloadResumption(response, bytes: length, method: request.method),
+        guard let file, let resumption = resumption(of: request, hasLeftOrigin: hasLeftOrigin),
             length < resumption.total ?? .max
         else { return nil }
         self.file = nil
         return PartialDownload(file, resumption, fields: request.fields)
     }
+
+    private func resumption(of request: LoadRequest, hasLeftOrigin: Bool) -> DownloadResumption? {
+        if let continued {
+            // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
+            var further = continued
+            further.bytes = length
+            return further
+        }
+        // If the program itself has requested a range, the body does not begin with the first byte of the file.
+        guard request.value.value(forHTTPHeaderField: "Range") == nil,
+            let response = response as? HTTPURLResponse
+        else { return nil }
+        return DownloadResumption(
+            response, bytes: length, method: request.method, hasLeftOrigin: hasLeftOrigin)
+    }
+
+    /// Whether the body is the rest of an earlier download.
+    var continuesEarlier: Bool { continued != nil }
 
     // MARK: - Asking for the rest
 
@@ -107,9 +124,7 @@ final class DownloadTarget {
     {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
-            continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
-            let response = response as? HTTPURLResponse,
-            let resumption = DownloadResumption(response, bytes: length, method: request.method)
+            let resumption = resumption(of: request, hasLeftOrigin: false)
         else { return nil }
         resumptions += 1
         resumedAt = length

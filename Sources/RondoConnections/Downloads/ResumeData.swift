@@ -43,6 +43,15 @@ package struct ResumeData: Codable, Sendable {
         return request
     }
 
+    /// Whether redirects have led from the first request's origin to another one: settings that were made for that origin
+    /// do not count any more.
+    package var hasLeftOrigin: Bool { resumption.hasLeftOrigin }
+
+    /// Whether a field of a session's configuration may be added to the request.
+    package func mayAdd(_ field: String) -> Bool {
+        !hasLeftOrigin || !RedirectedRequest.isForOneOrigin(field)
+    }
+
     /// Opens the file to continue; nil if it is gone, or in use by another download: then the whole is
     /// requested.
     package func open() -> PartialDownload? {
@@ -69,9 +78,14 @@ package final class PartialDownload: Sendable {
 
     /// Keeps the file beyond this object.
     ///
+    /// - Parameter added: Fields that the session has added to the request. They are left out, since the session that
+    ///   resumes adds its own.
     /// - Returns: The resume data; nil if the file could not be kept.
-    package func keep() -> Data? {
-        file.keep().flatMap { ResumeData(resumption, file: $0, fields: fields).data }
+    package func keep(without added: [(name: String, value: String)]) -> Data? {
+        let own = fields.filter { name, value in
+            !added.contains { $0.name.caseInsensitiveCompare(name) == .orderedSame && $0.value == value }
+        }
+        return file.keep().flatMap { ResumeData(resumption, file: $0, fields: own).data }
     }
 
     /// `request` for the rest only, or for the whole if the file has changed on the server.

@@ -131,9 +131,9 @@ struct ContentReader {
 
     /// The partial file of a download, if the rest can be requested later.
     ///
-    /// - Parameter request: The last request that was sent.
-    func takePartial(of request: LoadRequest) -> PartialDownload? {
-        isChanged ? nil : download?.takePartial(of: request)
+    /// - Parameters: See `DownloadTarget`.
+    func takePartial(of request: LoadRequest, hasLeftOrigin: Bool) -> PartialDownload? {
+        isChanged ? nil : download?.takePartial(of: request, hasLeftOrigin: hasLeftOrigin)
     }
 
     /// Whether the body differs from the content, because it is decoded or has parts.

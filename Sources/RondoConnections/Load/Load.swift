@@ -323,11 +323,12 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         wakeUp()
     }
 
-    /// Stops the clocks and the channel's events while the load is suspended.
+    /// Stops the clocks and the channel's events while the load is suspended, and lets other loads pass.
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
         channel?.suspend()
+        driver?.suspend()
     }
 
     /// Undoes `applySuspension()`.

@@ -165,8 +165,8 @@ final class LoadAnswers {
                 return { [load] in load.endStoring() }
             }
         }
-        guard head.fields.has("Strict-Transport-Security"), request.isSecure, source.isVerified,
-            let url = request.url
+        guard head.fields.has("Strict-Transport-Security"), settings.values.remembersSecureHosts,
+            request.isSecure, source.isVerified, let url = request.url
         else { return }
         KnownHSTSHosts.receive(head.fields, from: url)
     }

@@ -54,8 +54,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func abort() {
         answers?.cancel()
         // Read before `state` is changed: the autoclosure below runs during that access.
-        let request = state.request
-        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: request) : nil)
+        let (request, hasLeft) = (state.request, state.hasLeftOrigin)
+        let keeps = load.inbox.keepsDownload
+        state.abort(keeping: keeps ? content.takePartial(of: request, hasLeftOrigin: hasLeft) : nil)
         content.discardAll()
     }
 
@@ -102,7 +103,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .finish: finish()
         case .fail(let failure):
             let keeps = client?.keepsPartialDownloads ?? false
-            let partial = keeps ? content.takePartial(of: state.request) : nil
+            let (request, hasLeft) = (state.request, state.hasLeftOrigin)
+            let partial = keeps ? content.takePartial(of: request, hasLeftOrigin: hasLeft) : nil
             content.discardAll()
             end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
         }
@@ -365,12 +367,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if let target = content.download, target.continuesEarlier {
             load.deliver(.resumed(total: target.length, expected: target.expectedLength))
         }
-        if state.isAsking {
-            pause()
-        } else if state.deliversBody {
-            resume()
-        }
+        if state.isAsking { pause() } else if state.deliversBody { resume() }
     }
+
+    func suspend() { answers?.current?.suspend() }
 
     /// Holds the sender of the response back.
     func pause() {
@@ -418,6 +418,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var contentCodings: [ContentCoding] { content.codings }
 
     func undoCodings(_ count: Int) {
+        answers?.cache.forget()
         do throws(LoadFailure) {
             try content.undoCodings(count)
         } catch {

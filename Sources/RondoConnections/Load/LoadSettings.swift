@@ -38,6 +38,8 @@ package final class LoadSettings: Sendable {
         var connectTimeout: TimeInterval?
         /// In seconds.
         var totalTimeout: TimeInterval?
+        /// Whether servers that want to be asked over TLS alone (RFC 6797) are remembered, which all loads then do.
+        var remembersSecureHosts = true
         /// Whether loads wait for a network if there is none (rule US-70).
         var waitsForConnectivity = false
         var redirects = RedirectSettings()
@@ -51,6 +53,9 @@ package final class LoadSettings: Sendable {
         var onStep: (@Sendable (ExchangeStep) -> Void)?
         /// Loads a request separately, with these settings, to renew a cached response (RFC 5861 §3).
         var refresh: @Sendable (URLRequest, Values) -> Void
+
+        /// Whether a load of a URL gets the same content as other loads of it; only then it uses the cache.
+        var getsUsualContent: Bool { decodesContent && requestTarget == nil }
     }
 
     let values: Values
@@ -114,6 +119,14 @@ package final class LoadSettings: Sendable {
 
     /// The TLS settings of a connection to a server.
     func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? tlsAtOrigin : tlsElsewhere ?? tlsAtOrigin }
+
+    /// The settings for a load that does not begin at the origin that they were made for.
+    package var elsewhere: LoadSettings {
+        var elsewhere = values
+        elsewhere.additionalFields = additionalFields(atOrigin: false)
+        elsewhere.tls = tls(atOrigin: false)
+        return LoadSettings(elsewhere)
+    }
 
     // MARK: Direct routes
 

@@ -128,6 +128,9 @@ struct LoadState {
             && (origin.host == address.host || origin.host.lowercased() == address.host.lowercased())
     }
 
+    /// Whether the load's request goes to another origin than the first one.
+    var hasLeftOrigin: Bool { !(request.address.map { isAtOrigin($0) } ?? true) }
+
     /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
     var isEnded: Bool {
         switch phase {

@@ -151,13 +151,20 @@ package struct CacheEntry: Sendable, Equatable {
 
     /// The entry as updated by a 304 (§3.2 and §4.3.4).
     ///
+    /// - Parameter request: The fields of the request that the 304 answers: its Vary, which replaces the entry's, may
+    ///   name others than that. Nil if they are not known; the entry then keeps the values that it has.
     /// - Returns: Nil if the 304 is about another response: it names another entity tag.
-    package func freshened(by response: ResponseHead, requestedAt: Date, receivedAt: Date) -> CacheEntry? {
+    package func freshened(
+        by response: ResponseHead, to request: HeaderFields? = nil, requestedAt: Date, receivedAt: Date
+    ) -> CacheEntry? {
         if let new = response.fields["ETag"], let old = fields["ETag"], Self.opaque(new) != Self.opaque(old) {
             return nil
         }
         var entry = self
         entry.fields = Self.freshened(fields, by: response.fields)
+        if let request, Self.varying(entry.fields) != Self.varying(fields) {
+            entry.selecting = Self.selecting(entry.fields, request)
+        }
         entry.requestedAt = requestedAt
         entry.receivedAt = receivedAt
         return entry

@@ -31,6 +31,7 @@ struct SessionValues: @unchecked Sendable {
     var additionalFields: [(name: String, value: String)] = []
     var connectionsPerHost = 6
     var waitsForConnectivity = false
+    var isEphemeral = false
     var protocolClasses: [AnyClass]? = []
     /// The outer nil means the storage of `connection`.
     var cookieStorage: HTTPCookieStorage??
@@ -56,13 +57,16 @@ struct SessionValues: @unchecked Sendable {
         settings.cookiePolicy = cookiePolicy
         settings.credentialStorage = credentialStorage
         settings.cache = cache
+        settings.isEphemeral = isEphemeral
         settings.protocolClasses = protocolClasses ?? []
         settings.countsRegisteredClasses = countsRegisteredClasses
         return settings.loadSettings
     }
 
     /// `request` with the values of the configuration where it has none of its own (rules US-11 and US-12).
-    func configured(_ request: URLRequest) -> URLRequest {
+    ///
+    /// - Parameter mayAdd: Says whether the field of that name may be added.
+    func configured(_ request: URLRequest, where mayAdd: (String) -> Bool = { _ in true }) -> URLRequest {
         var configured = request
         if request.cachePolicy == .useProtocolCachePolicy, cachePolicy != .useProtocolCachePolicy {
             configured.cachePolicy = cachePolicy
@@ -70,7 +74,8 @@ struct SessionValues: @unchecked Sendable {
         if request.timeoutInterval == Self.requestsOwnTimeout, requestTimeout != Self.requestsOwnTimeout {
             configured.timeoutInterval = requestTimeout
         }
-        for (name, value) in additionalFields where configured.value(forHTTPHeaderField: name) == nil {
+        for (name, value) in additionalFields
+        where configured.value(forHTTPHeaderField: name) == nil && mayAdd(name) {
             // `setValue` would change the spelling of the name.
             configured.allHTTPHeaderFields = (configured.allHTTPHeaderFields ?? [:]).merging([name: value]) {
                 own, _ in own

@@ -61,6 +61,16 @@ enum TaskContent: Sendable {
         }
     }
 
+    /// Whether a field of the session's configuration may be added to the request.
+    func mayAdd(_ field: String) -> Bool {
+        if case .rest(let data?) = self { data.mayAdd(field) } else { true }
+    }
+
+    /// The settings of the session, as they hold for the request.
+    func settings(_ session: LoadSettings) -> LoadSettings {
+        if case .rest(let data?) = self, data.hasLeftOrigin { session.elsewhere } else { session }
+    }
+
     var isRest: Bool { if case .rest = self { true } else { false } }
 
     /// A request without a URL, for a task that fails when it begins.

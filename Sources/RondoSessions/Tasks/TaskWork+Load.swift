@@ -159,7 +159,8 @@ extension TaskWork: LoadClient {
         var outcome = outcome
         // Cancelling an open WebSocket closes it in order and is not an error (rule WS-18).
         if life.isCanceling, !(webSocket?.hasOpened ?? false) { outcome = .failure(cancellation) }
-        let resumeData = !life.isCanceling || givesResumeData ? partial?.keep() : nil
+        let added = engine?.values.additionalFields ?? []
+        let resumeData = !life.isCanceling || givesResumeData ? partial?.keep(without: added) : nil
         if let resumeData, case .failure(let error) = outcome {
             outcome = .failure(Self.error(error, resumeData))
         }

@@ -51,7 +51,10 @@ final class TaskWork: Sendable {
         self.plan = plan
         self.engine = engine
         self.client = client
-        let prepared = plan.content.prepare(engine.values.configured(plan.request ?? TaskContent.noRequest))
+        let configured = engine.values.configured(plan.request ?? TaskContent.noRequest) {
+            plan.content.mayAdd($0)
+        }
+        let prepared = plan.content.prepare(configured)
         // A stream has no request.
         var state = State(currentRequest: plan.kind == .stream ? nil : prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
@@ -187,7 +190,8 @@ final class TaskWork: Sendable {
                 StreamLoad(for: self, stream, schedule: schedule, by: engine)
             } else {
                 Load(
-                    for: self, request: LoadRequest(sent), schedule: schedule, settings: engine.settings,
+                    for: self, request: LoadRequest(sent), schedule: schedule,
+                    settings: plan.content.settings(engine.settings),
                     defaults: client.defaults, writesFile: plan.kind == .download,
                     continuing: order.earlier,
                     upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request))
