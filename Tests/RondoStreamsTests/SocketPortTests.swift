@@ -337,6 +337,37 @@ import Testing
         local.invalidate()
     }
 
+    /// The kernel always reports room on a socket that is not connected.
+    @Test func `PM-2 PM-4 a full queue of datagrams holds a sender back, until the date`() throws {
+        let path = "/tmp/rondo-port-\(UUID().uuidString.prefix(8))"
+        let local = try #require(SocketPort(at: .unix(path: path), type: Int32(SOCK_DGRAM.rawValue)))
+        // Ends a sender that does not end by itself: there is no receiver any more.
+        defer { local.invalidate() }
+        let inbox = PortInbox(local)
+        let remote = try local.remote
+        // No loop takes them.
+        let filling = LoopThread { _ in
+            var count = 0
+            while remote.send("\(count)", before: Date(timeIntervalSinceNow: 0.02)) { count += 1 }
+            return count
+        }
+        let count = try filling.value()
+        #expect(count > 0)
+        let numbers = Mutex<[pid_t]>([])
+        let waiting = LoopThread { _ in
+            numbers.withLock { $0.append(threadNumber()) }
+            return remote.send("last", before: .distantFuture)
+        }
+        let number = try waitFor("the thread") { numbers.withLock { $0.first } }
+        try waitUntilAsleep(thread: number)
+        try onLoopThread { loop in
+            loop.add(local, forMode: .default)
+            while inbox.count <= count, loop.run(untilSource: .default) == .handledSource {}
+        }
+        #expect(try waiting.value())
+        #expect(inbox.texts == (0..<count).map { "\($0)" } + ["last"])
+    }
+
     @Test func `PM-2 a message of megabytes comes whole`() throws {
         let local = SocketPort()
         let remote = try local.remote

@@ -33,15 +33,10 @@ extension CFSocket {
             case .ended(let result): return result
             case .isInProgress: return waitForConnection(until: end)
             case .queueIsFull:
-                guard end > LoopClock.systemNow else { return .timeout }
-                _ = poll(nil, 0, Self.pause)
+                guard SocketCalls.pause(until: end) else { return .timeout }
             }
         }
     }
-
-    /// The milliseconds between two attempts to reach a Unix socket whose queue of connections is full: the
-    /// kernel does not report room there.
-    private static let pause: Int32 = 5
 
     private enum Beginning {
         case ended(CFSocketError)
@@ -107,6 +102,7 @@ extension CFSocket {
         guard takeTurn(timeout) else { return .timeout }
         defer { sending.signal() }
         var rest = data[...]
+        var hasWaited = false
         while true {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
@@ -117,8 +113,14 @@ extension CFSocket {
             switch outcome {
             case .failed: return .error
             case .wouldBlock:
-                if !waitUntilWritable(until: end) { return .timeout }
+                // The kernel reports room although the queue of a Unix socket is full: that of the receiver
+                // of a datagram, to which this socket is not connected.
+                guard waitUntilWritable(until: end), end > LoopClock.systemNow,
+                    !hasWaited || SocketCalls.pause(until: end)
+                else { return .timeout }
+                hasWaited = true
             case .bytes(let count):
+                hasWaited = false
                 if count >= rest.count { return .success }
                 // A datagram is sent as a whole, or not at all.
                 guard handle.kind == Int32(SOCK_STREAM.rawValue), count > 0 else { return .error }

@@ -20,8 +20,6 @@ final class PortSender: @unchecked Sendable {
     }
 
     private static let known = Mutex<[PortSignature: Known]>([:])
-    /// The milliseconds between two attempts to reach a Unix socket whose queue of connections is full.
-    private static let pause: Int32 = 5
     /// `POLLRDHUP`: the peer has ended the connection. glibc's header defines it under `_GNU_SOURCE` only.
     private static let peerHasEnded: Int32 = 0x2000
 
@@ -107,8 +105,7 @@ final class PortSender: @unchecked Sendable {
                 return socket
             } catch {
                 // A Unix socket reports a full queue in this way.
-                guard error.code == EAGAIN, end > LoopClock.systemNow else { return nil }
-                _ = poll(nil, 0, Self.pause)
+                guard error.code == EAGAIN, SocketCalls.pause(until: end) else { return nil }
             }
         }
     }
@@ -144,12 +141,18 @@ final class PortSender: @unchecked Sendable {
         let descriptor = socket(address.family, kind, 0)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
+        var hasWaited = false
         while true {
             switch SocketCalls.send(descriptor, message, to: address) {
             case .bytes(let count): return count == message.count
             case .failed: return false
             case .wouldBlock:
-                guard SocketCalls.wait(descriptor, for: POLLOUT, until: end) else { return false }
+                // The kernel reports room although the queue of a Unix socket is full: that of the receiver,
+                // to which this socket is not connected.
+                guard SocketCalls.wait(descriptor, for: POLLOUT, until: end),
+                    !hasWaited || SocketCalls.pause(until: end)
+                else { return false }
+                hasWaited = true
             }
         }
     }

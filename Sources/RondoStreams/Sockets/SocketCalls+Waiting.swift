@@ -21,6 +21,18 @@ extension SocketCalls {
         }
     }
 
+    /// Blocks the thread for a few milliseconds before another attempt on a Unix socket whose queue, of
+    /// connections or of datagrams, is full: `poll(2)` reports no room there, or reports it at once.
+    ///
+    /// - Returns: False, without a pause, if `end` has passed.
+    static func pause(until end: LoopInstant) -> Bool {
+        guard end > LoopClock.systemNow else { return false }
+        _ = Glibc.poll(nil, 0, pauseMilliseconds)
+        return true
+    }
+
+    private static let pauseMilliseconds: Int32 = 5
+
     /// Sends one datagram; without an address, to the peer that the socket is connected to.
     static func send(_ descriptor: Int32, _ bytes: Data, to address: SocketAddress?) -> Outcome {
         bytes.withUnsafeBytes { buffer in

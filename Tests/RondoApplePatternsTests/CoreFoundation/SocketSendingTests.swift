@@ -75,6 +75,13 @@ import Testing
         #expect(log.entries == ["timer"])
     }
 
+    /// A name for a Unix socket in the abstract space.
+    private static func abstractAddress() -> NSData {
+        var bytes = Data([UInt8(AF_UNIX), 0, 0])
+        bytes.append(Data("rondo \(getpid()) \(UInt64.random(in: 0 ... .max))".utf8))
+        return NSData(data: bytes)
+    }
+
     /// A Unix socket, in the abstract space, where as many wait to be accepted as may.
     private final class BusyUnixSocket: @unchecked Sendable {
         // `@unchecked Sendable`: nothing of it changes, the address' bytes neither.
@@ -83,9 +90,7 @@ import Testing
         private let waiting: [Int32]
 
         init() throws {
-            var bytes = Data([UInt8(AF_UNIX), 0, 0])
-            bytes.append(Data("rondo \(getpid()) \(UInt64.random(in: 0 ... .max))".utf8))
-            address = NSData(data: bytes)
+            address = SocketSendingTests.abstractAddress()
             let start = address.bytes.assumingMemoryBound(to: sockaddr.self)
             let size = socklen_t(address.length)
             listener = Rondo.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -267,5 +272,51 @@ import Testing
         // Longer than any datagram.
         #expect(CFSocketSendData(socket, loopbackAddress(theirs), Data(count: 70_000) as CFData, 1) == .error)
         CFSocketInvalidate(socket)
+    }
+
+    /// A Unix socket for datagrams, in the abstract space, that takes one only when it is told to.
+    private final class DatagramReceiver: @unchecked Sendable {
+        // `@unchecked Sendable`: nothing of it changes, the address' bytes neither.
+        let address: NSData
+        private let descriptor: Int32
+
+        init() throws {
+            address = SocketSendingTests.abstractAddress()
+            descriptor = Rondo.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+            let start = address.bytes.assumingMemoryBound(to: sockaddr.self)
+            try #require(bind(descriptor, start, socklen_t(address.length)) == 0)
+        }
+
+        func takeOne() -> String { take(from: descriptor) }
+
+        deinit { close(descriptor) }
+    }
+
+    /// The kernel always reports room on a socket that is not connected.
+    @Test func `CS-10 a datagram waits for room in the queue of a Unix socket, until its time is up`() throws
+    {
+        let receiver = try DatagramReceiver()
+        let socket: CFSocket = CFSocketCreate(nil, PF_UNIX, SOCK_DGRAM, 0, 0, nil, nil)
+        // Ends the threads below if one of them does not end by itself.
+        defer { CFSocketInvalidate(socket) }
+        let filling = LoopThread { _ in
+            var result = CFSocketError.success
+            while result == .success {
+                result = CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0.02)
+            }
+            return result
+        }
+        #expect(try filling.value() == .timeout)
+        let waiting = LoopThread { _ in
+            CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0)
+        }
+        #expect(receiver.takeOne() == "x")
+        #expect(try waiting.value() == .success)
+        // A thread without a limit goes on when the socket is invalidated.
+        let last = LoopThread { _ in
+            CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0)
+        }
+        CFSocketInvalidate(socket)
+        #expect(try last.value() == .error)
     }
 }
