@@ -66,13 +66,23 @@ public final class CFSocket: Sendable {
         wasBlocking = types.reading == .acceptCallBack && handle.setNonBlocking()
         state = Mutex(
             State(
-                callBacks: SocketCallBacks(types, Self.phase(of: handle, types)), callBack: callBack,
-                attachment: attachment)
+                callBacks: SocketCallBacks(types, Self.initialPhase(of: handle, types)),
+                callBack: callBack, attachment: attachment)
         )
     }
 
-    /// The initial phase. A connection that the program has made itself is reported as well, because the
-    /// program may wait for the result of an attempt of its own.
+    /// The phase of a new object. A connection that has broken already has no peer any more, as one that was
+    /// never made, but its end must be reported; so must the failure of an attempt of the program's own.
+    private static func initialPhase(
+        of handle: NativeSocket, _ types: CFSocketCallBackType
+    ) -> SocketCallBacks.Phase {
+        let found = phase(of: handle, types)
+        guard found == .idle, handle.isReadable else { return found }
+        return types.contains(.connectCallBack) ? .connecting(threadWaits: false) : .ready
+    }
+
+    /// The phase that the kernel knows. A connection that the program has made itself is reported as well,
+    /// because the program may wait for the result of an attempt of its own.
     private static func phase(
         of handle: NativeSocket, _ types: CFSocketCallBackType
     ) -> SocketCallBacks.Phase {

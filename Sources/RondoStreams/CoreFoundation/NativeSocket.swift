@@ -47,6 +47,10 @@ struct NativeSocket {
         return isConnecting ? .connecting(threadWaits: false) : .idle
     }
 
+    /// Whether there are bytes to read, or an end or an error. A socket that was never connected has none of
+    /// them.
+    var isReadable: Bool { SocketCalls.poll(descriptor, for: POLLIN) & POLLIN != 0 }
+
     var address: Data? { Self.address(of: descriptor, getsockname) }
     var peerAddress: Data? { Self.address(of: descriptor, getpeername) }
 

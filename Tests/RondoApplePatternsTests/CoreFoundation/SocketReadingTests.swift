@@ -213,6 +213,25 @@ import Testing
         #expect(notes.text == "hello")
     }
 
+    @Test func `CS-5 the end is handed over, too, where the peer has reset the connection before`() throws {
+        let (listening, port) = listener([], SocketNotes(), noteAll)
+        defer { CFSocketInvalidate(listening) }
+        let stranger = try SocketStranger.start(.client, port)
+        _ = try stranger.line(after: "PORT ")
+        let native = accept(CFSocketGetNative(listening), nil, nil)
+        stranger.tell("reset")
+        var request = pollfd(fd: native, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&request, 1, Int32(testPatience * 1_000)) == 1)
+        let notes = SocketNotes()
+        try onLoopThread { _ in
+            let socket = noted(native, .dataCallBack, notes)
+            schedule(socket)
+            runLoop { !CFSocketIsValid(socket) }
+            #expect(!isOpen(native))
+        }
+        #expect(notes.log.entries == ["data"] && notes.data.isEmpty)
+    }
+
     @Test func `CS-5 each datagram is a call, with the sender's address`() throws {
         let notes = SocketNotes()
         try onLoopThread { _ in

@@ -105,6 +105,26 @@ import Testing
         #expect(notes.log.entries == ["connect"])
     }
 
+    @Test func `CS-6 connect tells of an attempt of the program's own that has failed before`() throws {
+        let refused = try RefusedPort()
+        let notes = SocketNotes()
+        let native = Rondo.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        let to = loopbackAddress(refused.port)
+        _ = connect(native, to.bytes.assumingMemoryBound(to: sockaddr.self), socklen_t(to.length))
+        var request = pollfd(fd: native, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&request, 1, Int32(testPatience * 1_000)) == 1)
+        try onLoopThread { _ in
+            let socket = noted(native, [.dataCallBack, .connectCallBack], notes) { _, type, _, data, info in
+                SocketNotes.of(info)?.log.note("\(type.word) \(data?.load(as: Int32.self) ?? 0)")
+            }
+            schedule(socket)
+            runLoop { !notes.log.entries.isEmpty }
+            passes(3)
+            CFSocketInvalidate(socket)
+        }
+        #expect(notes.log.entries == ["connect \(ECONNREFUSED)"])
+    }
+
     /// A callback type, the flag that enables it anew, and whether that is set.
     static let flags: [(CFSocketCallBackType, CFOptionFlags, Bool)] = [
         (.readCallBack, kCFSocketAutomaticallyReenableReadCallBack, true),
