@@ -302,6 +302,31 @@ import Testing
         #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "false", "secret\n", "1"])
     }
 
+    @Test(arguments: [false, true])
+    func `ST-42 a stream that is opened while the other one is being secured opens when it is`(
+        outputIsLate: Bool
+    ) throws {
+        let (server, port) = try PythonServer.start(.echo)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            let notes = StreamNotes()
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            let early: Foundation.Stream = outputIsLate ? input : output
+            let late: Foundation.Stream = outputIsLate ? output : input
+            late.delegate = notes
+            early.open()
+            try loop.run { early.streamStatus == .open }
+            #expect(early.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            late.open()
+            try loop.run { !notes.events.isEmpty }
+            #expect(output.writeAll(Array("secret\n".utf8)))
+            return [notes.events.first ?? "", String(decoding: input.line(loop, false), as: UTF8.self)]
+        }
+        #expect(findings == ["open", "secret\n"])
+    }
+
     @Test func `ST-42 the level that is set while the connection is being made counts`() throws {
         let (server, port) = try OpenSSLServer.start()
         defer { server.terminate() }

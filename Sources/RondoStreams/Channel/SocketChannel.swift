@@ -52,7 +52,7 @@ package final class SocketChannel {
     private var isWriting = false
 
     /// True once the owner was told `open`: a later `secure(_:)` does not repeat the event.
-    private var hasOpened = false
+    private(set) var hasOpened = false
 
     private(set) var phase: ChannelPhase {
         didSet { plainDescriptor = phase.plainDescriptor }

@@ -208,6 +208,11 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     /// Handles the end of a STARTTLS; for TLS from the start the state is not open yet, and `open` follows.
     private func didSecure() {
         if output.status == .open { output.update { $0.setReady(true) } }
+        // `open` was reported already; a stream may have been opened while TLS was being set up.
+        if let channel, channel.hasOpened {
+            if reader.isOpen, input.status == .opening { announce(.input) }
+            if writer.isOpen, output.status == .opening { announce(.output) }
+        }
         // It may have been closed while TLS was being set up.
         if writer.hasEnded { channel?.endWriting() }
         updateInterest()
