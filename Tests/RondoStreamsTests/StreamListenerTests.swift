@@ -196,6 +196,33 @@ import Testing
         #expect(findings == ["1"])
     }
 
+    @Test(arguments: [RunLoop.Mode.default, .common])
+    func `a handler may take its listener out of the mode, where no other connection is accepted then`(
+        mode: RunLoop.Mode
+    ) throws {
+        let findings = try onStreamThread { loop in
+            let other = RunLoop.Mode("its next")
+            let listener = try StreamListener(port: 0, host: "127.0.0.1")
+            // They wait in the kernel's queue, ready at the same time.
+            let peers = try (0..<5).map { _ in try PlainSocket.connected(to: listener.port) }
+            defer { for peer in peers { close(peer) } }
+            var accepted = 0
+            listener.onConnection = { [unowned listener] _ in
+                accepted += 1
+                listener.remove(from: loop, forMode: mode)
+                listener.schedule(in: loop, forMode: other)
+            }
+            listener.schedule(in: loop, forMode: mode)
+            loop.add(Port(), forMode: .default)
+            try loop.run { accepted > 0 }
+            loop.pass()
+            let before = accepted
+            try loop.run(inMode: other) { accepted == peers.count }
+            return ["\(before)"]
+        }
+        #expect(findings == ["1"])
+    }
+
     @Test func `connections without a handler are closed`() throws {
         let findings = try onStreamThread { loop in
             let listener = try StreamListener(port: 0, host: "127.0.0.1")

@@ -247,10 +247,12 @@ public final class StreamListener {
     // MARK: - Accepting
 
     private func accept() {
-        // A callback may close the listener, or release it.
-        for _ in 0..<Self.connectionsPerReadiness where isListening {
+        for _ in 0..<Self.connectionsPerReadiness {
             switch socket.accept() {
-            case .connection(let accepted): hand(accepted)
+            case .connection(let accepted):
+                hand(accepted)
+                // The callback may have closed the listener, or taken it out of the mode.
+                guard isInRunningMode else { return }
             case .none: return
             case .lost: break
             case .exhausted(let code): return startPause(code)
@@ -262,6 +264,12 @@ public final class StreamListener {
                 return
             }
         }
+    }
+
+    private var isInRunningMode: Bool {
+        let loop = RunLoop.currentLoop()
+        guard let source, let mode = loop.currentMode else { return false }
+        return source.isIn(loop, mode)
     }
 
     private func hand(_ accepted: Socket) {
