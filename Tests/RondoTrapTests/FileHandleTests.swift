@@ -490,6 +490,47 @@ import Testing
         #expect(count == 2)
     }
 
+    @Test func `FH-14 handlers of a loop whose thread has ended are called on the next one`() throws {
+        let (pipe, log) = (Pipe(), EventLog())
+        let (reading, writing) = (pipe.fileHandleForReading, pipe.fileHandleForWriting)
+        try onLoopThread { loop in
+            for handle in [reading, writing] { try? handle.schedule(in: loop, forMode: .work) }
+            reading.readabilityHandler = { handle in
+                log.note(String(decoding: handle.availableData, as: UTF8.self))
+            }
+            writing.writeabilityHandler = { handle in
+                handle.write(Data("body".utf8))
+                handle.closeFile()
+            }
+        }
+        try onLoopThread { loop in
+            for handle in [reading, writing] { try? handle.schedule(in: loop, forMode: .work) }
+            // Nothing is left in the mode when the end was told.
+            #expect(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+        }
+        #expect(log.entries == ["body", ""])
+    }
+
+    @Test func `FH-14 a loop whose thread has ended does not keep the handlers from Foundation's queue`()
+        throws
+    {
+        let pipe = Pipe()
+        let handle = pipe.fileHandleForReading
+        let isCalled = Latch()
+        handle.readabilityHandler = { handle in
+            _ = handle.availableData
+            handle.readabilityHandler = nil
+            isCalled.open()
+        }
+        for _ in 0..<2 { try onLoopThread { loop in _ = try? handle.schedule(in: loop, forMode: .work) } }
+        try onLoopThread { loop in
+            try? handle.schedule(in: loop, forMode: .work)
+            handle.remove(from: loop, forMode: .work)
+        }
+        pipe.fileHandleForWriting.write(Data("x".utf8))
+        try isCalled.wait()
+    }
+
     @Test func `FH-14 a schedule that finds no descriptor throws, and leaves the handler as it was`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in

@@ -2,7 +2,8 @@ public import RondoCore
 
 extension FileHandle {
     /// Calls `readabilityHandler` and `writeabilityHandler`, those set now and those set later, on the thread
-    /// of `loop` while it runs in `mode`, and no longer on a queue (rule FH-14).
+    /// of `loop` while it runs in `mode`, and no longer on a queue (rule FH-14). Handlers of a loop whose
+    /// thread has ended are among them.
     ///
     /// The end is reported once, by empty `availableData`; the handler is removed then. In a file that
     /// imports Foundation beside Rondo the properties are Foundation's, so handlers must be set before this
@@ -10,7 +11,11 @@ extension FileHandle {
     /// - Throws: An error of `NSPOSIXErrorDomain` if the kernel has no descriptor left; the handle's schedule
     ///   is unchanged then.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) throws {
-        let (read, write) = (readabilityHandler, writeabilityHandler)
+        // The sources are retained until `loop` has them: a loop that holds them may end meanwhile.
+        let remains = FileHandleHandlers.of(self)?.remains
+        defer { withExtendedLifetime(remains) {} }
+        let read = readabilityHandler ?? remains?.read
+        let write = writeabilityHandler ?? remains?.write
         // Made first, so that nothing has changed if one cannot be made.
         let readDescriptor = try read.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
         let writeDescriptor = try write.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }

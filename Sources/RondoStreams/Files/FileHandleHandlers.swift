@@ -13,6 +13,9 @@ final class FileHandleHandlers: Sendable {
         var handler: Handler?
         /// Weak, because the source retains this object.
         weak var source: RunLoop.Source?
+
+        /// The handler, if no loop can call it: its source was released with the last loop that held it.
+        var orphan: Handler? { source?.isValid ?? false ? nil : handler }
     }
 
     private struct State {
@@ -20,6 +23,17 @@ final class FileHandleHandlers: Sendable {
         var read = Side()
         var write = Side()
         var modes: [LoopMode] = []
+
+        var sources: [RunLoop.Source] { [read.source, write.source].compactMap(\.self) }
+
+        /// Removes modes, and those of loops whose threads have ended.
+        ///
+        /// - Returns: The modes as they were, which the caller must release without the lock.
+        mutating func removeModes(where isRemoved: (LoopMode) -> Bool) -> [LoopMode] {
+            let old = modes
+            modes.removeAll { !$0.loop.isAlive || isRemoved($0) }
+            return old
+        }
     }
 
     /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
@@ -88,22 +102,30 @@ final class FileHandleHandlers: Sendable {
         try set(handler, by: descriptor, \.write, .write, "writeabilityHandler")
     }
 
+    /// The sources, and the handlers that have none any more and must be set again.
+    var remains: (sources: [RunLoop.Source], read: Handler?, write: Handler?) {
+        state.withLock { ($0.sources, $0.read.orphan, $0.write.orphan) }
+    }
+
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let scheduled = LoopMode(loop: loop, mode: mode)
-        let sources = state.withLock { state in
-            if !state.modes.contains(scheduled) { state.modes.append(scheduled) }
-            return [state.read.source, state.write.source].compactMap(\.self)
+        let (sources, old) = state.withLock { state in
+            let old = state.removeModes { $0 == scheduled }
+            state.modes.append(scheduled)
+            return (state.sources, old)
         }
         for source in sources { loop.add(source, forMode: mode) }
+        withExtendedLifetime(old) {}
     }
 
     /// - Returns: Whether that was the last of its modes.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let (sources, isLast) = state.withLock { state in
-            state.modes.removeAll { $0 == LoopMode(loop: loop, mode: mode) }
-            return ([state.read.source, state.write.source].compactMap(\.self), state.modes.isEmpty)
+        let (sources, old, isLast) = state.withLock { state in
+            let old = state.removeModes { $0 == LoopMode(loop: loop, mode: mode) }
+            return (state.sources, old, state.modes.isEmpty)
         }
         for source in sources { loop.remove(source, forMode: mode) }
+        withExtendedLifetime(old) {}
         return isLast
     }
 
@@ -126,7 +148,7 @@ final class FileHandleHandlers: Sendable {
     ) throws(SystemError) {
         guard let handler else { return takeOff(side) }
         let (hasSource, handle) = state.withLock { state in
-            let hasSource = state[keyPath: side].source != nil
+            let hasSource = state[keyPath: side].source?.isValid ?? false
             if hasSource { state[keyPath: side].handler = handler }
             return (hasSource, state.handle)
         }
