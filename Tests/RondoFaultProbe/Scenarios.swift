@@ -29,6 +29,20 @@ private func withoutRoomInEpollSets(_ arguments: [String]) {
         fileDescriptor: ends[0], interest: .read, cancel: { _, _ in cancelled.rise() },
         perform: { _, _ in })
     RunLoop.current.add(source, forMode: .default)
+    // Owners that close what they have.
+    let socket: CFSocket = CFSocketCreate(
+        nil, PF_INET, SOCK_DGRAM, IPPROTO_UDP, CFSocketCallBackType.readCallBack.rawValue,
+        { _, _, _, _, _ in }, nil)
+    let copy = fcntl(ends[0], F_DUPFD_CLOEXEC, 0)
+    let descriptor: CFFileDescriptor = CFFileDescriptorCreate(nil, copy, true, { _, _, _ in }, nil)
+    let owned = [CFSocketGetNative(socket), copy]
+    let files = owned.map(fileNumber)
+    expect(!files.contains(nil), "both are open: \(owned)")
+    CFRunLoopAddSource(
+        CFRunLoopGetCurrent(), CFSocketCreateRunLoopSource(nil, socket, 0), .defaultMode)
+    CFRunLoopAddSource(
+        CFRunLoopGetCurrent(), CFFileDescriptorCreateRunLoopSource(nil, descriptor, 0), .defaultMode)
+    CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack)
     let fired = Count()
     let timer = Timer.scheduledTimer(withTimeInterval: 0.1, repeats: true) { _ in fired.rise() }
     let load = Load.start(address)
@@ -39,13 +53,22 @@ private func withoutRoomInEpollSets(_ arguments: [String]) {
     input?.delegate = talk
     input?.schedule(in: .current, forMode: .default)
     input?.open()
-    run(upTo: 20) { !source.isValid && load.hasEnded && talk.hasEnded && fired.value >= 5 }
+    run(upTo: 20) {
+        !source.isValid && load.hasEnded && talk.hasEnded && fired.value >= 5 && !CFSocketIsValid(socket)
+            && !CFFileDescriptorIsValid(descriptor)
+    }
 
     expect(!source.isValid && cancelled.value == 1, "the source's owner was told once: \(cancelled.value)")
     let error = source.error as NSError?
     expect(
         error?.domain == NSPOSIXErrorDomain && error?.code == Int(ENOSPC),
         "the source has the kernel's code: \(String(describing: error))")
+    expect(!CFSocketIsValid(socket), "a CFSocket is invalid")
+    expect(!CFFileDescriptorIsValid(descriptor), "a CFFileDescriptor is invalid")
+    // Their numbers may be those of other files by now.
+    for (number, file) in zip(owned, files) {
+        expect(fileNumber(number) != file, "its descriptor is closed: \(number)")
+    }
     expect(load.ends == 1 && load.code == ENOSPC, "the load has it: \(String(describing: load.error))")
     expect(talk.ends == 1, "the stream has ended once: \(talk.ends)")
     expect(
@@ -68,6 +91,12 @@ private func withoutRoomInEpollSets(_ arguments: [String]) {
     run(upTo: 20) { later.hasEnded }
     expect(later.ends == 1 && later.error == nil, "a later load works: \(String(describing: later.error))")
     timer.invalidate()
+}
+
+/// The number of the file that a descriptor stands for; nil if it is closed.
+private func fileNumber(_ descriptor: Int32) -> ino_t? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? status.st_ino : nil
 }
 
 /// `pthread_create` fails with EAGAIN, for every library of the process.

@@ -68,12 +68,14 @@ import Testing
         }
     }
 
-    @Test func `where epoll sets take nothing more every owner is told so, and timers go on`() throws {
+    @Test func `CS-12 CS-17 where epoll sets take nothing more every owner is told so, and timers go on`()
+        throws
+    {
         try Self.play(
             "watches", Self.server().url(), faults: "epoll_ctl=ENOSPC@1", callers: "RondoFaultProbe,libev.so")
     }
 
-    @Test func `where memory for epoll sets has run out every owner is told so`() throws {
+    @Test func `CS-12 CS-17 where memory for epoll sets has run out every owner is told so`() throws {
         try Self.play("watches", Self.server().url(), faults: "epoll_ctl=ENOSPC@1")
     }
 

@@ -112,11 +112,13 @@ public final class CFFileDescriptor: Sendable {
         }
     }
 
-    /// Invalidates this object if the kernel has refused its source, because the descriptor was closed (rule
-    /// SRC-27).
+    /// Invalidates this object if its source was refused: because the descriptor was closed, or by the kernel,
+    /// for lack of memory for example (rule SRC-27).
     private func endIfRefused() {
-        let source = state.withLock { $0.source }
-        if source?.refusalCode != nil { invalidate(closes: false) }
+        guard let code = state.withLock({ $0.source })?.refusalCode else { return }
+        // A closed descriptor's number may be a run loop's own by now, whose file looks the same if the
+        // program's was an epoll set or an eventfd: these have one inode.
+        if code == EBADF { invalidate(closes: false) } else { invalidate() }
     }
 
     /// Makes a callback, on the thread of a loop that holds the source.
