@@ -116,8 +116,8 @@ public final class CFFileDescriptor: Sendable {
     /// for lack of memory for example (rule SRC-27).
     private func endIfRefused() {
         guard let code = state.withLock({ $0.source })?.refusalCode else { return }
-        // A closed descriptor's number may be a run loop's own by now, whose file looks the same if the
-        // program's was an epoll set or an eventfd: these have one inode.
+        // After EBADF the number may belong to an epoll set or an eventfd of a run loop, and must not be closed.
+        // `isLost` cannot tell: all of these share one inode.
         if code == EBADF { invalidate(closes: false) } else { invalidate() }
     }
 

@@ -113,8 +113,8 @@ extension CFSocket {
             switch outcome {
             case .failed: return .error
             case .wouldBlock:
-                // The kernel reports room although the queue of a Unix socket is full: that of the receiver
-                // of a datagram, to which this socket is not connected.
+                // For a Unix socket that is not connected the kernel always reports room, also while the
+                // receiver's queue is full.
                 guard waitUntilWritable(until: end), end > LoopClock.systemNow,
                     !hasWaited || SocketCalls.pause(until: end)
                 else { return .timeout }

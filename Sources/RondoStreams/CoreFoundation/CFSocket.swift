@@ -71,8 +71,9 @@ public final class CFSocket: Sendable {
         )
     }
 
-    /// The phase of a new object. A connection that has broken already has no peer any more, as one that was
-    /// never made, but its end must be reported; so must the failure of an attempt of the program's own.
+    /// The phase of a new object. A broken connection has no peer, and neither has a socket that was never
+    /// connected. But only the broken one is readable, and its end must be reported; so must the failure of an
+    /// attempt of the program's own.
     private static func initialPhase(
         of handle: NativeSocket, _ types: CFSocketCallBackType
     ) -> SocketCallBacks.Phase {
@@ -195,8 +196,8 @@ public final class CFSocket: Sendable {
     /// for lack of memory for example (rule SRC-27).
     private func endIfRefused() {
         guard let code = state.withLock({ $0.source })?.refusalCode else { return }
-        // A closed descriptor's number may be a run loop's own by now, whose file looks the same if the
-        // program's was an epoll set or an eventfd: these have one inode.
+        // After EBADF the number may belong to an epoll set or an eventfd of a run loop, and must not be closed.
+        // `isLost` cannot tell: all of these share one inode.
         if code == EBADF { invalidate(closes: false) } else { invalidate() }
     }
 

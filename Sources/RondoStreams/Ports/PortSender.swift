@@ -147,8 +147,8 @@ final class PortSender: @unchecked Sendable {
             case .bytes(let count): return count == message.count
             case .failed: return false
             case .wouldBlock:
-                // The kernel reports room although the queue of a Unix socket is full: that of the receiver,
-                // to which this socket is not connected.
+                // For a Unix socket that is not connected the kernel always reports room, also while the
+                // receiver's queue is full.
                 guard SocketCalls.wait(descriptor, for: POLLOUT, until: end),
                     !hasWaited || SocketCalls.pause(until: end)
                 else { return false }

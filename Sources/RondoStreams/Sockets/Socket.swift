@@ -40,8 +40,8 @@ package final class Socket {
         setNoDelay()
     }
 
-    /// Takes over a descriptor that `accept4` has set up, without a system call: it has the options of the
-    /// listening socket.
+    /// Takes over a descriptor that does not block, without a system call. One that `accept4` has made has the
+    /// options of the listening socket.
     init(accepted descriptor: Int32) {
         self.descriptor = descriptor
         flags = -1

@@ -21,8 +21,8 @@ extension SocketCalls {
         }
     }
 
-    /// Blocks the thread for a few milliseconds before another attempt on a Unix socket whose queue, of
-    /// connections or of datagrams, is full: `poll(2)` reports no room there, or reports it at once.
+    /// Blocks the thread for a few milliseconds before another attempt to reach a Unix socket whose queue, of
+    /// connections or of datagrams, is full: `poll(2)` does not tell when there is room.
     ///
     /// - Returns: False, without a pause, if `end` has passed.
     static func pause(until end: LoopInstant) -> Bool {

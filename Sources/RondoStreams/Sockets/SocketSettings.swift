@@ -8,9 +8,9 @@ final class SocketSettings: Sendable {
         var tls: TLSSettings?
         var proxy: StreamProxy?
         var options = SocketOptions()
-        /// Whether the socket has the options without being told: the standard ones, and those of a listening
-        /// socket, which the kernel passes on to the sockets that it accepts.
-        var hasOptions = true
+        /// Whether the options have to be set on the socket, because a stream's property has changed them. A socket
+        /// has the standard ones anyway, and one that was accepted has those of the listening socket.
+        var needsOptions = false
         /// Nil: the default for the kind of connection.
         var closesDescriptor: Bool?
         /// The response of a proxy that has refused the connection.

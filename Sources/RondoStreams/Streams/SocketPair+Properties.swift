@@ -72,14 +72,14 @@ extension SocketPair {
         guard channel == nil || options.connectTimeout == settings.value.options.connectTimeout else {
             return false
         }
-        settings = settings.changed { ($0.options, $0.hasOptions) = (options, false) }
+        settings = settings.changed { ($0.options, $0.needsOptions) = (options, true) }
         applyOptions()
         return true
     }
 
-    /// Applies the options to the socket, unless it has them.
+    /// Applies the options to the socket, if it does not have them.
     func applyOptions() {
-        guard let descriptor = channel?.descriptor, !settings.value.hasOptions else { return }
+        guard let descriptor = channel?.descriptor, settings.value.needsOptions else { return }
         Socket.apply(settings.value.options, to: descriptor)
     }
 

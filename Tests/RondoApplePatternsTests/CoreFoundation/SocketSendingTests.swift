@@ -307,15 +307,21 @@ import Testing
             return result
         }
         #expect(try filling.value() == .timeout)
-        let waiting = LoopThread { _ in
-            CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0)
+        /// A thread without a limit that waits for room.
+        func waitingThread() throws -> LoopThread<CFSocketError> {
+            let number = Mutex<pid_t?>(nil)
+            let thread = LoopThread { _ in
+                number.withLock { $0 = threadNumber() }
+                return CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0)
+            }
+            try waitUntilAsleep(thread: try waitFor("the thread") { number.withLock { $0 } })
+            return thread
         }
+        let waiting = try waitingThread()
         #expect(receiver.takeOne() == "x")
         #expect(try waiting.value() == .success)
-        // A thread without a limit goes on when the socket is invalidated.
-        let last = LoopThread { _ in
-            CFSocketSendData(socket, receiver.address, Data("x".utf8) as CFData, 0)
-        }
+        // Goes on when the socket is invalidated.
+        let last = try waitingThread()
         CFSocketInvalidate(socket)
         #expect(try last.value() == .error)
     }
