@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    /// To write the journal back takes a lock that a look-up, which waits for nothing, would fail at.
-    @Test func `closing leaves the journal, and locks nobody out`() throws {
+    /// To write it back takes a lock, for as long as the disk takes.
+    @Test func `closing leaves the journal for the next connection`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
             var database: Database? = try Database.open(url, version: 1, schema: Self.schema)

@@ -140,7 +140,7 @@ final class ResponseCache: Sendable {
         guard let disk else { return responses }
         var found = disk.find(name, key)
         if found.isEmpty { return responses }
-        found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
+        found.removeAll { old in responses.contains { old.isReplaced(by: $0) } }
         var gone: [StoredResponse] = []
         state.withLock { state in
             guard state.changes == changes else { return }
@@ -224,9 +224,12 @@ extension ResponseCache: ResponseStore {
             found.isOfEntry
             ? StoredResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
             : StoredResponse(name, confirmed, cached)
+        // The old response varies by other fields: no request is to select it any more.
+        let varies = confirmed.selecting.keys != found.entry.selecting.keys
+        if varies { disk?.remove(stored.key) }
         // If the response is not fresh even now, the next load asks the server again, with the same
         // conditions: the copy on the disk serves that as well.
-        store(stored, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
+        store(stored, isOnDisk: !varies && confirmed.lifetime <= confirmed.age(at: Date()))
         return .nothing
     }
 

@@ -10,13 +10,16 @@ final class Database {
     enum Access {
         /// Creates the file and its folder if they are missing, and waits for other connections.
         case readWrite
-        /// Fails if the file is missing, and waits for nothing: for look-ups on a run loop.
+        /// Fails if the file is missing, and waits for `lookUpTimeout` at most: for look-ups on a run loop.
         case lookUp
     }
 
     /// The milliseconds for which a connection waits for one of another process, before it fails with
     /// `SQLITE_BUSY`.
     static let busyTimeout: Int32 = 2_000
+    /// The milliseconds for which a look-up waits for a connection that has locked the file, as the first one does while it
+    /// reads the journal of earlier connections.
+    static let lookUpTimeout: Int32 = 20
 
     fileprivate let connection: OpaquePointer
 
@@ -31,8 +34,8 @@ final class Database {
         }
         var made: OpaquePointer?
         // SQLite never creates the file, because it would let every user read it; its journals get the file's
-        // permissions. Look-ups open it for writing too: after a process was killed, the first connection has
-        // to recover the journal.
+        // permissions. Look-ups open it for writing too: the first connection reads the journal of earlier ones, and
+        // writes an index of it.
         let code = sqlite3_open_v2(url.path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let made else {
             let error = DatabaseError(code, made)
@@ -41,9 +44,9 @@ final class Database {
         }
         connection = made
         sqlite3_extended_result_codes(made, 1)
-        sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : 0)
-        // The last connection that is closed would otherwise write the journal back into the file, and lock it
-        // meanwhile: a look-up that begins then would fail.
+        sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : Self.lookUpTimeout)
+        // The last connection that is closed would otherwise write the journal back into the file, wait for the
+        // disk, and lock the file meanwhile.
         _ = rondo_sqlite3_keep_journal(made)
     }
 
