@@ -4,6 +4,8 @@ import RondoTesting
 import Synchronization
 import Testing
 
+@testable import RondoConnections
+
 /// The cache over real connections: what is asked, stored and answered.
 /// Each test runs with Rondo's own cache and with Foundation's.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .eachKindOfCache) struct CacheLoadTests {
@@ -118,13 +120,16 @@ import Testing
     {
         let (server, coded) = try Self.codedServer()
         let store = Store()
-        func load(_ change: @escaping @Sendable (inout URLConnection.Configuration) -> Void = { _ in }) throws
-            -> Data
-        {
+        func load(
+            _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy,
+            _ change: @escaping @Sendable (inout URLConnection.Configuration) -> Void = { _ in }
+        ) throws -> Data {
+            var request = URLRequest(url: server.url("/a"))
+            request.cachePolicy = policy
             let keeper = Keeper()
-            try onLoopThread { loop in
+            try onLoopThread { [request] loop in
                 let connection = URLConnection(
-                    request: URLRequest(url: server.url("/a")), delegate: keeper, startImmediately: false)
+                    request: request, delegate: keeper, startImmediately: false)
                 connection?.configuration.cache = store.cache
                 if let connection { change(&connection.configuration) }
                 connection?.schedule(in: loop, forMode: .default)
@@ -140,6 +145,44 @@ import Testing
         #expect(try load { $0.decodesContent = false } == coded)
         #expect(try load { $0.requestTarget = "/b" } == Data("the content".utf8))
         #expect(server.requests.map(\.target) == ["/a", "/b", "/a", "/a", "/b"])
+        // Caches on the way are told to ask the server all the same (rule UC-56).
+        _ = try load(.reloadIgnoringLocalAndRemoteCacheData) { $0.requestTarget = "/b" }
+        #expect(server.requests.last?.value("Cache-Control") == "no-cache")
+    }
+
+    @Test
+    func
+        `RFC 9111 4.3.4 after a 304 with a new Vary other requests get no such response, from the disk neither`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let user = request.value("X-User") ?? "nobody"
+                let fields = ["ETag: \"\(user)\"", "Cache-Control: max-age=1000"]
+                if request.value("If-None-Match") == "\"\(user)\"" {
+                    try peer.respond("304 Not Modified", fields + ["Vary: X-User"])
+                } else {
+                    let varies = user == "a" ? [] : ["Vary: X-User"]
+                    try peer.respond("200 OK", fields + varies, body: "of \(user)")
+                }
+            }
+        }
+        let path = NSTemporaryDirectory() + "/rondo-vary-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let store = Store(disk: 1 << 22, path: path)
+        func text(
+            _ user: String, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
+        ) throws -> String {
+            defer { (store.cache as? URLConnection.Cache)?.flush() }
+            let found = try Self.get(server.url("/a"), store, policy) {
+                $0.setValue(user, forHTTPHeaderField: "X-User")
+            }
+            return found.text
+        }
+        #expect(try text("a") == "of a")
+        #expect(try text("a", .reloadRevalidatingCacheData) == "of a")
+        for user in ["b", "a"] { #expect(try text(user) == "of \(user)") }
     }
 
     /// Saves what has come as it has come.

@@ -165,7 +165,7 @@ import Testing
             HTTPURLResponse(
                 url: url("http://a/"), statusCode: 200, httpVersion: nil, headerFields: ["ETag": "\"a\""]))
         let resumption = try #require(
-            DownloadResumption(response, bytes: 1, method: "GET", hasLeftOrigin: false))
+            DownloadResumption(response, bytes: 1, method: "GET"))
         return PartialDownload(try DownloadFile(), resumption, fields: [:])
     }
 

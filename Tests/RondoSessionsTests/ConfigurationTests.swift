@@ -115,6 +115,10 @@ import Testing
             let session = URLSession(configuration: configuration)
             _ = try await session.data(from: try #require(URL(string: "https://localhost:\(port)/")))
             #expect(URLConnection.TransportSecurity.covers("localhost") == isRemembered)
+            // The session itself keeps to it.
+            let (_, response) = try await session.data(
+                from: try #require(URL(string: "http://localhost:\(port)/")))
+            #expect(response.url?.scheme == "https")
             session.invalidateAndCancel()
         }
     }

@@ -133,21 +133,27 @@ import Testing
         configuration.httpAdditionalHeaders = ["Authorization": "Bearer secret", "X-Own": "1"]
         let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
         let answers = Box<[Data?]>([])
-        func interrupt(_ task: URLSessionDownloadTask, after count: Int64, ends: Int) throws -> Data {
+        func interrupt(_ task: URLSessionDownloadTask, ends: Int) throws -> Data {
+            let written = notes.written[0]
             task.resume()
-            try waitFor("the bytes") { notes.written[1] == count ? () : nil }
+            try waitFor("the bytes") { notes.written[0] == written + 100_000 ? () : nil }
             task.cancel(byProducingResumeData: { answers.value.append($0) })
             try notes.waitForEnds(ends)
             return try #require(answers.value.last ?? nil)
         }
-        let data = try interrupt(session.downloadTask(with: first.url("/")), after: 100_000, ends: 1)
+        let before = downloadFiles()
+        var data = try interrupt(session.downloadTask(with: first.url("/")), ends: 1)
+        // The next download has to begin anew, at the other origin, and is interrupted as well.
+        for file in downloadFiles().subtracting(before) { unlink(NSTemporaryDirectory() + "/" + file) }
+        data = try interrupt(session.downloadTask(withResumeData: data), ends: 2)
         server.mode.value = .continues
         session.downloadTask(withResumeData: data).resume()
-        try notes.waitForEnds(2)
+        try notes.waitForEnds(3)
         #expect(notes.content == RangeServer.body)
         #expect(first.requests.map { $0.value("Authorization") } == ["Bearer secret"])
-        #expect(server.requests.map { $0.value("Authorization") } == [nil, nil])
-        #expect(server.requests.map { $0.value("X-Own") } == ["1", "1"])
+        #expect(server.requests.map { $0.value("Authorization") } == [nil, nil, nil])
+        #expect(server.requests.map { $0.value("X-Own") } == ["1", "1", "1"])
+        #expect(server.requests.map { $0.value("Range") } == [nil, nil, "bytes=100000-"])
         session.invalidateAndCancel()
     }
 

@@ -106,6 +106,9 @@ extension URLConnection {
         /// thread that serves the connection; for logs and for `rondo fetch -v`.
         public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?
 
+        /// See `LoadSettings.Values`.
+        var leftOrigin = false
+
         public init() {}
     }
 
@@ -144,19 +147,12 @@ extension URLConnection.Configuration {
         values.totalTimeout = totalTimeout
         values.redirects = RedirectSettings(follows: redirects.follows, maximum: redirects.maximum)
         values.additionalFields = additionalFields.map { ($0.name, $0.value) }
+        values.leftOrigin = leftOrigin
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent
         values.maximumRate = maximumBytesPerSecond
         if let tell = onDiagnostic { values.onStep = { tell(URLConnection.Diagnostic($0)) } }
         return values
-    }
-
-    /// The configuration of a load that does not begin at the origin that it was made for.
-    var elsewhere: Self {
-        var elsewhere = self
-        elsewhere.additionalFields.removeAll { RedirectedRequest.isForOneOrigin($0.name) }
-        elsewhere.tls = tls.elsewhere ?? tls
-        return elsewhere
     }
 
     private var store: @Sendable () -> (any ResponseStore)? {

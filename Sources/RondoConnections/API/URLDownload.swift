@@ -247,16 +247,14 @@ public final class URLDownload: NSObject, Sendable {
     /// Applies the download's settings to its connection. Call it before the connection starts.
     func prepare(_ connection: URLConnection) {
         let state = state.withLock { $0 }
-        if let configuration = state.configuration {
-            connection.configuration = beginsElsewhere ? configuration.elsewhere : configuration
+        if var configuration = state.configuration {
+            configuration.leftOrigin = saver.leftOrigin
+            connection.configuration = configuration
         }
         connection.label = state.label
         guard let loop = state.loop else { return }
         for mode in state.modes { connection.schedule(in: loop, forMode: mode) }
     }
-
-    /// Whether redirects have led the earlier download away from the origin that the settings were made for.
-    var beginsElsewhere: Bool { saver.continuesElsewhere }
 
     private func warn(_ complaint: String?) {
         guard let complaint else { return }

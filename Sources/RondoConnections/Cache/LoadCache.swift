@@ -60,7 +60,7 @@ struct LoadCache: ~Copyable {
         if isForProtocol { return decideForProtocol(request, settings) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard settings.values.getsUsualContent, let store = settings.values.store(),
+        guard settings.values.sharesContent, let store = settings.values.store(),
             current.begin(request, store, policy)
         else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
@@ -113,9 +113,8 @@ struct LoadCache: ~Copyable {
 
     /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so.
     func fields(of request: LoadRequest) -> [(name: String, value: String)] {
-        guard current.isInProgress else { return [] }
         let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
-        let endToEnd = CacheRules.endToEndFields(current.policy)
+        let endToEnd = CacheRules.endToEndFields(RondoHTTP.CachePolicy(request.value.cachePolicy))
         if endToEnd.isEmpty { return conditions }
         return conditions
             + endToEnd.filter { name, _ in request.value.value(forHTTPHeaderField: name) == nil }

@@ -59,8 +59,8 @@ final class Authenticator {
     /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// Sets the proxy that the current request uses; nil if there is none. What the last one has asked for is not sent to
-    /// another one.
+    /// Sets the proxy that the current request uses; nil if there is none. A credential that was given for one proxy is
+    /// not sent to another.
     func chooseProxy(_ proxy: StreamProxy?) {
         if let proxy, proxy != proxyOfCredentials {
             ofProxy = Authentication()

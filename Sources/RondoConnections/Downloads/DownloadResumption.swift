@@ -14,12 +14,10 @@ struct DownloadResumption: Codable, Equatable {
     let total: Int64?
     /// Whether redirects have led to `url` from another origin: what the program meant for that one is not sent to
     /// this one (rule UC-33). Nil, in data of earlier versions: not known.
-    private let leftOrigin: Bool?
-
-    var hasLeftOrigin: Bool { leftOrigin ?? false }
+    var leftOrigin: Bool?
 
     /// Nil if the server cannot continue, or could not tell that the file has not changed.
-    init?(_ response: HTTPURLResponse, bytes: Int64, method: String, hasLeftOrigin: Bool) {
+    init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
         guard method == "GET", response.statusCode == 200 || response.statusCode == 206, bytes > 0,
             let url = response.url,
             response.value(forHTTPHeaderField: "Accept-Ranges")?.lowercased() != "none",
@@ -29,7 +27,6 @@ struct DownloadResumption: Codable, Equatable {
         self.url = url
         self.bytes = bytes
         self.validator = validator
-        leftOrigin = hasLeftOrigin
         total =
             response.statusCode == 206
             ? Self.range(of: response)?.total

@@ -32,15 +32,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 continued.bytes = bytes
                 return continued
             }
-            return DownloadResumption(
-                response, bytes: bytes, method: download?.request.httpMethod ?? "GET",
-                hasLeftOrigin: hasLeftOrigin)
-        }
-
-        /// Whether redirects have led to another origin than the first one.
-        private var hasLeftOrigin: Bool {
-            guard let first = download?.request.url, let last = response?.url else { return false }
-            return download?.beginsElsewhere ?? false || !Redirect.areSameOrigin(first, last)
+            return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
         }
     }
 
@@ -73,8 +65,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             delegate.map { Self.defaults(of: type(of: $0)) } ?? Self.defaultsWithoutDelegate
     }
 
-    /// Whether the earlier download was led to another origin than its first.
-    var continuesElsewhere: Bool { continuing?.hasLeftOrigin ?? false }
+    /// Whether redirects have led the earlier download to another origin than the one that its configuration was made for.
+    var leftOrigin: Bool { continuing?.leftOrigin ?? false }
 
     /// The download, until it is over.
     private var download: URLDownload? { work.withLock { $0.download } }
@@ -128,8 +120,17 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     func cancel(_ download: URLDownload) {
         let work = takeWork()
         work.connection?.cancel()
-        download.setResumption(work.resumption)
+        download.setResumption(resumption(of: work))
         work.file?.discard(deleting: download.deletesFileUponFailure)
+    }
+
+    /// How a later download can go on; nil if it cannot.
+    private func resumption(of work: Work) -> DownloadResumption? {
+        guard var resumption = work.resumption else { return nil }
+        if work.continued == nil, let first = work.download?.request.url {
+            resumption.leftOrigin = leftOrigin || !Redirect.areSameOrigin(first, resumption.url)
+        }
+        return resumption
     }
 
     /// Takes the work and thereby ends the download: a later call finds nothing. The caller releases the
@@ -305,7 +306,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     private func fail(_ error: any Error) {
         let work = takeWork()
         guard let download = work.download else { return }
-        download.setResumption(work.resumption)
+        download.setResumption(resumption(of: work))
         work.file?.discard(deleting: download.deletesFileUponFailure)
         delegate?.download(download, didFailWithError: error)
     }

@@ -15,8 +15,8 @@ final class DownloadTarget {
 
     /// The partial file of an earlier download, until the response has come.
     private var earlier: PartialDownload?
-    /// How the body continues that of an earlier download; nil if it does not.
-    private var continued: DownloadResumption?
+    /// The earlier download that the body continues; nil if it continues none.
+    private var continued: PartialDownload?
     private var file: DownloadFile?
     private(set) var length: Int64 = 0
     private(set) var expectedLength: Int64 = 0
@@ -41,7 +41,7 @@ final class DownloadTarget {
             resumedAt = offset
             expectedLength = earlier.resumption.total ?? (length >= 0 ? offset.clampedSum(length) : 0)
             self.response = response
-            continued = earlier.resumption
+            continued = earlier
             return
         }
         continued = nil
@@ -89,20 +89,21 @@ final class DownloadTarget {
     ///
     /// - Parameters:
     ///   - request: The last request that was sent.
-    ///   - hasLeftOrigin: Whether it went to another origin than the first one.
-    func takePartial(of request: LoadRequest, hasLeftOrigin: Bool) -> PartialDownload? {
+    ///   - leftOrigin: Whether it went to another origin than the one that the settings were made for.
+    func takePartial(of request: LoadRequest, leftOrigin: Bool) -> PartialDownload? {
         if let earlier = earlier.take() { return earlier }
-        guard let file, let resumption = resumption(of: request, hasLeftOrigin: hasLeftOrigin),
-            length < resumption.total ?? .max
-        else { return nil }
+        guard let file, var resumption = resumption(of: request), length < resumption.total ?? .max else {
+            return nil
+        }
+        if continued == nil { resumption.leftOrigin = leftOrigin }
         self.file = nil
-        return PartialDownload(file, resumption, fields: request.fields)
+        return PartialDownload(file, resumption, fields: continued?.fields ?? request.fields)
     }
 
-    private func resumption(of request: LoadRequest, hasLeftOrigin: Bool) -> DownloadResumption? {
-        if let continued {
+    /// How the rest would be requested; nil if it cannot.
+    private func resumption(of request: LoadRequest) -> DownloadResumption? {
+        if var further = continued?.resumption {
             // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
-            var further = continued
             further.bytes = length
             return further
         }
@@ -110,8 +111,7 @@ final class DownloadTarget {
         guard request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = response as? HTTPURLResponse
         else { return nil }
-        return DownloadResumption(
-            response, bytes: length, method: request.method, hasLeftOrigin: hasLeftOrigin)
+        return DownloadResumption(response, bytes: length, method: request.method)
     }
 
     /// Whether the body is the rest of an earlier download.
@@ -124,7 +124,7 @@ final class DownloadTarget {
     {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
-            let resumption = resumption(of: request, hasLeftOrigin: false)
+            let resumption = resumption(of: request)
         else { return nil }
         resumptions += 1
         resumedAt = length

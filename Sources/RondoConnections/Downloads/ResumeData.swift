@@ -43,14 +43,11 @@ package struct ResumeData: Codable, Sendable {
         return request
     }
 
-    /// Whether redirects have led from the first request's origin to another one: settings that were made for that origin
-    /// do not count any more.
-    package var hasLeftOrigin: Bool { resumption.hasLeftOrigin }
+    /// Whether redirects have led to another origin than the first request's, for which the configuration was made.
+    package var leftOrigin: Bool { resumption.leftOrigin ?? false }
 
     /// Whether a field of a session's configuration may be added to the request.
-    package func mayAdd(_ field: String) -> Bool {
-        !hasLeftOrigin || !RedirectedRequest.isForOneOrigin(field)
-    }
+    package func mayAdd(_ field: String) -> Bool { !leftOrigin || !RedirectedRequest.isForOneOrigin(field) }
 
     /// Opens the file to continue; nil if it is gone, or in use by another download: then the whole is
     /// requested.
@@ -68,7 +65,7 @@ package struct ResumeData: Codable, Sendable {
 package final class PartialDownload: Sendable {
     let file: DownloadFile
     let resumption: DownloadResumption
-    private let fields: [String: String]
+    let fields: [String: String]
 
     init(_ file: DownloadFile, _ resumption: DownloadResumption, fields: [String: String]) {
         self.file = file

@@ -36,7 +36,7 @@ package final class ConnectionPool: BudgetPool {
         var pruningCount = ConnectionPool.minimumPruningCount
     }
 
-    /// The number of origins below which those without idle connections are not looked for.
+    /// Up to this number of origins only a sweep removes the unused ones.
     static let minimumPruningCount = 256
 
     let budget: ConnectionBudget
@@ -85,7 +85,7 @@ package final class ConnectionPool: BudgetPool {
             state.origins[server] = origin
             return (origin, state.origins.count >= state.pruningCount)
         }
-        // A sweep removes them too, but comes only where connections become idle.
+        // A sweep comes only where connections become idle.
         if mustPrune {
             removeUnusedOrigins()
             state.withLock { $0.pruningCount = max(Self.minimumPruningCount, 2 * $0.origins.count) }

@@ -132,8 +132,8 @@ struct ContentReader {
     /// The partial file of a download, if the rest can be requested later.
     ///
     /// - Parameters: See `DownloadTarget`.
-    func takePartial(of request: LoadRequest, hasLeftOrigin: Bool) -> PartialDownload? {
-        isChanged ? nil : download?.takePartial(of: request, hasLeftOrigin: hasLeftOrigin)
+    func takePartial(of request: LoadRequest, leftOrigin: Bool) -> PartialDownload? {
+        isChanged ? nil : download?.takePartial(of: request, leftOrigin: leftOrigin)
     }
 
     /// Whether the body differs from the content, because it is decoded or has parts.

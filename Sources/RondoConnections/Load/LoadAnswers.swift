@@ -165,10 +165,10 @@ final class LoadAnswers {
                 return { [load] in load.endStoring() }
             }
         }
-        guard head.fields.has("Strict-Transport-Security"), settings.values.remembersSecureHosts,
-            request.isSecure, source.isVerified, let url = request.url
+        guard head.fields.has("Strict-Transport-Security"), request.isSecure, source.isVerified,
+            let url = request.url
         else { return }
-        KnownHSTSHosts.receive(head.fields, from: url)
+        KnownHSTSHosts.receive(head.fields, from: url, for: settings.values.hstsHosts)
     }
 
     // MARK: - Ending

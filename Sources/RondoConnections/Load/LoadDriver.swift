@@ -32,7 +32,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         self.upgrade = upgrade
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
-            isWebSocket: upgrade?.isRequired ?? false)
+            isWebSocket: upgrade?.isRequired ?? false, leftOrigin: settings.values.leftOrigin,
+            hosts: settings.values.hstsHosts)
         content = ContentReader(isDownload: writesFile, continuing: earlier)
     }
 
@@ -54,9 +55,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func abort() {
         answers?.cancel()
         // Read before `state` is changed: the autoclosure below runs during that access.
-        let (request, hasLeft) = (state.request, state.hasLeftOrigin)
+        let (request, leftOrigin) = (state.request, state.leftOrigin)
         let keeps = load.inbox.keepsDownload
-        state.abort(keeping: keeps ? content.takePartial(of: request, hasLeftOrigin: hasLeft) : nil)
+        state.abort(keeping: keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil)
         content.discardAll()
     }
 
@@ -66,6 +67,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
+    func suspend() { answers?.current?.suspend() }
 
     // MARK: - A pass
 
@@ -103,8 +105,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .finish: finish()
         case .fail(let failure):
             let keeps = client?.keepsPartialDownloads ?? false
-            let (request, hasLeft) = (state.request, state.hasLeftOrigin)
-            let partial = keeps ? content.takePartial(of: request, hasLeftOrigin: hasLeft) : nil
+            let (request, leftOrigin) = (state.request, state.leftOrigin)
+            let partial = keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil
             content.discardAll()
             end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
         }
@@ -370,8 +372,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.isAsking { pause() } else if state.deliversBody { resume() }
     }
 
-    func suspend() { answers?.current?.suspend() }
-
     /// Holds the sender of the response back.
     func pause() {
         isPaused = true
@@ -414,7 +414,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         perform(response.map { state.received($0) } ?? state.failed(.unusableResponse(status: head.status)))
     }
 
-    /// See `Load`.
     var contentCodings: [ContentCoding] { content.codings }
 
     func undoCodings(_ count: Int) {

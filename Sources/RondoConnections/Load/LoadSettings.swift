@@ -38,12 +38,15 @@ package final class LoadSettings: Sendable {
         var connectTimeout: TimeInterval?
         /// In seconds.
         var totalTimeout: TimeInterval?
-        /// Whether servers that want to be asked over TLS alone (RFC 6797) are remembered, which all loads then do.
-        var remembersSecureHosts = true
+        /// Where Strict-Transport-Security of responses is stored (RFC 6797); nil to store it for all loads.
+        var hstsHosts: OwnHSTSHosts?
         /// Whether loads wait for a network if there is none (rule US-70).
         var waitsForConnectivity = false
         var redirects = RedirectSettings()
         var additionalFields: [(name: String, value: String)] = []
+        /// Whether the load begins at another origin than the one that these settings were made for. Fields, TLS identity
+        /// and server name of that origin are not for this one (rule UC-33).
+        var leftOrigin = false
         /// The request target in place of the URL's path and query.
         var requestTarget: String?
         var decodesContent = true
@@ -54,8 +57,8 @@ package final class LoadSettings: Sendable {
         /// Loads a request separately, with these settings, to renew a cached response (RFC 5861 §3).
         var refresh: @Sendable (URLRequest, Values) -> Void
 
-        /// Whether a load of a URL gets the same content as other loads of it; only then it uses the cache.
-        var getsUsualContent: Bool { decodesContent && requestTarget == nil }
+        /// Whether the content of a load is what other loads of its URL get, so that the cache can be used.
+        var sharesContent: Bool { decodesContent && requestTarget == nil }
     }
 
     let values: Values
@@ -120,12 +123,11 @@ package final class LoadSettings: Sendable {
     /// The TLS settings of a connection to a server.
     func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? tlsAtOrigin : tlsElsewhere ?? tlsAtOrigin }
 
-    /// The settings for a load that does not begin at the origin that they were made for.
-    package var elsewhere: LoadSettings {
-        var elsewhere = values
-        elsewhere.additionalFields = additionalFields(atOrigin: false)
-        elsewhere.tls = tls(atOrigin: false)
-        return LoadSettings(elsewhere)
+    /// These settings for a load that begins at another origin.
+    package var leavingOrigin: LoadSettings {
+        var values = values
+        values.leftOrigin = true
+        return LoadSettings(values)
     }
 
     // MARK: Direct routes

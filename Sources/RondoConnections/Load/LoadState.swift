@@ -94,14 +94,21 @@ struct LoadState {
     /// The protocols of the program that may load its requests.
     private let protocols: ProtocolClasses
     private let policy: RedirectSettings
+    /// Whether the first request goes to another origin than the one that the settings were made for.
+    private let beganElsewhere: Bool
+    /// Hosts that only loads with these settings know.
+    private let hosts: OwnHSTSHosts?
     /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
     private let isWebSocket: Bool
 
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
-        redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false
+        redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false, leftOrigin: Bool = false,
+        hosts: OwnHSTSHosts? = nil
     ) {
         self.isWebSocket = isWebSocket
+        beganElsewhere = leftOrigin
+        self.hosts = hosts
         self.policy = policy
         self.request = request
         lastSent = request
@@ -119,17 +126,18 @@ struct LoadState {
         hasSent = true
     }
 
-    /// Whether `address` belongs to the origin of the first request, for which the settings were made (RFC 6454,
-    /// section 5).
+    /// Whether `address` belongs to the origin for which the settings were made, nearly always that of the first request
+    /// (RFC 6454, section 5).
     func isAtOrigin(_ address: WebAddress) -> Bool {
+        if beganElsewhere { return false }
         guard hasSent else { return true }
         guard let origin = (first ?? lastSent).address else { return false }
         return origin.isSecure == address.isSecure && origin.port == address.port
             && (origin.host == address.host || origin.host.lowercased() == address.host.lowercased())
     }
 
-    /// Whether the load's request goes to another origin than the first one.
-    var hasLeftOrigin: Bool { !(request.address.map { isAtOrigin($0) } ?? true) }
+    /// Whether the load's request goes to another origin than that.
+    var leftOrigin: Bool { !(request.address.map { isAtOrigin($0) } ?? true) }
 
     /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
     var isEnded: Bool {
@@ -194,11 +202,11 @@ struct LoadState {
     mutating func repliedAboutStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
         usesCredentialStorage = uses
-        if CanonicalRequest.isSent(asIs: request, by: protocols) {
+        if CanonicalRequest.isSent(asIs: request, by: protocols, hosts) {
             phase = .answering
             return .send(request)
         }
-        guard let canonical = CanonicalRequest.of(request.value, by: protocols) else {
+        guard let canonical = CanonicalRequest.of(request.value, by: protocols, hosts) else {
             return fail(.unsupportedURL)
         }
         // `==` does not look at the fields.
@@ -317,7 +325,9 @@ struct LoadState {
     }
 
     private mutating func follow(_ chosen: URLRequest) -> Action {
-        guard let next = CanonicalRequest.of(chosen, by: protocols) else { return fail(.unsupportedURL) }
+        guard let next = CanonicalRequest.of(chosen, by: protocols, hosts) else {
+            return fail(.unsupportedURL)
+        }
         return send(next)
     }
 

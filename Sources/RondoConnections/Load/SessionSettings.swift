@@ -17,8 +17,8 @@ package struct SessionSettings: Sendable {
     package var credentialStorage: URLCredentialStorage?
     /// Overrides the configuration's cache; if the inner value is nil, no responses are kept.
     package var cache: URLCache??
-    /// Whether the loads leave nothing of them for other loads: here, which servers want to be asked over TLS alone.
-    package var isEphemeral = false
+    /// Where Strict-Transport-Security of responses is stored; nil to store it for all loads.
+    package var hstsHosts: OwnHSTSHosts?
     /// Asked in this order before Rondo loads a request itself.
     package var protocolClasses: [AnyClass] = []
     /// Whether classes that were registered by `URLProtocol.registerClass(_:)` are asked as well.
@@ -36,7 +36,7 @@ package struct SessionSettings: Sendable {
         values.pool = pool
         values.totalTimeout = totalTimeout ?? values.totalTimeout
         values.waitsForConnectivity = waitsForConnectivity
-        values.remembersSecureHosts = !isEphemeral
+        values.hstsHosts = hstsHosts
         if let cookieStorage { values.cookieStore = cookieStorage.map(CookieStores.store) }
         values.sendsCookies = sendsCookies
         values.cookiePolicy = cookiePolicy

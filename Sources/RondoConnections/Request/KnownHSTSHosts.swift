@@ -1,5 +1,6 @@
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
@@ -38,16 +39,22 @@ enum KnownHSTSHosts {
         return persisted.read { $0.covers(host, now: Date()) }
     }
 
-    static func upgraded(_ url: URL) -> URL? {
+    /// - Parameter own: Hosts that are known besides.
+    /// - Returns: The https URL in place of `url`; nil if it is used as it is.
+    static func upgraded(_ url: URL, _ own: OwnHSTSHosts? = nil) -> URL? {
+        if let own, let upgraded = own.upgraded(url) { return upgraded }
         if isEmpty { return nil }
         return persisted.read { $0.upgraded(url, now: Date()) }
     }
 
     /// Takes the fields of a response from `url`, over TLS with a verified certificate.
-    static func receive(_ fields: HeaderFields, from url: URL) {
+    ///
+    /// - Parameter own: Notes the host in the place of this.
+    static func receive(_ fields: HeaderFields, from url: URL, for own: OwnHSTSHosts? = nil) {
         guard let host = url.host, let value = fields.values(for: "Strict-Transport-Security").first else {
             return
         }
+        if let own { return own.receive(value, from: host) }
         persisted.change { hosts in
             let isWorthWriting = hosts.received(value, from: host, now: Date())
             isInUse.store(!hosts.isEmpty, ordering: .relaxed)
@@ -58,6 +65,20 @@ enum KnownHSTSHosts {
     private static func noteUse() {
         // Under the lock, so that the flag and the value agree.
         persisted.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
+    }
+}
+
+/// The hosts that have asked the sessions of one ephemeral configuration to be contacted over TLS only: they are known to
+/// these alone, and in memory (rule US-8).
+package final class OwnHSTSHosts: Sendable {
+    private let hosts = Mutex(StrictTransportSecurity())
+
+    package init() {}
+
+    fileprivate func upgraded(_ url: URL) -> URL? { hosts.withLock { $0.upgraded(url, now: Date()) } }
+
+    fileprivate func receive(_ value: String, from host: String) {
+        hosts.withLock { _ = $0.received(value, from: host, now: Date()) }
     }
 }
 

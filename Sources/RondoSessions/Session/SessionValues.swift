@@ -31,7 +31,8 @@ struct SessionValues: @unchecked Sendable {
     var additionalFields: [(name: String, value: String)] = []
     var connectionsPerHost = 6
     var waitsForConnectivity = false
-    var isEphemeral = false
+    /// Nil: the process's.
+    var hstsHosts: OwnHSTSHosts?
     var protocolClasses: [AnyClass]? = []
     /// The outer nil means the storage of `connection`.
     var cookieStorage: HTTPCookieStorage??
@@ -57,7 +58,7 @@ struct SessionValues: @unchecked Sendable {
         settings.cookiePolicy = cookiePolicy
         settings.credentialStorage = credentialStorage
         settings.cache = cache
-        settings.isEphemeral = isEphemeral
+        settings.hstsHosts = hstsHosts
         settings.protocolClasses = protocolClasses ?? []
         settings.countsRegisteredClasses = countsRegisteredClasses
         return settings.loadSettings

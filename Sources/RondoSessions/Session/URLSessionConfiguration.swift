@@ -39,7 +39,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// session (rule US-8).
     open class var ephemeral: URLSessionConfiguration {
         var state = State()
-        state.values.isEphemeral = true
+        state.values.hstsHosts = OwnHSTSHosts()
         // Only Foundation can make these two storages.
         let storages = FoundationNetworking.URLSessionConfiguration.ephemeral
         state.values.cookieStorage = .some(storages.httpCookieStorage)

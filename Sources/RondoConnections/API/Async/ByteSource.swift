@@ -101,6 +101,9 @@ package final class ByteSource: Sendable {
     /// Bytes that wait for the task.
     package var waitingBytes: Int { state.withLock { $0.waiting } }
 
+    /// The tasks that wait for a piece.
+    package var readerCount: Int { state.withLock { $0.readers.count } }
+
     func cancel() {
         let cancelled = End.failed(URLErrors.error(.cancelled, url: url))
         let flow = state.withLock { state in
