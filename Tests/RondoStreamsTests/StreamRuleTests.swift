@@ -198,9 +198,13 @@ import Testing
         var start: UnsafeMutablePointer<UInt8>?
         var count = 0
         #expect(input.getBuffer(&start, length: &count))
-        #expect(!output.hasSpaceAvailable)
         #expect(!input.hasBytesAvailable)
+        // While the whole buffer is lent there is room for one byte more.
+        #expect(output.write([5, 6], maxLength: 2) == 1)
+        #expect(!output.hasSpaceAvailable)
         #expect(Array(UnsafeBufferPointer(start: start, count: count)) == [1, 2, 3, 4])
+        #expect(input.getBuffer(&start, length: &count))
+        #expect(Array(UnsafeBufferPointer(start: start, count: count)) == [5])
         #expect(!input.getBuffer(&start, length: &count))
         #expect(output.hasSpaceAvailable)
     }

@@ -90,18 +90,17 @@ final class BoundPair: StreamBackend, Sendable {
                 if count > 0 { return (count, state.writer) }
                 if state.isWriterClosed { return (0, nil) }
                 if state.isReaderClosed { return (-1, nil) }
+                // No writer waits: there is space while nothing is unread.
                 state.reader = gate
-                // This call has taken lent bytes back, so the writer may have room.
-                return (nil, state.writer)
+                return (nil, nil)
             }
-            if let result {
-                inputWasUsed()
-                writer?.signal()
-                return result
+            guard let result else {
+                gate = wait(at: gate)
+                continue
             }
-            output.update { updateOutput(&$0) }
+            inputWasUsed()
             writer?.signal()
-            gate = wait(at: gate)
+            return result
         }
     }
 
@@ -120,7 +119,9 @@ final class BoundPair: StreamBackend, Sendable {
             state.ring.takeBack()
             return (state.ring.lend(atMost: limit), state.writer)
         }
-        if lent == nil { output.update { updateOutput(&$0) } } else { inputWasUsed() }
+        // Without a loan nothing was unread, so there was space already.
+        guard lent != nil else { return nil }
+        inputWasUsed()
         writer?.signal()
         return lent
     }

@@ -6,6 +6,8 @@ internal import RondoCore
 /// Lent bytes are not overwritten before they are taken back.
 final class ByteRing: @unchecked Sendable {
     private let memory: UnsafeMutableRawBufferPointer
+    /// The most bytes that may be unread.
+    private let capacity: Int
     private var first = 0
     /// The bytes that were written and not yet read or given back.
     private var count = 0
@@ -13,13 +15,17 @@ final class ByteRing: @unchecked Sendable {
     private var lent = 0
 
     init(capacity: Int) {
-        memory = .allocate(byteCount: capacity, alignment: 1)
+        self.capacity = capacity
+        // One byte more: lent bytes come back at the reader's next operation, for which the reader waits for
+        // an event. So there has to be room for a further byte even while `capacity` bytes are lent.
+        memory = .allocate(byteCount: capacity + 1, alignment: 1)
     }
 
     deinit { memory.deallocate() }
 
     var unread: Int { count - lent }
-    var space: Int { memory.count - count }
+    /// Not 0 while nothing is unread.
+    var space: Int { min(memory.count - count, capacity - unread) }
 
     /// Takes lent bytes back: their room may be written again.
     func takeBack() {
