@@ -192,6 +192,39 @@ import Testing
         #expect(log.entries == [])
     }
 
+    @Test func `PL-19 a closure that waits for another mode does not keep the foreign loop busy`() throws {
+        let log = EventLog()
+        let isIdle = try onEmbeddedLoop { loop, embedding in
+            loop.perform(order: 0, modes: [.other], target: log) { $0.note("other") }
+            embedding.settle()
+            let isIdle = embedding.isIdle
+            loop.perform(order: 0, modes: [.work], target: log) { $0.note("work") }
+            embedding.drive { log.entries == ["work"] }
+            loop.poll(.other)
+            return isIdle
+        }
+        #expect(isIdle)
+        #expect(log.entries == ["work", "other"])
+    }
+
+    @Test(arguments: [false, true])
+    func `NQ-19 a notification for an empty mode does not keep the foreign loop busy`(isForIdleLoop: Bool)
+        throws
+    {
+        let entries = try onEmbeddedLoop { loop, embedding in
+            let posts = Posts()
+            posts.enqueue("notification", isForIdleLoop ? .whenIdle : .asap, modes: [.work])
+            embedding.settle()
+            posts.log.note(embedding.isIdle ? "idle" : "busy")
+            let port = Port()
+            loop.add(port, forMode: .work)
+            embedding.drive { posts.entries.count == 2 }
+            port.invalidate()
+            return posts.entries
+        }
+        #expect(entries == ["idle", "notification"])
+    }
+
     @Test func `a turn returns how it ended, and serves nothing of other modes`() throws {
         let log = EventLog()
         let results = try onEmbeddedLoop { loop, embedding in

@@ -94,21 +94,18 @@ extension RunLoop {
             // again.
             updateWatchers()
             let now = LoopClock.now
-            let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
+            let (nearest, hasMore) = loop.state.withLock { [loop, mode] state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
                 // A request that another thread made during the pass wrote no wake-up, because the loop was
                 // awake.
                 state.collectBlocks(from: loop.intake)
+                // In an empty mode no turn would post a notification (rule NQ-19).
+                let mayPost =
+                    !state.isEmpty(index, loop.intake) || loop.drainsMainQueue(in: state.modes[index])
                 let hasMore =
-                    loop.attention.wasAskedWhileEnding || state.hasQueuedBlocks(for: index)
-                    || !state.modes[index].signalled.isEmpty
-                    || state.notifications.map { notifications in
-                        QueuedNotifications.Style.allCases.contains {
-                            notifications.has(
-                                $0, in: state.modes[index].name.rawValue,
-                                isCommon: state.modes[index].isCommon)
-                        }
-                    } ?? false || !state.orderedPerforms.isEmpty
+                    loop.attention.wasAskedWhileEnding || state.hasWork(for: index)
+                    || state.hasOrderedPerforms(for: index)
+                    || mayPost && state.hasNotifications(for: index)
                 return (state.modes[index].timers.nearest, hasMore)
             }
             let hasTimer = loop.threadState.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)

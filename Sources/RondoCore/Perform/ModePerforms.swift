@@ -31,6 +31,14 @@ struct ModePerforms {
     }
 }
 
+extension LoopState {
+    /// Whether closures wait for a pass of `mode`.
+    func hasOrderedPerforms(for mode: Int) -> Bool {
+        let mode = modes[mode]
+        return orderedPerforms.contains { mode.isNamed(among: $0.modes) }
+    }
+}
+
 extension ModeState {
     /// Whether `names` contains the name of this mode, or the common name if this is a common mode.
     fileprivate func isNamed(among names: [String]) -> Bool {

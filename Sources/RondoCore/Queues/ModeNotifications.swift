@@ -46,3 +46,14 @@ struct ModeNotifications {
         }
     }
 }
+
+extension LoopState {
+    /// Whether notifications of either style wait for `mode`.
+    func hasNotifications(for mode: Int) -> Bool {
+        guard let notifications else { return false }
+        let mode = modes[mode]
+        return QueuedNotifications.Style.allCases.contains { style in
+            notifications.has(style, in: mode.name.rawValue, isCommon: mode.isCommon)
+        }
+    }
+}
