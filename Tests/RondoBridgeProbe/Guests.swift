@@ -109,6 +109,41 @@ func guestHasModesAndObservers() {
     expect(log.count(of: "entry") == log.count(of: "exit"), "\(told)")
 }
 
+/// `@unchecked Sendable`: it is used on the main thread only.
+private struct MainThreadSource: @unchecked Sendable {
+    let source: any DispatchSourceRead
+}
+
+/// A mode becomes a guest in a callback of a run of Rondo's loop.
+func guestBeginsInARun() {
+    let loop = RunLoop.main
+    let log = Log()
+    let watched = WatchedPipe { log.note("descriptor") }
+    loop.add(watched.source, forMode: .default)
+    expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut, "it is watched")
+    // Ready from now on, so that the guest's source comes to the main queue, which the run drains.
+    watched.write()
+    var ends: [Int32] = [-1, -1]
+    var byte: UInt8 = 1
+    expect(pipe(&ends) == 0, "there is a pipe")
+    expect(write(ends[1], &byte, 1) == 1, "it takes a byte")
+    // Always ready too, and behind the guest's source: its third event comes after the guest's first.
+    let marker = MainThreadSource(
+        source: DispatchSource.makeReadSource(fileDescriptor: ends[0], queue: .main))
+    marker.source.setEventHandler {
+        log.note("marker")
+        if log.count(of: "marker") == 3 { loop.stop() }
+    }
+    loop.perform(inModes: [.tracking]) {
+        loop.hostInFoundation(mode: .default)
+        marker.source.activate()
+    }
+    let result = loop.run(in: .tracking, for: 60, returnAfterSourceHandled: false)
+    marker.source.cancel()
+    expect(result == .stopped && !log.entries.contains("descriptor"), "\(result) \(log.entries)")
+    runFoundation { log.entries.last == "descriptor" }
+}
+
 /// Rondo's loop runs by itself while one of its modes is a guest: in that mode, and in another one.
 func guestRunsByItself() {
     let loop = RunLoop.main

@@ -6,7 +6,7 @@ import Rondo
 let scenarios: [String: () -> Void] = [
     "BR-1": guestIsServed, "BR-2": guestIsNotPolled, "BR-3": guestLeavesTheMainQueue,
     "BR-4": guestHasModesAndObservers,
-    "guest-runs": guestRunsByItself,
+    "guest-runs": guestRunsByItself, "guest-in-run": guestBeginsInARun,
     "BR-5": foundationRunsInASleep, "BR-6": eventsEndTheSleep, "BR-7": callbacksEndTheSleep,
     "BR-8": drainsAreCounted,
     "BR-9": sleepsThatAreNotBorrowed, "BR-10": gateIsShut, "sleep-nested": runsInsideASleep,

@@ -37,6 +37,12 @@ import Testing
         try Self.play("guest-runs")
     }
 
+    @Test func `BR-1 a mode that becomes a guest in a run of its loop is served when that run has ended`()
+        throws
+    {
+        try Self.play("guest-in-run")
+    }
+
     // MARK: B
 
     @Test func `BR-5 Foundation's loop runs in the sleep of Rondo's`() throws { try Self.play("BR-5") }
