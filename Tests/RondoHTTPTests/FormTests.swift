@@ -29,6 +29,34 @@ import Testing
         #expect(form.segments.count == 3)
     }
 
+    /// Fields are appended where the bytes before them lie, but for the times when the memory has to grow.
+    @Test func `fields behind a long one do not copy it`() {
+        var form = MultipartForm(boundary: "B")
+        form.append(name: "long", fileName: nil, contentType: nil, .bytes(Data(count: 1_000_000)))
+        var places: [UnsafeRawPointer?] = []
+        for number in 0..<100 {
+            form.append(name: "\(number)", value: "")
+            places.append(form.tail.withUnsafeBytes { $0.baseAddress })
+        }
+        let moves = zip(places, places.dropFirst()).count { $0 != $1 }
+        #expect(moves <= 2)
+        let field = "--B\r\nContent-Disposition: form-data; name=\"10\"\r\n\r\n\r\n"
+        #expect(text(form).contains(field))
+        #expect(form.length == form.segments.reduce(0) { $0 + $1.length })
+    }
+
+    @Test func `a form that ends in a file, and one of two files, have their lines between`() {
+        var form = MultipartForm(boundary: "B")
+        for path in ["/x", "/y"] {
+            form.append(name: "f", fileName: nil, contentType: nil, .file(path: path, length: 5))
+        }
+        let head = "--B\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n"
+        let expected = "\(head)</x, 5>\r\n\(head)</y, 5>\r\n--B--\r\n"
+        #expect(text(form) == expected)
+        #expect(form.segments.count == 5)
+        #expect(form.length == Int64(expected.utf8.count - 2 * "</x, 5>".utf8.count + 10))
+    }
+
     @Test func `an empty form is its end`() {
         let form = MultipartForm(boundary: "B")
         #expect(text(form) == "--B--\r\n" && form.length == 7)

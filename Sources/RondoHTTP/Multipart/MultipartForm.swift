@@ -21,7 +21,10 @@ package struct MultipartForm: Sendable, Equatable {
     }
 
     package let boundary: String
+    /// The body up to the end of the last file.
     private var content: [Segment] = []
+    /// The bytes after that, without the closing line; apart from `content`, so that they grow in place.
+    package private(set) var tail = Data()
 
     /// - Parameter boundary: A text that occurs in no part; 128 random bits will not occur in a file.
     package init(boundary: String = randomBoundary()) {
@@ -61,34 +64,28 @@ package struct MultipartForm: Sendable, Equatable {
         if let type = contentType ?? fileName.map({ _ in "application/octet-stream" }) {
             head += "Content-Type: \(Self.oneLine(type))\r\n"
         }
-        add(Data((head + "\r\n").utf8))
+        tail.append(contentsOf: (head + "\r\n").utf8)
         switch segment {
-        case .bytes(let data): add(data)
-        case .file: content.append(segment)
+        case .bytes(let data): tail.append(data)
+        case .file:
+            content += [.bytes(tail), segment]
+            tail = Data()
         }
-        add(Data("\r\n".utf8))
-    }
-
-    /// Appends bytes; to the last segment, if that consists of bytes.
-    private mutating func add(_ data: Data) {
-        if case .bytes(let before)? = content.last {
-            content[content.count - 1] = .bytes(before + data)
-        } else {
-            content.append(.bytes(data))
-        }
+        tail.append(contentsOf: "\r\n".utf8)
     }
 
     // MARK: The whole
 
     /// The body, piece by piece.
-    package var segments: [Segment] {
-        var whole = self
-        whole.add(Data("--\(boundary)--\r\n".utf8))
-        return whole.content
-    }
+    package var segments: [Segment] { content + [.bytes(tail + Data(closingLine.utf8))] }
 
     /// The number of bytes of the body.
-    package var length: Int64 { segments.reduce(0) { $0.clampedSum($1.length) } }
+    package var length: Int64 {
+        let end = Int64(tail.count + closingLine.utf8.count)
+        return content.reduce(end) { $0.clampedSum($1.length) }
+    }
+
+    private var closingLine: String { "--\(boundary)--\r\n" }
 
     // MARK: Escaping
 
