@@ -1,4 +1,5 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
 import Testing
@@ -25,6 +26,38 @@ import Testing
         #expect(chained != identity)
         #expect(
             try identity == TLSIdentity(chain: text(path), privateKey: text(certificates.keyPath)))
+    }
+
+    @Test func `a chain from a pipe is read to the end, although its writer pauses`() throws {
+        let bytes = Array(try text(certificates.path(.good)).utf8)
+        let (half, rest) = (Array(bytes.prefix(bytes.count / 2)), Array(bytes.dropFirst(bytes.count / 2)))
+        let key = certificates.keyPath
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        let (readEnd, writeEnd) = (ends[0], ends[1])
+        defer { close(readEnd) }
+        let thread = Mutex<pid_t>(0)
+        let reader = LoopThread<[String]> { _ in
+            thread.withLock { $0 = threadNumber() }
+            do {
+                // As a shell's `<(command)`.
+                let identity = try TLSIdentity(chainFile: "/dev/fd/\(readEnd)", privateKeyFile: key)
+                return identity.certificates.map(\.subject)
+            } catch {
+                return ["\(error)"]
+            }
+        }
+        do {
+            defer { close(writeEnd) }
+            #expect(write(writeEnd, half, half.count) == half.count)
+            try waitFor("the first half to be read") {
+                var unread: Int32 = -1
+                return ioctl(writeEnd, UInt(FIONREAD), &unread) == 0 && unread == 0 ? () : nil
+            }
+            try waitUntilAsleep(thread: thread.withLock { $0 })
+            #expect(write(writeEnd, rest, rest.count) == rest.count)
+        }
+        #expect(try reader.value() == ["CN=localhost"])
     }
 
     @Test func `a key with a password`() throws {

@@ -9,6 +9,8 @@ enum PEM {
     /// The most bytes that a file of certificates, keys or revocation lists may have. This machine's own list
     /// of authorities has about 220,000; revocation lists of large authorities have some millions.
     static let fileLimit = 64 * 1024 * 1024
+    /// The longest time, in seconds, for which the reading of a pipe waits for its writer, in all.
+    static let pipePatience: Double = 10
 
     /// Calls `body` with each certificate, an `X509 *` that is freed after the call, until `body` returns
     /// false.
@@ -71,7 +73,7 @@ enum PEM {
         }
     }
 
-    /// Reads a whole file, if it is no longer than `fileLimit`.
+    /// Reads a whole file, if it is no longer than `fileLimit`, or a pipe until its writer closes it.
     static func contents(of path: String) -> Result<[UInt8], SystemFailure> {
         // O_NONBLOCK, because opening a pipe without a writer would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -79,16 +81,33 @@ enum PEM {
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
+        let end = LoopClock.systemNow.advanced(bySeconds: pipePatience)
         while bytes.count <= fileLimit {
             let count = Glibc.read(descriptor, &piece, piece.count)
+            let code = errno
             if count == 0 { return .success(bytes) }
             if count > 0 {
                 bytes += piece.prefix(count)
-            } else if errno != EINTR {
-                return .failure(SystemFailure(code: errno))
+            } else if code == EAGAIN {
+                guard waitForBytes(descriptor, until: end) else {
+                    return .failure(SystemFailure(code: ETIMEDOUT))
+                }
+            } else if code != EINTR {
+                return .failure(SystemFailure(code: code))
             }
         }
         return .failure(SystemFailure(code: EFBIG))
+    }
+
+    /// Waits for bytes or the end of a pipe.
+    ///
+    /// - Returns: False if neither has come by `end`.
+    private static func waitForBytes(_ descriptor: Int32, until end: LoopInstant) -> Bool {
+        let milliseconds = end.seconds(since: LoopClock.systemNow) * 1_000
+        guard milliseconds > 0 else { return false }
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // After a wait that a signal has interrupted the next read decides.
+        return Glibc.poll(&request, 1, Int32(milliseconds.rounded(.up))) != 0
     }
 
     /// The errno for which a file could not be read.
