@@ -257,7 +257,7 @@ import Testing
             // It is lent: its room is the writer's with the next operation.
             #expect(Self.get(read, 0) == "[4]")
             #expect(CFWriteStreamWrite(write, [5, 6, 7], 3) == 3)
-            #expect(Self.get(read, -1) == "[5, 6, 7]")
+            #expect(["[5]", "[6, 7]"].allSatisfy { Self.get(read, -1) == $0 })
             CFWriteStreamClose(write)
             CFReadStreamClose(read)
 

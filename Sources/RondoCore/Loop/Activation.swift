@@ -105,7 +105,8 @@ struct Activation {
             // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop
             // call `turn()`.
             threadState.kernel.wakeUp?.wake()
-            // A guest that a callback of this run has made may be suspended.
+            // A guest that a callback of this run has made may be suspended. (A run that began beside a guest tells it
+            // in `run(beside:)`, also if it could not start.)
             threadState.bridge?.activationEnded()
         }
         // The loop may never be run again.

@@ -34,8 +34,7 @@ struct ModePerforms {
 extension LoopState {
     /// Whether closures wait for a pass of `mode`.
     func hasOrderedPerforms(for mode: Int) -> Bool {
-        let mode = modes[mode]
-        return orderedPerforms.contains { mode.isNamed(among: $0.modes) }
+        orderedPerforms.contains { modes[mode].isNamed(among: $0.modes) }
     }
 }
 

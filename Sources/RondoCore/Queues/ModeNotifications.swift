@@ -51,9 +51,9 @@ extension LoopState {
     /// Whether notifications of either style wait for `mode`.
     func hasNotifications(for mode: Int) -> Bool {
         guard let notifications else { return false }
-        let mode = modes[mode]
+        let (name, isCommon) = (modes[mode].name.rawValue, modes[mode].isCommon)
         return QueuedNotifications.Style.allCases.contains { style in
-            notifications.has(style, in: mode.name.rawValue, isCommon: mode.isCommon)
+            notifications.has(style, in: name, isCommon: isCommon)
         }
     }
 }

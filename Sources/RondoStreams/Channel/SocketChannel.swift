@@ -81,12 +81,10 @@ package final class SocketChannel {
     }
 
     /// Makes a channel over a connected socket, of either side. It is opened like any other; the first event
-    /// is `secured` or `open`. `peer` is its address, if the caller has asked for it already.
-    package convenience init(
-        adopting socket: Socket, at peer: SocketAddress? = nil, _ configuration: Configuration
-    ) {
-        self.init(configuration, .socket(socket))
-        remoteAddress = peer ?? socket.peerAddress
+    /// is `secured` or `open`. `at` is the peer's address, if it is known.
+    package convenience init(adopting socket: Socket, at: SocketAddress? = nil, _ settings: Configuration) {
+        self.init(settings, .socket(socket))
+        remoteAddress = at ?? socket.peerAddress
     }
 
     deinit { close() }

@@ -66,29 +66,9 @@ public final class CFSocket: Sendable {
         wasBlocking = types.reading == .acceptCallBack && handle.setNonBlocking()
         state = Mutex(
             State(
-                callBacks: SocketCallBacks(types, Self.initialPhase(of: handle, types)),
+                callBacks: SocketCallBacks(types, handle.initialPhase(types)),
                 callBack: callBack, attachment: attachment)
         )
-    }
-
-    /// The phase of a new object. A broken connection has no peer, and neither has a socket that was never
-    /// connected. But only the broken one is readable, and its end must be reported; so must the failure of an
-    /// attempt of the program's own.
-    private static func initialPhase(
-        of handle: NativeSocket, _ types: CFSocketCallBackType
-    ) -> SocketCallBacks.Phase {
-        let found = phase(of: handle, types)
-        guard found == .idle, handle.isReadable else { return found }
-        return types.contains(.connectCallBack) ? .connecting(threadWaits: false) : .ready
-    }
-
-    /// The phase that the kernel knows. A connection that the program has made itself is reported as well,
-    /// because the program may wait for the result of an attempt of its own.
-    private static func phase(
-        of handle: NativeSocket, _ types: CFSocketCallBackType
-    ) -> SocketCallBacks.Phase {
-        let tells = types.contains(.connectCallBack) && handle.isConnection && handle.peerAddress != nil
-        return tells ? .connecting(threadWaits: false) : handle.phase
     }
 
     // MARK: - Creation
@@ -159,7 +139,7 @@ public final class CFSocket: Sendable {
     private func lookAgain(_ state: inout State) {
         guard state.isValid else { return }
         if state.callBacks.phase == .idle {
-            state.callBacks.phase = Self.phase(of: handle, state.callBacks.types)
+            state.callBacks.phase = handle.phase(state.callBacks.types)
         }
         state.apply()
     }

@@ -40,7 +40,23 @@ struct NativeSocket {
         kind == Int32(SOCK_STREAM.rawValue) || kind == Int32(SOCK_SEQPACKET.rawValue)
     }
 
-    var phase: SocketCallBacks.Phase {
+    /// The phase of a new object. A broken connection has no peer, and neither has a socket that was never
+    /// connected. But only the broken one is readable, and its end must be reported; so must the failure of an
+    /// attempt of the program's own.
+    func initialPhase(_ types: CFSocketCallBackType) -> SocketCallBacks.Phase {
+        let found = phase(types)
+        guard found == .idle, isReadable else { return found }
+        return types.contains(.connectCallBack) ? .connecting(threadWaits: false) : .ready
+    }
+
+    /// The phase that the kernel knows. A connection that the program has made itself is reported as well,
+    /// because the program may wait for the result of an attempt of its own.
+    func phase(_ types: CFSocketCallBackType) -> SocketCallBacks.Phase {
+        let tells = types.contains(.connectCallBack) && isConnection && peerAddress != nil
+        return tells ? .connecting(threadWaits: false) : phase
+    }
+
+    private var phase: SocketCallBacks.Phase {
         guard isConnection, Self.option(SO_ACCEPTCONN, of: descriptor) != 1, peerAddress == nil else {
             return .ready
         }
@@ -49,7 +65,7 @@ struct NativeSocket {
 
     /// Whether there are bytes to read, or an end or an error. A socket that was never connected has none of
     /// them.
-    var isReadable: Bool { SocketCalls.poll(descriptor, for: POLLIN) & POLLIN != 0 }
+    private var isReadable: Bool { SocketCalls.poll(descriptor, for: POLLIN) & POLLIN != 0 }
 
     var address: Data? { Self.address(of: descriptor, getsockname) }
     var peerAddress: Data? { Self.address(of: descriptor, getpeername) }

@@ -16,8 +16,8 @@ final class ByteRing: @unchecked Sendable {
 
     init(capacity: Int) {
         self.capacity = capacity
-        // One byte more: lent bytes come back at the reader's next operation, for which the reader waits for
-        // an event. So there has to be room for a further byte even while `capacity` bytes are lent.
+        // The reader returns lent bytes only at its next operation, and may wait for an event before that. So one
+        // byte more can be written while `capacity` bytes are lent, which causes that event.
         memory = .allocate(byteCount: capacity + 1, alignment: 1)
     }
 
@@ -25,7 +25,7 @@ final class ByteRing: @unchecked Sendable {
 
     var unread: Int { count - lent }
     /// Not 0 while nothing is unread.
-    var space: Int { min(memory.count - count, capacity - unread) }
+    var space: Int { max(unread == 0 ? 1 : 0, capacity - count) }
 
     /// Takes lent bytes back: their room may be written again.
     func takeBack() {

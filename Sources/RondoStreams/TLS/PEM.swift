@@ -9,8 +9,6 @@ enum PEM {
     /// The most bytes that a file of certificates, keys or revocation lists may have. This machine's own list
     /// of authorities has about 220,000; revocation lists of large authorities have some millions.
     static let fileLimit = 64 * 1024 * 1024
-    /// The longest time, in seconds, for which the reading of a pipe waits for its writer, in all.
-    static let pipePatience: Double = 10
 
     /// Calls `body` with each certificate, an `X509 *` that is freed after the call, until `body` returns
     /// false.
@@ -73,15 +71,17 @@ enum PEM {
         }
     }
 
-    /// Reads a whole file, if it is no longer than `fileLimit`, or a pipe until its writer closes it.
-    static func contents(of path: String) -> Result<[UInt8], SystemFailure> {
+    /// Reads a whole file, if it is no longer than `fileLimit`, or a pipe until its writers have closed it.
+    ///
+    /// - Parameter patience: The seconds for which a pipe's writer is waited for, in all.
+    static func contents(of path: String, patience: Double = 0) -> Result<[UInt8], SystemFailure> {
         // O_NONBLOCK, because opening a pipe without a writer would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(SystemFailure(code: errno)) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
-        let end = LoopClock.systemNow.advanced(bySeconds: pipePatience)
+        let end = LoopClock.systemNow.advanced(bySeconds: patience)
         while bytes.count <= fileLimit {
             let count = Glibc.read(descriptor, &piece, piece.count)
             let code = errno

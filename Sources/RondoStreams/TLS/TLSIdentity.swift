@@ -12,7 +12,8 @@ public struct TLSIdentity: Sendable {
     public let certificates: [TLSCertificate]
     private let key: Key
 
-    /// Reads a chain and its key from files in PEM form.
+    /// Reads a chain and its key from files in PEM form. A file may be a pipe: then the call waits for its writer, 10
+    /// seconds at most.
     ///
     /// - Parameters:
     ///   - chainFile: The path of the own certificate, followed by those between it and the authority.
@@ -37,7 +38,7 @@ public struct TLSIdentity: Sendable {
             password: password)
     }
 
-    /// Reads a file in PKCS #12 form (.p12, .pfx).
+    /// Reads a file in PKCS #12 form (.p12, .pfx). It may be a pipe, as with `init(chainFile:privateKeyFile:password:)`.
     public init(pkcs12File: String, password: String) throws(TLSIdentityError) {
         try self.init(pkcs12: Data(Self.contents(of: pkcs12File)), password: password)
     }
@@ -123,8 +124,11 @@ public struct TLSIdentity: Sendable {
 
     // MARK: - Reading
 
+    /// The seconds for which the writer of a file that is a pipe is waited for.
+    private static let pipePatience: Double = 10
+
     private static func contents(of path: String) throws(TLSIdentityError) -> [UInt8] {
-        switch PEM.contents(of: path) {
+        switch PEM.contents(of: path, patience: pipePatience) {
         case .success(let bytes): return bytes
         case .failure(let failure):
             throw TLSIdentityError(.unreadable, "“\(path)” cannot be read: \(failure.words)")
