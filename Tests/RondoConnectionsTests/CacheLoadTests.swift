@@ -172,7 +172,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: path) }
         let store = Store(disk: 1 << 22, path: path)
         func text(
-            _ user: String, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
+            _ user: String, _ store: Store, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
         ) throws -> String {
             defer { (store.cache as? URLConnection.Cache)?.flush() }
             let found = try Self.get(server.url("/a"), store, policy) {
@@ -180,9 +180,65 @@ import Testing
             }
             return found.text
         }
-        #expect(try text("a") == "of a")
-        #expect(try text("a", .reloadRevalidatingCacheData) == "of a")
-        for user in ["b", "a"] { #expect(try text(user) == "of \(user)") }
+        #expect(try text("a", store) == "of a")
+        #expect(try text("a", store, .reloadRevalidatingCacheData) == "of a")
+        // With nothing in memory, and with what is there.
+        #expect(try text("b", Store(disk: 1 << 22, path: path)) == "of b")
+        for user in ["b", "a"] { #expect(try text(user, store) == "of \(user)") }
+    }
+
+    @Test func `RFC 9111 4.3.4 a response that a 304 has made stale is stale on the disk too`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let isAskedAgain = try peer.readRequest().value("If-None-Match") != nil
+                let fields = ["ETag: \"1\"", "Cache-Control: max-age=\(isAskedAgain ? 0 : 1000)"]
+                try peer.respond(
+                    isAskedAgain ? "304 Not Modified" : "200 OK", fields, body: isAskedAgain ? "" : "text")
+            }
+        }
+        let path = NSTemporaryDirectory() + "/rondo-stale-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        for policy in [
+            .useProtocolCachePolicy, .reloadRevalidatingCacheData, .useProtocolCachePolicy,
+        ] as [NSURLRequest.CachePolicy] {
+            // With nothing in memory.
+            let store = Store(disk: 1 << 22, path: path)
+            #expect(try Self.get(server.url("/a"), store, policy).text == "text")
+            (store.cache as? URLConnection.Cache)?.flush()
+        }
+        #expect(server.requests.map { $0.value("If-None-Match") } == [nil, "\"1\"", "\"1\""])
+    }
+
+    @Test
+    func `UC-56 caches on the way are told to ask the server where the load has no cache of its own, too`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(body: "text")
+            }
+        }
+        func load(_ policy: NSURLRequest.CachePolicy, _ method: String, _ own: String?) throws -> String? {
+            var request = URLRequest(url: server.url("/a"))
+            (request.cachePolicy, request.httpMethod) = (policy, method)
+            try onLoopThread { [request] loop in
+                let connection = URLConnection(request: request, delegate: Silent(), startImmediately: false)
+                connection?.configuration.cache = nil
+                connection?.configuration.additionalFields =
+                    own.map { [.init(name: "Cache-Control", value: $0)] } ?? []
+                connection?.schedule(in: loop, forMode: .default)
+                connection?.start()
+                loop.runOut()
+            }
+            return server.requests.last?.value("Cache-Control")
+        }
+        #expect(try load(.useProtocolCachePolicy, "POST", nil) == nil)
+        for method in ["GET", "POST"] {
+            #expect(try load(.reloadIgnoringLocalAndRemoteCacheData, method, nil) == "no-cache")
+            #expect(try load(.reloadRevalidatingCacheData, method, nil) == "max-age=0")
+            #expect(try load(.reloadRevalidatingCacheData, method, "no-store") == "no-store")
+        }
     }
 
     /// Saves what has come as it has come.

@@ -111,13 +111,19 @@ struct LoadCache: ~Copyable {
         return HeaderFields([("Cache-Control", value)])
     }
 
-    /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so.
-    func fields(of request: LoadRequest) -> [(name: String, value: String)] {
+    /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so. The latter
+    /// go with any request of that policy, unless the program has set fields of these names.
+    func fields(of request: LoadRequest, _ settings: LoadSettings) -> [(name: String, value: String)] {
         let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
         let endToEnd = CacheRules.endToEndFields(RondoHTTP.CachePolicy(request.value.cachePolicy))
         if endToEnd.isEmpty { return conditions }
         return conditions
-            + endToEnd.filter { name, _ in request.value.value(forHTTPHeaderField: name) == nil }
+            + endToEnd.filter { name, _ in
+                request.value.value(forHTTPHeaderField: name) == nil
+                    && !settings.values.additionalFields.contains {
+                        $0.name.caseInsensitiveCompare(name) == .orderedSame
+                    }
+            }
     }
 
     /// Call it when the request has been sent with these fields.

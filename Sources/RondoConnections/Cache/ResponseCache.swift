@@ -227,9 +227,11 @@ extension ResponseCache: ResponseStore {
         // The old response varies by other fields: no request is to select it any more.
         let varies = confirmed.selecting.keys != found.entry.selecting.keys
         if varies { disk?.remove(stored.key) }
-        // If the response is not fresh even now, the next load asks the server again, with the same
-        // conditions: the copy on the disk serves that as well.
-        store(stored, isOnDisk: !varies && confirmed.lifetime <= confirmed.age(at: Date()))
+        // If neither the response nor the copy on the disk is fresh, the next load asks the server again, with the
+        // same conditions: the copy serves that as well.
+        let now = Date()
+        let isOnDisk = !varies && [found.entry, confirmed].allSatisfy { $0.lifetime <= $0.age(at: now) }
+        store(stored, isOnDisk: isOnDisk)
         return .nothing
     }
 

@@ -114,7 +114,8 @@ final class LoadAnswers {
         current.take()?.cancel()
         current = answer
         answer.start(
-            AskedRequest(request: request, cacheFields: cache.fields(of: request), mayReuse: mayReuse))
+            AskedRequest(
+                request: request, cacheFields: cache.fields(of: request, settings), mayReuse: mayReuse))
     }
 
     // MARK: - The head of a response

@@ -18,7 +18,7 @@ final class Database {
     /// `SQLITE_BUSY`.
     static let busyTimeout: Int32 = 2_000
     /// The milliseconds for which a look-up waits for a connection that has locked the file, as the first one does while it
-    /// reads the journal of earlier connections.
+    /// reads the journal of earlier connections. Look-ups of other loops wait for it meanwhile.
     static let lookUpTimeout: Int32 = 20
 
     fileprivate let connection: OpaquePointer
