@@ -106,8 +106,9 @@ extension URLConnection {
         /// thread that serves the connection; for logs and for `rondo fetch -v`.
         public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?
 
-        /// See `LoadSettings.Values`.
-        var leftOrigin = false
+        /// Whether the load begins at another origin than the one that the configuration was made for. Set by a resumed
+        /// download alone.
+        var beginsElsewhere = false
 
         public init() {}
     }
@@ -147,7 +148,7 @@ extension URLConnection.Configuration {
         values.totalTimeout = totalTimeout
         values.redirects = RedirectSettings(follows: redirects.follows, maximum: redirects.maximum)
         values.additionalFields = additionalFields.map { ($0.name, $0.value) }
-        values.leftOrigin = leftOrigin
+        values.beginsElsewhere = beginsElsewhere
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent
         values.maximumRate = maximumBytesPerSecond

@@ -248,7 +248,7 @@ public final class URLDownload: NSObject, Sendable {
     func prepare(_ connection: URLConnection) {
         let state = state.withLock { $0 }
         if var configuration = state.configuration {
-            configuration.leftOrigin = saver.leftOrigin
+            configuration.beginsElsewhere = saver.leftOrigin
             connection.configuration = configuration
         }
         connection.label = state.label

@@ -127,7 +127,9 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// How a later download can go on; nil if it cannot.
     private func resumption(of work: Work) -> DownloadResumption? {
         guard var resumption = work.resumption else { return nil }
-        if work.continued == nil, let first = work.download?.request.url {
+        // The first URL as it was sent: HSTS may have made it an https URL.
+        if work.continued == nil, let first = work.download.flatMap({ CanonicalRequest.of($0.request)?.url })
+        {
             resumption.leftOrigin = leftOrigin || !Redirect.areSameOrigin(first, resumption.url)
         }
         return resumption

@@ -83,6 +83,7 @@ final class DownloadTarget {
     func discard() {
         file = nil
         earlier = nil
+        continued = nil
     }
 
     /// Hands over the partial file, if the rest can be requested later.

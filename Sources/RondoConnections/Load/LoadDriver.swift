@@ -32,7 +32,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         self.upgrade = upgrade
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
-            isWebSocket: upgrade?.isRequired ?? false, leftOrigin: settings.values.leftOrigin,
+            isWebSocket: upgrade?.isRequired ?? false, beginsElsewhere: settings.values.beginsElsewhere,
             hosts: settings.values.hstsHosts)
         content = ContentReader(isDownload: writesFile, continuing: earlier)
     }

@@ -46,7 +46,7 @@ package final class LoadSettings: Sendable {
         var additionalFields: [(name: String, value: String)] = []
         /// Whether the load begins at another origin than the one that these settings were made for. Fields, TLS identity
         /// and server name of that origin are not for this one (rule UC-33).
-        var leftOrigin = false
+        var beginsElsewhere = false
         /// The request target in place of the URL's path and query.
         var requestTarget: String?
         var decodesContent = true
@@ -124,9 +124,9 @@ package final class LoadSettings: Sendable {
     func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? tlsAtOrigin : tlsElsewhere ?? tlsAtOrigin }
 
     /// These settings for a load that begins at another origin.
-    package var leavingOrigin: LoadSettings {
+    package var elsewhere: LoadSettings {
         var values = values
-        values.leftOrigin = true
+        values.beginsElsewhere = true
         return LoadSettings(values)
     }
 

@@ -95,7 +95,7 @@ struct LoadState {
     private let protocols: ProtocolClasses
     private let policy: RedirectSettings
     /// Whether the first request goes to another origin than the one that the settings were made for.
-    private let beganElsewhere: Bool
+    private let beginsElsewhere: Bool
     /// Hosts that only loads with these settings know.
     private let hosts: OwnHSTSHosts?
     /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
@@ -103,11 +103,12 @@ struct LoadState {
 
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
-        redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false, leftOrigin: Bool = false,
+        redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false,
+        beginsElsewhere: Bool = false,
         hosts: OwnHSTSHosts? = nil
     ) {
         self.isWebSocket = isWebSocket
-        beganElsewhere = leftOrigin
+        self.beginsElsewhere = beginsElsewhere
         self.hosts = hosts
         self.policy = policy
         self.request = request
@@ -126,10 +127,10 @@ struct LoadState {
         hasSent = true
     }
 
-    /// Whether `address` belongs to the origin for which the settings were made, nearly always that of the first request
-    /// (RFC 6454, section 5).
+    /// Whether `address` belongs to the origin for which the settings were made: that of the first request (RFC 6454,
+    /// section 5). Always false if the load begins elsewhere, because that origin is not known then.
     func isAtOrigin(_ address: WebAddress) -> Bool {
-        if beganElsewhere { return false }
+        if beginsElsewhere { return false }
         guard hasSent else { return true }
         guard let origin = (first ?? lastSent).address else { return false }
         return origin.isSecure == address.isSecure && origin.port == address.port

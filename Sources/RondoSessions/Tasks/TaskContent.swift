@@ -68,7 +68,7 @@ enum TaskContent: Sendable {
 
     /// The settings of the session, as they hold for the request.
     func settings(_ session: LoadSettings) -> LoadSettings {
-        if case .rest(let data?) = self, data.leftOrigin { session.leavingOrigin } else { session }
+        if case .rest(let data?) = self, data.leftOrigin { session.elsewhere } else { session }
     }
 
     var isRest: Bool { if case .rest = self { true } else { false } }
