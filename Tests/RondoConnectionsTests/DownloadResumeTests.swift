@@ -105,6 +105,49 @@ import Testing
         }
     }
 
+    @Test
+    func
+        `UC-71 UC-33 what the configuration means for the first origin is not sent to the one that redirects lead to`()
+        throws
+    {
+        let server = try Self.server(tag: "\"one\"")
+        let target = server.url().absoluteString
+        let first = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("302 Found", ["Location: \(target)", "Connection: close"])
+        }
+        try Self.folder { path in
+            func run(_ make: @escaping @Sendable (Recorder) -> URLDownload?) throws -> Data? {
+                try onLoopThread { loop in
+                    let download = make(Recorder())
+                    download?.configuration.additionalFields = [
+                        .init(name: "Authorization", value: "secret"), .init(name: "X-Own", value: "1"),
+                    ]
+                    download?.setDestination(path, allowOverwrite: true)
+                    download?.schedule(in: loop, forMode: .default)
+                    download?.deletesFileUponFailure = false
+                    download?.start()
+                    loop.runOut()
+                    return download?.resumeData
+                }
+            }
+            let url = first.url()
+            let begun = try run {
+                URLDownload(request: URLRequest(url: url), delegate: $0, startImmediately: false)
+            }
+            let data = try #require(begun)
+            let rest = try run {
+                URLDownload(resumeData: data, delegate: $0, path: path, startImmediately: false)
+            }
+            #expect(rest == nil)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+        }
+        #expect(first.requests.map { $0.value("Authorization") } == ["secret"])
+        #expect(server.requests.map { $0.value("Authorization") } == [nil, nil])
+        #expect(server.requests.map { $0.value("X-Own") } == ["1", "1"])
+        #expect(server.requests.last?.value("Range") == "bytes=150000-")
+    }
+
     @Test(arguments: [(true, false), (false, true)])
     func `UC-71 it starts anew where the file has changed or the server refuses`(changes: Bool, refuses: Bool)
         throws
