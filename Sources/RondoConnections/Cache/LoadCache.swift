@@ -115,7 +115,9 @@ struct LoadCache: ~Copyable {
     /// go with any request of that policy, unless the program has set fields of these names.
     func fields(of request: LoadRequest, _ settings: LoadSettings) -> [(name: String, value: String)] {
         let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
-        let endToEnd = CacheRules.endToEndFields(RondoHTTP.CachePolicy(request.value.cachePolicy))
+        let policy =
+            current.isInProgress ? current.policy : RondoHTTP.CachePolicy(request.value.cachePolicy)
+        let endToEnd = CacheRules.endToEndFields(policy)
         if endToEnd.isEmpty { return conditions }
         return conditions
             + endToEnd.filter { name, _ in
