@@ -1,8 +1,7 @@
 internal import Glibc
 internal import RondoCore
 
-// Calls for threads that wait for a socket themselves, and for datagrams. `SocketPort` and `CFSocket` use
-// them.
+// Calls for threads that wait for a socket, or a pipe, themselves, and for datagrams.
 extension SocketCalls {
     /// Blocks the thread until `poll(2)` finds `events`, an error or a hang-up, or until `end`.
     ///

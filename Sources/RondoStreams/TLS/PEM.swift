@@ -89,7 +89,7 @@ enum PEM {
             if count > 0 {
                 bytes += piece.prefix(count)
             } else if code == EAGAIN {
-                guard waitForBytes(descriptor, until: end) else {
+                guard SocketCalls.wait(descriptor, for: POLLIN, until: end) else {
                     return .failure(SystemFailure(code: ETIMEDOUT))
                 }
             } else if code != EINTR {
@@ -97,17 +97,6 @@ enum PEM {
             }
         }
         return .failure(SystemFailure(code: EFBIG))
-    }
-
-    /// Waits for bytes or the end of a pipe.
-    ///
-    /// - Returns: False if neither has come by `end`.
-    private static func waitForBytes(_ descriptor: Int32, until end: LoopInstant) -> Bool {
-        let milliseconds = end.seconds(since: LoopClock.systemNow) * 1_000
-        guard milliseconds > 0 else { return false }
-        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // After a wait that a signal has interrupted the next read decides.
-        return Glibc.poll(&request, 1, Int32(milliseconds.rounded(.up))) != 0
     }
 
     /// The errno for which a file could not be read.

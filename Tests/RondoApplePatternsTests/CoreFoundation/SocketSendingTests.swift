@@ -275,8 +275,9 @@ import Testing
     }
 
     /// A Unix socket for datagrams, in the abstract space, that takes one only when it is told to.
+    ///
+    /// `@unchecked Sendable`: nothing of it changes, the address' bytes neither.
     private final class DatagramReceiver: @unchecked Sendable {
-        // `@unchecked Sendable`: nothing of it changes, the address' bytes neither.
         let address: NSData
         private let descriptor: Int32
 
