@@ -43,7 +43,7 @@ enum CanonicalRequest {
         guard request.address?.isPlain ?? false, protocols.accepting(request.value) == nil else {
             return false
         }
-        if KnownHSTSHosts.isEmpty, hosts == nil { return true }
+        if KnownHSTSHosts.isEmpty, hosts?.isEmpty ?? true { return true }
         return request.url.flatMap { KnownHSTSHosts.upgraded($0, hosts) } == nil
     }
 

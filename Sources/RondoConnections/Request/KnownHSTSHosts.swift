@@ -75,6 +75,9 @@ package final class OwnHSTSHosts: Sendable {
 
     package init() {}
 
+    /// Whether no host is known.
+    var isEmpty: Bool { hosts.withLock { $0.isEmpty } }
+
     fileprivate func upgraded(_ url: URL) -> URL? { hosts.withLock { $0.upgraded(url, now: Date()) } }
 
     fileprivate func receive(_ value: String, from host: String) {
