@@ -88,6 +88,25 @@ import Testing
         #expect(notes.calls == ["response 200", "data", "complete"])
     }
 
+    @Test func `US-30 a suspended task becomes a download task only when it is resumed`() throws {
+        let server = try RangeServer(.continues)
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = TransferNotes(hook: { call, task in if call == "response 200" { task.suspend() } })
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url)
+            task.taskDescription = "becomes a download"
+            task.resume()
+            loop.run { task.state == .suspended }
+            loop.runInVain()
+            let before = notes.calls
+            task.resume()
+            loop.runOut()
+            return [before, notes.calls]
+        }
+        #expect(
+            calls == [["response 200"], ["response 200", "became 2 0", "wrote", "file", "complete"]])
+    }
+
     @Test func `US-32 cancel is followed by one end, for running and suspended and never resumed tasks`()
         throws
     {

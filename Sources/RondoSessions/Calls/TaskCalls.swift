@@ -262,14 +262,14 @@ final class TaskCalls: TaskClient, Sendable {
                 task.cancel()
                 return .later
             case .becomeStream:
-                all.session.engine.driver.perform { self.becomeStream(task, of: work, all) }
+                work.perform { self.becomeStream(task, of: work, all) }
                 return .later
             case .cancel:
                 task.cancel()
                 return .later
             case .becomeDownload:
                 // The answer may have been given on any thread.
-                all.session.engine.driver.perform { self.becomeDownload(task, response, of: work, all) }
+                work.perform { self.becomeDownload(task, response, of: work, all) }
                 return .later
             }
         }

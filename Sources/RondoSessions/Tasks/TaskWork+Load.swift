@@ -42,8 +42,9 @@ extension TaskWork: LoadClient {
 
     func loadDidEnd() {
         let old = state.withLock { state in
-            let old = (state.load, state.metrics, state.upgrade, state.resumeDataHandlers)
-            (state.load, state.metrics, state.upgrade, state.resumeDataHandlers) = (nil, nil, nil, [])
+            let old = (state.load, state.metrics, state.upgrade, state.resumeDataHandlers, state.heldStep)
+            (state.load, state.metrics, state.upgrade, state.resumeDataHandlers, state.heldStep) =
+                (nil, nil, nil, [], nil)
             state.life.loadDidEnd()
             return old
         }
@@ -221,7 +222,7 @@ extension TaskWork: LoadClient {
         values.show(in: progress)
     }
 
-    private static func progressValues(_ state: State, received: Int64) -> TaskProgress.Values {
+    private static func progressValues(_ state: TaskState, received: Int64) -> TaskProgress.Values {
         TaskProgress.Values(
             state.counts, received: received, hasResponse: state.response != nil,
             hasSucceeded: state.life.isCompleted && state.error == nil)

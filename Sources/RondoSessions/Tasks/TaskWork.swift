@@ -6,35 +6,6 @@ internal import RondoMutex
 /// The work of a task: its state and its load. Its client calls the delegates and completion handlers; after the last
 /// call everything is released.
 final class TaskWork: Sendable {
-    /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
-    struct State {
-        var life = TaskLife()
-        /// The identifier of the task that has taken the place of the original task.
-        var successor: Int?
-        var load: (any TaskLoad)?
-        /// Set for a data task whose request has an Upgrade field.
-        var upgrade: StreamUpgrade?
-        /// A stream task has taken the task's place.
-        var hasBecomeStream = false
-        var currentRequest: URLRequest?
-        var response: URLResponse?
-        var error: (any Error)?
-        var description: String?
-        var priority = TaskWork.defaultPriority
-        var earliestBeginDate: Date?
-        var prefersIncrementalDelivery = true
-        var counts = TaskCounts()
-        var progress = TaskProgress()
-        /// Handlers that get the resume data of a download before its end.
-        var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
-        /// The task continues an earlier download, and this has not been reported yet.
-        var awaitsRest = false
-        /// The delegate method whose answer is missing, for explanations.
-        var owedAnswer: String?
-        /// Delivered right before the end.
-        var metrics: LoadMetrics?
-    }
-
     static let defaultPriority: Float = 0.5
 
     let identifier: Int
@@ -43,7 +14,8 @@ final class TaskWork: Sendable {
     /// Nil, like `client`, if the task belongs to no session.
     let engine: SessionEngine?
     let client: (any TaskClient)?
-    let state: Mutex<State>
+    /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
+    let state: Mutex<TaskState>
     private let live = LiveObject(.sessionTask)
 
     init(_ identifier: Int, _ plan: TaskPlan, by engine: SessionEngine, for client: any TaskClient) {
@@ -56,7 +28,7 @@ final class TaskWork: Sendable {
         }
         let prepared = plan.content.prepare(configured)
         // A stream has no request.
-        var state = State(currentRequest: plan.kind == .stream ? nil : prepared)
+        var state = TaskState(currentRequest: plan.kind == .stream ? nil : prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
         state.awaitsRest = plan.content.isRest
         self.state = Mutex(state)
@@ -68,7 +40,7 @@ final class TaskWork: Sendable {
         plan = TaskPlan(.data, nil)
         engine = nil
         client = nil
-        state = Mutex(State())
+        state = Mutex(TaskState())
     }
 
     var webSocket: WebSocketLink? { plan.webSocket }
@@ -146,7 +118,16 @@ final class TaskWork: Sendable {
             let (load, isSuspended) = state.withLock { ($0.load, $0.life.isSuspended) }
             guard let load else { return }
             if isSuspended { load.suspend() } else { load.resume() }
-            if state.withLock({ $0.life.isSuspended }) == isSuspended { return }
+            if state.withLock({ $0.life.isSuspended }) == isSuspended { break }
+        }
+        if let step = state.withLock({ $0.takeHeldStep() }) { perform(step) }
+    }
+
+    /// Performs `step` on the delegate queue or the session's run loop: later, and not while the task is suspended (rule
+    /// US-30). If the task ends while it is suspended, `step` is released.
+    func perform(_ step: @escaping @Sendable () -> Void) {
+        engine?.driver.perform { [self] in
+            if state.withLock({ !$0.hold(step) }) { step() }
         }
     }
 

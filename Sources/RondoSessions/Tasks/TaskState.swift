@@ -1,0 +1,47 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+
+/// What is known of a task: what its properties show, its load, and what is due.
+struct TaskState {
+    var life = TaskLife()
+    /// The identifier of the task that has taken the place of the original task.
+    var successor: Int?
+    var load: (any TaskLoad)?
+    /// Set for a data task whose request has an Upgrade field.
+    var upgrade: StreamUpgrade?
+    /// A stream task has taken the task's place.
+    var hasBecomeStream = false
+    var currentRequest: URLRequest?
+    var response: URLResponse?
+    var error: (any Error)?
+    var description: String?
+    var priority = TaskWork.defaultPriority
+    var earliestBeginDate: Date?
+    var prefersIncrementalDelivery = true
+    var counts = TaskCounts()
+    var progress = TaskProgress()
+    /// Handlers that get the resume data of a download before its end.
+    var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
+    /// The task continues an earlier download, and this has not been reported yet.
+    var awaitsRest = false
+    /// The delegate method whose answer is missing, for explanations.
+    var owedAnswer: String?
+    /// Delivered right before the end.
+    var metrics: LoadMetrics?
+    /// The step of the task that is due once it is resumed.
+    var heldStep: (@Sendable () -> Void)?
+
+    /// Keeps `step` until the task is resumed; false if it is not suspended.
+    mutating func hold(_ step: @escaping @Sendable () -> Void) -> Bool {
+        if life.isSuspended { heldStep = step }
+        return life.isSuspended
+    }
+
+    /// Takes the step that was kept, unless the task is suspended.
+    mutating func takeHeldStep() -> (@Sendable () -> Void)? {
+        if life.isSuspended { return nil }
+        defer { heldStep = nil }
+        return heldStep
+    }
+}
