@@ -766,6 +766,37 @@ import Testing
         }
     }
 
+    @Test
+    func `RFC 5861 3 UC-33 the renewal of what redirects led to gets nothing that is meant for the first origin`()
+        throws
+    {
+        let target = try Self.counting("Cache-Control: max-age=0, stale-while-revalidate=100")
+        let location = target.url("/b").absoluteString
+        let first = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("302 Found", ["Location: \(location)", "Connection: close"])
+        }
+        let store = Store()
+        for _ in 1...2 {
+            let keeper = Keeper()
+            try onLoopThread { loop in
+                let request = URLRequest(url: first.url("/a"))
+                let connection = URLConnection(request: request, delegate: keeper, startImmediately: false)
+                connection?.configuration.cache = store.cache
+                connection?.configuration.additionalFields = [
+                    .init(name: "Authorization", value: "secret"), .init(name: "X-Own", value: "1"),
+                ]
+                connection?.start()
+                loop.runOut()
+            }
+            #expect(keeper.log.entries.last == "finish")
+        }
+        try waitFor("the refresh") { target.requests.count == 2 ? () : nil }
+        #expect(first.requests.map { $0.value("Authorization") } == ["secret", "secret"])
+        #expect(target.requests.map { $0.value("Authorization") } == [nil, nil])
+        #expect(target.requests.map { $0.value("X-Own") } == ["1", "1"])
+    }
+
     @Test func `RFC 9111 4.4 an unsafe request makes the entry go`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         _ = try Self.get(server.url("/a"), store)

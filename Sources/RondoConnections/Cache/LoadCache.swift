@@ -53,12 +53,14 @@ struct LoadCache: ~Copyable {
     /// - Parameters:
     ///   - isForProtocol: Whether a protocol of the program loads the request.
     ///   - fields: The request's fields as they would be sent: Vary may name any of them.
+    ///   - isAtOrigin: Whether an address belongs to the origin that the settings were made for.
     mutating func decide(
-        _ request: LoadRequest, _ settings: LoadSettings, isForProtocol: Bool, fields: () -> HeaderFields
+        _ request: LoadRequest, _ settings: LoadSettings, isForProtocol: Bool, fields: () -> HeaderFields,
+        isAtOrigin: (WebAddress) -> Bool
     ) -> Decision {
         current.end()
         if isForProtocol { return decideForProtocol(request, settings) }
-        guard request.address != nil else { return .send }
+        guard let address = request.address else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         guard settings.values.sharesContent, let store = settings.values.store(),
             current.begin(request, store, policy)
@@ -78,7 +80,7 @@ struct LoadCache: ~Copyable {
         case .fail: return .fail(.notInCache)
         case .use: return use(found)
         case .useAndRevalidate:
-            settings.refresh(request.value)
+            settings.refresh(request.value, atOrigin: isAtOrigin(address))
             return use(found)
         }
     }

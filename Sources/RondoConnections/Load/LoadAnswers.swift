@@ -46,7 +46,8 @@ final class LoadAnswers {
     func answer(_ request: LoadRequest) {
         let type = settings.values.protocols.accepting(request.value)
         switch cache.decide(
-            request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) })
+            request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) },
+            isAtOrigin: { load.isAtOrigin($0) })
         {
         case .use(let response, let data): answerFromCache(response, data, to: request)
         case .fail(let failure): load.received(.failed(failure))

@@ -91,7 +91,9 @@ package final class LoadSettings: Sendable {
     var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
 
     /// Loads a request separately to renew a cached response (RFC 5861 §3).
-    func refresh(_ request: URLRequest) { values.refresh(request, values) }
+    func refresh(_ request: URLRequest, atOrigin: Bool) {
+        values.refresh(request, atOrigin ? values : elsewhere.values)
+    }
 
     /// The load's access to the cookies; nil if none are sent or kept.
     var jar: CookieJar? {
