@@ -61,9 +61,12 @@ struct MessageDeflater: ~Copyable {
         stream.pointee.next_in = nil
         stream.pointee.next_out = nil
         output.removeLast(output.count - filled + (isLast ? Self.tailSize : 0))
-        if isLast, !keepsContext { deflateReset(stream) }
+        if isLast, !keepsContext { reset() }
         return output
     }
+
+    /// Begins anew: no later message refers to one before it, which a receiver that keeps its context can read, too.
+    mutating func reset() { deflateReset(stream) }
 }
 
 /// `@unchecked Sendable`: only this value owns the stream, it cannot be copied, and zlib ties the stream to

@@ -155,6 +155,12 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         return isLast
     }
 
+    /// Takes back the message whose first frame was made last, and is not sent.
+    package mutating func withdrawMessage() {
+        outgoing = nil
+        writer.forgetMessages()
+    }
+
     /// Appends a ping with a payload of at most 125 bytes.
     package mutating func send(ping payload: [UInt8], into output: inout [UInt8]) throws(WebSocketError) {
         guard isOpen else { throw .local(.notOpen) }

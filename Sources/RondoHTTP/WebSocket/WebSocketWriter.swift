@@ -71,6 +71,9 @@ struct WebSocketWriter: ~Copyable, Sendable {
         return isLast
     }
 
+    /// Makes sure that no later message refers to one before it, since the other end may not get that.
+    mutating func forgetMessages() { deflater?.reset() }
+
     // MARK: Frames
 
     /// Appends a control frame, whose payload has at most 125 bytes.

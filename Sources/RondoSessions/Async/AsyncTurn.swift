@@ -32,8 +32,8 @@ final class AsyncTurn<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - begin: Begins the operation with the given completion handler, and returns the operation's
     ///     number.
-    ///   - cancel: Cancels the operation of that number. Returns false if the handler was called or will be
-    ///     called anyway.
+    ///   - cancel: Cancels the operation of that number. Returns false if the handler was called, or will be called or
+    ///     released.
     func value(
         begin: (@escaping @Sendable (Outcome) -> Void) -> Int, cancel: @escaping @Sendable (Int) -> Bool
     ) async throws -> Value {

@@ -96,7 +96,7 @@ final class WebSocketLink: Sendable {
         change { $0.queues.add(receiver) }
     }
 
-    /// - Returns: False if the message was begun, or the ping was answered.
+    /// - Returns: False if the message is being sent, or the ping was answered.
     func cancelSend(_ identifier: Int) -> Bool {
         state.withLock { $0.queues.cancelSend(identifier) } != nil
     }
@@ -239,11 +239,12 @@ final class WebSocketLink: Sendable {
 }
 
 extension WebSocketLink.State {
-    /// Removes the handlers of all operations that wait.
+    /// Removes the handlers of all operations that wait or are being performed.
     fileprivate mutating func takeAll() -> (
         senders: [WebSocketQueues.Completion], receivers: [WebSocketQueues.Receiver]
     ) {
         defer { late = [] }
-        return (queues.takeSenders() + late, queues.takeReceivers())
+        let begun = queues.endSending().map { [$0] } ?? []
+        return (begun + queues.takeSenders() + late, queues.takeReceivers())
     }
 }

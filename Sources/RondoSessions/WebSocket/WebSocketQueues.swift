@@ -28,6 +28,8 @@ struct WebSocketQueues {
     var close: WebSocketClose?
     private var lastIdentifier = 0
     private var outgoing = FIFO<Sending>()
+    /// The message that is being sent, and whether it was cancelled meanwhile.
+    private var current: (sending: Sending, isCancelled: Bool)?
     private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
@@ -56,8 +58,10 @@ struct WebSocketQueues {
 
     /// Removes a message or ping that was not sent, or a ping that was not answered.
     ///
-    /// - Returns: Its handler, which the caller releases; nil if it is too late.
+    /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being sent: then
+    ///   it is removed if it comes back.
     mutating func cancelSend(_ identifier: Int) -> Completion? {
+        if current?.sending.identifier == identifier { current?.isCancelled = true }
         if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
         return pings.remove { $0.identifier == identifier }?.completion
     }
@@ -68,9 +72,28 @@ struct WebSocketQueues {
 
     // MARK: - Performing operations
 
-    mutating func takeOutgoing() -> Sending? { outgoing.popFirst() }
+    /// Removes the next message or ping. A message is being sent until `endSending()`; a ping waits for its pong.
+    mutating func takeOutgoing() -> Sending? {
+        guard let next = outgoing.popFirst() else { return nil }
+        switch next.what {
+        case .message: current = (next, false)
+        case .ping: pings.append((next.identifier, next.completion))
+        }
+        return next
+    }
 
-    mutating func noteSent(ping: Sending) { pings.append((ping.identifier, ping.completion)) }
+    /// Puts the message that is being sent, of which no byte was sent, before the others again.
+    ///
+    /// - Returns: Its handler, which the caller releases, if the message was cancelled.
+    mutating func putBack() -> Completion? {
+        guard let (sending, isCancelled) = current.take() else { return nil }
+        if isCancelled { return sending.completion }
+        outgoing.prepend(sending)
+        return nil
+    }
+
+    /// - Returns: The handler of the message that was being sent.
+    mutating func endSending() -> Completion? { current.take()?.sending.completion }
 
     /// - Returns: The handlers of this ping and those before it; none if there is no ping with this number.
     mutating func takePings(upTo identifier: Int) -> [Completion] {

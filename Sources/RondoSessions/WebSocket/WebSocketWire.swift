@@ -20,13 +20,6 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         case ended
     }
 
-    /// A message or ping that is being sent.
-    private struct Current {
-        let sending: WebSocketQueues.Sending
-        /// All bytes of the message are in the buffer.
-        var isWhole: Bool
-    }
-
     /// The time in seconds for the closing handshake and for the server to end the connection (rules WS-17
     /// and WS-22).
     private static let closingTime = 2.0
@@ -49,7 +42,10 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private var unsent: [UInt8] = []
     private var written = 0
-    private var current: Current?
+    /// The buffer has the first frame of a message, and nothing else.
+    private var hasFirstFrame = false
+    /// The buffer has the last frame of a message.
+    private var hasLastFrame = false
     /// The connection takes no more bytes, or the time for the closing handshake has expired.
     private var hasEndedWriting = false
 
@@ -283,9 +279,14 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         var budget = Self.writtenAtOnce
         while isServed, !hasEndedWriting, let channel {
             guard write(to: channel, &budget) else { return }
+            hasFirstFrame = false
             endCurrent()
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
             written = 0
+            guard budget > 0 else {
+                channel.wantsWrite = true
+                return
+            }
             guard writeNext() else { break }
         }
         channel?.wantsWrite = false
@@ -304,7 +305,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[written...]))
                 }
                 guard count > 0 else {
-                    channel.wantsWrite = true
+                    waitForRoom(in: channel)
                     return false
                 }
                 written += count
@@ -322,6 +323,18 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         return true
     }
 
+    /// Waits until the connection takes bytes. A message of which it has taken none goes back to the queue, where the
+    /// program can cancel it (rule WS-26).
+    private func waitForRoom(in channel: SocketChannel) {
+        channel.wantsWrite = true
+        guard hasFirstFrame, written == 0 else { return }
+        (hasFirstFrame, hasLastFrame) = (false, false)
+        unsent.removeAll()
+        connection.withdrawMessage()
+        let cancelled = link.state.withLock { $0.queues.putBack() }
+        withExtendedLifetime(cancelled) {}
+    }
+
     /// Puts the next frame into the buffer; returns false if there is none.
     private func writeNext() -> Bool {
         if connection.hasAnswers {
@@ -331,8 +344,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard connection.isOpen else { return false }
         do throws(WebSocketError) {
             if connection.isSendingMessage {
-                let isWhole = try connection.sendNextFrame(into: &unsent)
-                current?.isWhole = isWhole
+                hasLastFrame = try connection.sendNextFrame(into: &unsent)
                 return true
             }
             guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
@@ -340,16 +352,13 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 try connection.send(close: close, into: &unsent)
                 return true
             }
-            current = Current(sending: next, isWhole: false)
             switch next.what {
             case .message(let message):
                 try connection.startSending(message)
-                let isWhole = try connection.sendNextFrame(into: &unsent)
-                current?.isWhole = isWhole
+                hasLastFrame = try connection.sendNextFrame(into: &unsent)
+                hasFirstFrame = true
             case .ping:
                 let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
-                link.state.withLock { $0.queues.noteSent(ping: next) }
-                current = nil
                 try connection.send(ping: payload, into: &unsent)
             }
             return true
@@ -361,15 +370,19 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// Answers the current message once the kernel has taken all of it.
     private func endCurrent() {
-        guard let done = current, done.isWhole else { return }
-        current = nil
-        load?.call("send", size: 0) { done.sending.completion(nil) }
+        guard hasLastFrame else { return }
+        hasLastFrame = false
+        guard let completion = link.state.withLock({ $0.queues.endSending() }) else { return }
+        load?.call("send", size: 0) { completion(nil) }
     }
 
     private func failCurrent() {
-        guard let failed = current.take() else { return }
-        let error = link.state.withLock { $0.closing.error ?? Self.lost($0.url) }
-        load?.call("send", size: 0) { failed.sending.completion(error) }
+        hasLastFrame = false
+        let failed = link.state.withLock { state in
+            state.queues.endSending().map { ($0, state.closing.error ?? Self.lost(state.url)) }
+        }
+        guard let (completion, error) = failed else { return }
+        load?.call("send", size: 0) { completion(error) }
     }
 
     private static func lost(_ url: URL?) -> URLError {
@@ -394,7 +407,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func endClosed() {
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
+        if !hasLastFrame || hasEndedWriting { failCurrent() }
         handOver()
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
         load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
@@ -409,7 +422,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         failure = .upgrade(code, sentence: error.description)
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
+        if !hasLastFrame || hasEndedWriting { failCurrent() }
         handOver()
         startTimer()
     }

@@ -87,6 +87,30 @@ import Testing
         }
     }
 
+    @Test(arguments: [5, 1 << 20], [false, true])
+    func `WS-26 after a message is withdrawn the other end can read the next one`(
+        _ frameSize: Int, _ isCompressed: Bool
+    ) throws {
+        let agreed = isCompressed ? WebSocketCompression() : nil
+        var sender = WebSocketConnection(compression: agreed)
+        var receiver = WebSocketConnection(.server, compression: agreed)
+        sender.limits.maximumSentFrameSize = frameSize
+        let message = WebSocketMessage.text(String(repeating: "again ", count: 100))
+        var (outcome, output, withdrawn) = (WebSocketOutcome(), [UInt8](), [UInt8]())
+        try sender.send(message, into: &output)
+        // The next one refers to this where it can.
+        try sender.startSending(.text(String(repeating: "withdrawn ", count: 100)))
+        _ = try sender.sendNextFrame(into: &withdrawn)
+        sender.withdrawMessage()
+        let isSending = sender.isSendingMessage
+        #expect(!isSending)
+        let next = WebSocketMessage.text(String(repeating: "withdrawn again ", count: 100))
+        try sender.send(next, into: &output)
+        outcome.hear([output[...]], on: &receiver)
+        #expect(outcome.events == [.message(message), .message(next)])
+        #expect(outcome.error == nil)
+    }
+
     private func sent(
         _ message: WebSocketMessage, by role: WebSocketRole = .client, frameSize: Int? = nil
     ) throws -> [UInt8] {

@@ -183,6 +183,51 @@ import class Rondo.URLSessionWebSocketTask
         session.invalidateAndCancel()
     }
 
+    @Test func `WS-26 a message that was begun is withdrawn if the kernel has taken nothing`() throws {
+        let mayEnd = Latch()
+        let server = try socketServer { peer in
+            try mayEnd.wait()
+            peer.reset()
+        }
+        let isWithdrawn = try onLoopThread { loop in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            let task = session.webSocketTask(with: server.socketURL)
+            task.resume()
+            loop.run(.work) { !notes.calls.isEmpty }
+            #expect(throws: Never.self) { try fillConnection(to: server) }
+            let link = task.work.webSocket
+            let number = link?.send(.text("taken back")) { _ in Issue.record("The handler was called.") }
+            // The message is begun here.
+            loop.runInVain(.work)
+            let isWithdrawn = number.flatMap { link?.cancelSend($0) }
+            mayEnd.open()
+            loop.run(.work) { notes.isComplete }
+            session.invalidateAndCancel()
+            return isWithdrawn
+        }
+        #expect(isWithdrawn == true)
+    }
+
+    @Test func `WS-26 a message that is cancelled while it is being sent goes if it comes back`() {
+        var queues = WebSocketQueues()
+        let first = queues.add(.message(.text("first"))) { _ in }
+        let second = queues.add(.message(.text("second"))) { _ in }
+        var sent: [Int?] = [queues.takeOutgoing()?.identifier]
+        var released = [queues.putBack() != nil]
+        sent.append(queues.takeOutgoing()?.identifier)
+        // Too late, unless it comes back.
+        released.append(queues.cancelSend(first) != nil)
+        released.append(queues.putBack() != nil)
+        sent.append(queues.takeOutgoing()?.identifier)
+        released.append(queues.cancelSend(second) != nil)
+        released.append(queues.endSending() != nil)
+        sent.append(queues.takeOutgoing()?.identifier)
+        #expect(sent == [first, first, second, nil])
+        #expect(released == [false, false, true, false, true])
+    }
+
     @Test func `WS-26 a receive whose message has come gets it although it is cancelled`() async throws {
         let server = try socketServer { peer in
             for text in ["one", "two"] { try peer.send(text: text) }
@@ -273,6 +318,28 @@ import class Rondo.URLSessionWebSocketTask
         #expect(heard.entries.sorted() == (names + late).sorted())
         try waitFor("the task to go") { LiveObject.census?[.sessionTask] ?? 0 <= before ? () : nil }
         #expect(notes.calls.count { $0.hasPrefix("complete") } == 1)
+    }
+
+    @Test func `WS-8 WS-28 the resource timeout fails a message that is being sent, by one call`() throws {
+        let isOver = Latch()
+        let server = try socketServer { _ in try isOver.wait() }
+        let notes = SocketNotes()
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForResource = 0.5
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        let codes = Box<[Int]>([])
+        // More than the kernel takes.
+        task.send(.data(Data(count: 32 << 20))) { error in
+            codes.change { $0.append((error as? URLError)?.errorCode ?? 0) }
+        }
+        task.resume()
+        try notes.waitForEnd()
+        try waitFor("the handler") { codes.value.isEmpty ? nil : () }
+        #expect(codes.value == [-1001])
+        #expect(notes.calls.last == "complete -1001")
+        isOver.open()
+        session.invalidateAndCancel()
     }
 
     @Test func `WS-28 on a broken connection sends fail although messages wait to be received`() throws {

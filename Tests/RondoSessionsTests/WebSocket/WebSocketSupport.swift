@@ -74,6 +74,24 @@ extension TestServer {
     var socketURL: URL { URL(string: url("/").absoluteString.replacingOccurrences(of: "http", with: "ws"))! }
 }
 
+/// Fills the kernel's buffer of this process's connection to `server`, which does not read, so that no byte more fits.
+func fillConnection(to server: TestServer) throws {
+    let descriptor = try #require(
+        (0..<Int32(65_536)).first { descriptor in
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let result = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &size) }
+            }
+            return result == 0 && address.sin_family == sa_family_t(AF_INET)
+                && address.sin_port == server.port.bigEndian
+        })
+    let bytes = [UInt8](repeating: 0, count: 65_536)
+    for count in [bytes.count, 1] {
+        while send(descriptor, bytes, count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) > 0 {}
+    }
+}
+
 /// A frame of a client, unmasked.
 struct ClientFrame: Equatable {
     let first: UInt8
