@@ -119,6 +119,43 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test(arguments: [true, false])
+    func `US-30 US-33 an async method is not called after cancel(), nor while the task is suspended`(
+        isCancelled: Bool
+    ) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Cache-Control: no-store", "Connection: close"], body: "ok")
+        }
+        let calls = try onLoopThread { loop -> [[String]] in
+            let delegate = Waiting()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: delegate, runLoop: loop, modes: [.work])
+            let task = session.dataTask(with: server.url())
+            let isStopped = Box(false)
+            // In the pass in which the method would be called.
+            let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in
+                guard task.response != nil, !isStopped.value else { return }
+                isStopped.value = true
+                if isCancelled { task.cancel() } else { task.suspend() }
+            }
+            loop.add(observer, forMode: .work)
+            task.resume()
+            loop.run(.work) { isStopped.value }
+            loop.runInVain(.work)
+            let before = delegate.log.entries
+            task.resume()
+            loop.runOut(.work)
+            loop.remove(observer, forMode: .work)
+            session.invalidateAndCancel()
+            return [before, delegate.log.entries]
+        }
+        #expect(
+            calls
+                == (isCancelled
+                    ? [["complete -999"], ["complete -999"]] : [[], ["response", "complete 0"]]))
+    }
+
     @Test func `US-5 async delegate methods are called on the run loop`() throws {
         let server = try Self.formServer()
         let delegate = Waiting()

@@ -61,7 +61,7 @@ struct Addressees: Sendable {
         _ question: Question<Value>, of work: TaskWork, _ delegates: [SessionDelegateObject]? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Reply
     ) -> DelegateCall.Reply {
-        let asked = question.ask(delegates ?? self.delegates, on: session.engine.driver) {
+        let asked = question.ask(delegates ?? self.delegates, of: work, on: session.engine.driver) {
             work.answer(answer($0))
         }
         switch asked {
@@ -76,26 +76,25 @@ struct Addressees: Sendable {
     // MARK: - Challenges (rules US-55 and US-56)
 
     /// Passes a challenge to the delegates. The answer goes to the challenge's sender.
-    func show(_ challenge: URLAuthenticationChallenge, isOfTLS: Bool) {
-        guard isOfTLS else { return showToTasks(challenge) }
-        let driver = session.engine.driver
-        let asked = Question.session(session, challenge).ask(delegates, on: driver) { verdict in
+    func show(_ challenge: URLAuthenticationChallenge, isOfTLS: Bool, of work: TaskWork) {
+        guard isOfTLS else { return showToTasks(challenge, of: work) }
+        let question = Question.session(session, challenge)
+        let asked = question.ask(delegates, of: work, on: session.engine.driver) { verdict in
             if let verdict { return give(verdict, to: challenge) }
             // The task may have ended, or was cancelled, since (rules US-33 and US-41).
-            driver.perform {
-                if task.state == .running || task.state == .suspended { showToTasks(challenge) }
-            }
+            work.perform { if work.isOutstanding { showToTasks(challenge, of: work) } }
         }
         switch asked {
         case .answered(let verdict): give(verdict, to: challenge)
         case .later: break
-        case .notImplemented: showToTasks(challenge)
+        case .notImplemented: showToTasks(challenge, of: work)
         }
     }
 
-    private func showToTasks(_ challenge: URLAuthenticationChallenge) {
+    private func showToTasks(_ challenge: URLAuthenticationChallenge, of work: TaskWork) {
         let standard = ChallengeVerdict(.performDefaultHandling, nil)
-        let asked = Question.task(session, task, challenge).ask(delegates, on: session.engine.driver) {
+        let question = Question.task(session, task, challenge)
+        let asked = question.ask(delegates, of: work, on: session.engine.driver) {
             give($0 ?? standard, to: challenge)
         }
         switch asked {

@@ -23,11 +23,12 @@ struct Question<Value: Sendable>: Sendable {
     /// session's run loop.
     ///
     /// - Parameters:
+    ///   - work: The work of the task that the question is about.
     ///   - driver: Runs the async method.
     ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
     ///     delegate implements the method.
     func ask(
-        _ delegates: [SessionDelegateObject], on driver: SessionDriver,
+        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Outcome {
         for (index, delegate) in delegates.enumerated() {
@@ -40,19 +41,40 @@ struct Question<Value: Sendable>: Sendable {
                 reply.withdraw()
             }
             guard !delegate.kind.lacks(asyncMethod) else { continue }
-            let others = Array(delegates[(index + 1)...])
+            let rest = Array(delegates[index...])
             Task(executorPreference: SessionExecutor(driver)) {
+                guard mayCall(rest, of: work, on: driver, later: later) else { return }
                 let answer = await callAsync(delegate)
                 if let answer, !delegate.kind.lacks(asyncMethod) { return later(answer) }
-                switch ask(others, on: driver, later: later) {
-                case .answered(let answer): later(answer)
-                case .later: break
-                case .notImplemented: later(nil)
-                }
+                askLater(Array(rest.dropFirst()), of: work, on: driver, later: later)
             }
             return .later
         }
         return .notImplemented
+    }
+
+    /// Asks `delegates` after `ask` has returned.
+    private func askLater(
+        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
+        later: @escaping @Sendable (Value?) -> Void
+    ) {
+        guard mayCall(delegates, of: work, on: driver, later: later) else { return }
+        switch ask(delegates, of: work, on: driver, later: later) {
+        case .answered(let answer): later(answer)
+        case .later: break
+        case .notImplemented: later(nil)
+        }
+    }
+
+    /// Whether a delegate may be called after `ask` has returned. The task may have been cancelled since (rule US-33), or
+    /// suspended: then `delegates` are asked when it is resumed (rule US-30).
+    private func mayCall(
+        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
+        later: @escaping @Sendable (Value?) -> Void
+    ) -> Bool {
+        work.state.withLock { state in
+            state.admitsCall { askLater(delegates, of: work, on: driver, later: later) }
+        }
     }
 }
 

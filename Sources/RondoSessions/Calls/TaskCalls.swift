@@ -174,7 +174,7 @@ final class TaskCalls: TaskClient, Sendable {
             return askAboutRedirect(response, request, of: work, all)
         case .shouldUseCredentialStorage: return .usesStorage(true)
         case .challenge(let challenge, _, let isOfTLS):
-            all.show(challenge, isOfTLS: isOfTLS)
+            all.show(challenge, isOfTLS: isOfTLS, of: work)
             return .challenge(.taken)
         case .needNewBodyStream:
             return all.ask(.bodyStream(session, task), of: work) { answer in

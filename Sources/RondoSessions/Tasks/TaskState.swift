@@ -38,6 +38,11 @@ struct TaskState {
         return life.isSuspended
     }
 
+    /// Whether a call for the task may be made now. If the task is suspended, keeps `step`, which makes the call.
+    mutating func admitsCall(_ step: @escaping @Sendable () -> Void) -> Bool {
+        life.isOutstanding && !hold(step)
+    }
+
     /// Takes the step that was kept, unless the task is suspended.
     mutating func takeHeldStep() -> (@Sendable () -> Void)? {
         if life.isSuspended { return nil }
