@@ -347,4 +347,68 @@ import Testing
             #expect(sentence.contains(word), "\(sentence): \(word)")
         }
     }
+
+    /// Keeps the handler of each challenge.
+    private final class Keeping: NSObject, URLSessionDataDelegate, Sendable {
+        typealias Handler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        let kept = Box<[Handler]>([])
+        let isComplete = Box(false)
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping Handler
+        ) {
+            kept.change { $0.append(completionHandler) }
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            isComplete.value = true
+        }
+    }
+
+    @Test func `US-90 a task whose challenge a delegate keeps waits for that answer`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("401 No", ["WWW-Authenticate: Basic realm=\"r\""])
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let delegate = Keeping()
+        let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        let handler = try waitFor("the challenge") { delegate.kept.value.first }
+        try waitFor("the sentence about the answer") {
+            let sentence = task.whyNotDelivering.description
+            return sentence.contains("urlSession(_:task:didReceive:completionHandler:)") ? () : nil
+        }
+        delegate.kept.value = []
+        handler(.useCredential, URLCredential(user: "user", password: "pass", persistence: .none))
+        try waitFor("the sentence about the server") {
+            task.whyNotDelivering.description == "it waits for the server" ? () : nil
+        }
+        session.invalidateAndCancel()
+        try waitFor("the end") { delegate.isComplete.value ? () : nil }
+    }
+
+    @Test func `US-90 a task whose delegate has released its handler does not wait for the answer`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+            peer.waitForEnd()
+        }
+        let notes = Notes()
+        notes.answerResponses { _, _ in }
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try waitFor("a part of the body") { notes.body.isEmpty ? nil : () }
+        try waitFor("the sentence about the server") {
+            task.whyNotDelivering.description == "it waits for the server" ? () : nil
+        }
+        session.invalidateAndCancel()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+    }
 }

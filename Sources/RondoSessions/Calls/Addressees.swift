@@ -66,9 +66,7 @@ struct Addressees: Sendable {
         }
         switch asked {
         case .answered(let value): return answer(value)
-        case .later:
-            work.noteOwedAnswer(question.name)
-            return .later
+        case .later: return .later
         case .notImplemented: return answer(nil)
         }
     }
@@ -80,12 +78,12 @@ struct Addressees: Sendable {
         guard isOfTLS else { return showToTasks(challenge, of: work) }
         let question = Question.session(session, challenge)
         let asked = question.ask(delegates, of: work, on: session.engine.driver) { verdict in
-            if let verdict { return give(verdict, to: challenge) }
+            if let verdict { return give(verdict, to: challenge, of: work) }
             // The task may have ended, or was cancelled, since (rules US-33 and US-41).
             work.perform { if work.isOutstanding { showToTasks(challenge, of: work) } }
         }
         switch asked {
-        case .answered(let verdict): give(verdict, to: challenge)
+        case .answered(let verdict): give(verdict, to: challenge, of: work)
         case .later: break
         case .notImplemented: showToTasks(challenge, of: work)
         }
@@ -95,17 +93,20 @@ struct Addressees: Sendable {
         let standard = ChallengeVerdict(.performDefaultHandling, nil)
         let question = Question.task(session, task, challenge)
         let asked = question.ask(delegates, of: work, on: session.engine.driver) {
-            give($0 ?? standard, to: challenge)
+            give($0 ?? standard, to: challenge, of: work)
         }
         switch asked {
-        case .answered(let verdict): give(verdict, to: challenge)
+        case .answered(let verdict): give(verdict, to: challenge, of: work)
         case .later: break
-        case .notImplemented: give(standard, to: challenge)
+        case .notImplemented: give(standard, to: challenge, of: work)
         }
     }
 
     /// Passes the delegate's verdict to the challenge's sender. Any thread.
-    private func give(_ verdict: ChallengeVerdict, to challenge: URLAuthenticationChallenge) {
+    private func give(
+        _ verdict: ChallengeVerdict, to challenge: URLAuthenticationChallenge, of work: TaskWork
+    ) {
+        work.noteOwedAnswer(nil)
         let sender = challenge.sender
         switch verdict.disposition {
         case .useCredential:

@@ -20,7 +20,7 @@ struct Question<Value: Sendable>: Sendable {
     let callAsync: @Sendable (SessionDelegateObject) async -> Value?
 
     /// Asks the first of `delegates` that implements one of the methods. On the delegate queue or the
-    /// session's run loop.
+    /// session's run loop. As long as the answer is missing, `work` says so.
     ///
     /// - Parameters:
     ///   - work: The work of the task that the question is about.
@@ -33,14 +33,19 @@ struct Question<Value: Sendable>: Sendable {
     ) -> Outcome {
         for (index, delegate) in delegates.enumerated() {
             if !delegate.kind.lacks(method) {
+                // Before the call, in which the answer may be given.
+                work.noteOwedAnswer(name)
                 let reply = Reply<Value>(name, later: later)
                 let conforms = call(delegate) { reply.give($0) }
                 if conforms, !delegate.kind.lacks(method) {
-                    return reply.endCall().map { .answered($0) } ?? .later
+                    guard let answer = reply.endCall() else { return .later }
+                    work.noteOwedAnswer(nil)
+                    return .answered(answer)
                 }
                 reply.withdraw()
             }
             guard !delegate.kind.lacks(asyncMethod) else { continue }
+            work.noteOwedAnswer(name)
             let rest = Array(delegates[index...])
             Task(executorPreference: SessionExecutor(driver)) {
                 guard mayCall(rest, of: work, on: driver, later: later) else { return }
@@ -50,6 +55,7 @@ struct Question<Value: Sendable>: Sendable {
             }
             return .later
         }
+        work.noteOwedAnswer(nil)
         return .notImplemented
     }
 

@@ -93,8 +93,8 @@ extension TaskWork: LoadClient {
 
     // MARK: - Calls of the client
 
-    /// Records that the load waits for the answer of a delegate's method.
-    func noteOwedAnswer(_ method: String) { state.withLock { $0.owedAnswer = method } }
+    /// Records that the load waits for the answer of a delegate's method; nil if it does not.
+    func noteOwedAnswer(_ method: String?) { state.withLock { $0.owedAnswer = method } }
 
     /// Passes the answer to the load. Any thread.
     func answer(_ answer: DelegateCall.Reply) {
