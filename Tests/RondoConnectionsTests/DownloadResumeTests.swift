@@ -70,10 +70,14 @@ import Testing
     }
 
     /// The first half: fails, and says how to go on.
-    private static func begin(_ server: TestServer, _ path: String, keeps: Bool = true) throws -> Data? {
+    private static func begin(
+        _ server: TestServer, _ path: String, keeps: Bool = true, fields: [String: String] = [:]
+    ) throws -> Data? {
         let recorder = Recorder()
-        let data = try onLoopThread { loop -> Data? in
-            let download = URLDownload(request: URLRequest(url: server.url()), delegate: recorder)
+        var request = URLRequest(url: server.url())
+        request.allHTTPHeaderFields = fields
+        let data = try onLoopThread { [request] loop -> Data? in
+            let download = URLDownload(request: request, delegate: recorder)
             download.setDestination(path, allowOverwrite: true)
             download.deletesFileUponFailure = !keeps
             #expect(download.resumeData == nil)
@@ -185,6 +189,22 @@ import Testing
             #expect(!FileManager.default.fileExists(atPath: path))
         }
         #expect(URLDownload(resumeData: Data("nonsense".utf8), delegate: nil, path: "/tmp/x") == nil)
+    }
+
+    @Test func `UC-71 there is nothing to go on with where the program itself has asked for a range`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            let range = "Content-Range: bytes 100-399999/400000\r\nContent-Length: 399900"
+            try peer.send(
+                "HTTP/1.1 206 Partial Content\r\nETag: \"one\"\r\n\(range)\r\n\r\n"
+                    + Self.body.dropFirst(100).prefix(1000))
+        }
+        try Self.folder { path in
+            let resumeData = try Self.begin(server, path, fields: ["Range": "bytes=100-"])
+            let file = try Data(contentsOf: URL(fileURLWithPath: path))
+            #expect(resumeData == nil)
+            #expect(file.count == 1000)
+        }
     }
 
     @Test func `UC-71 a cancelled download goes on as well`() throws {

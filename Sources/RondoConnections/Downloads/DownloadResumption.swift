@@ -16,9 +16,10 @@ struct DownloadResumption: Codable, Equatable {
     /// this one (rule UC-33). Nil, in data of earlier versions: not known.
     var leftOrigin: Bool?
 
-    /// Nil if the server cannot continue, or could not tell that the file has not changed.
+    /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a Range of the
+    /// program's own: its body need not begin with the first byte of the file, nor reach to the last.
     init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
-        guard method == "GET", response.statusCode == 200 || response.statusCode == 206, bytes > 0,
+        guard method == "GET", response.statusCode == 200, bytes > 0,
             let url = response.url,
             response.value(forHTTPHeaderField: "Accept-Ranges")?.lowercased() != "none",
             response.value(forHTTPHeaderField: "Content-Encoding") == nil,
@@ -27,10 +28,7 @@ struct DownloadResumption: Codable, Equatable {
         self.url = url
         self.bytes = bytes
         self.validator = validator
-        total =
-            response.statusCode == 206
-            ? Self.range(of: response)?.total
-            : response.expectedContentLength > 0 ? response.expectedContentLength : nil
+        total = response.expectedContentLength > 0 ? response.expectedContentLength : nil
     }
 
     /// An entity tag is sent as it came, even without the quotes that §8.8.3 requires: a server that omits
