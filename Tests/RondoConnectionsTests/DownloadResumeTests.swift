@@ -166,6 +166,38 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `UC-71 the fields of the request are sent again, for the rest and for the whole`(refuses: Bool)
+        throws
+    {
+        let server = try Self.server(tag: "\"one\"", refuses: refuses)
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path, fields: ["X-Token": "mine"]))
+            #expect(try Self.goOn(data, path) == ["resume \(refuses ? 0 : 150000)", "finish"])
+            let tokens = server.requests.map { $0.value("X-Token") ?? "" }
+            #expect(tokens == Array(repeating: "mine", count: refuses ? 3 : 2))
+        }
+    }
+
+    @Test func `UC-71 a response that is neither the rest nor the whole leaves the partial file as it is`()
+        throws
+    {
+        let server = try TestServer { peer in
+            guard try peer.readRequest().value("Range") == nil else {
+                return try peer.respond("503 Service Unavailable", ["Connection: close"], body: "busy")
+            }
+            try peer.send(
+                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 400000\r\n\r\n"
+                    + Self.body.prefix(150_000))
+        }
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(try Self.goOn(data, path) == ["fail -1011"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.prefix(150_000).utf8))
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test(arguments: [0, 10])
     func `UC-71 it starts anew where the file has lost some of what was there`(left: off_t) throws {
         let server = try Self.server(tag: "\"one\"")

@@ -123,7 +123,8 @@ extension URLDownloadDelegate {
 ///
 /// The bytes are written as they come, so a file of any size takes little memory. An error status is a
 /// response like any other, and its body is saved, as in Apple's `NSURLDownload`, the counterpart of this
-/// class: set `failsOnErrorStatus` if the file is not meant to hold the text of a 404.
+/// class: set `failsOnErrorStatus` if the file is not meant to hold the text of a 404. A download that was made from
+/// resume data always fails on it, and leaves the partial file as it is.
 public final class URLDownload: NSObject, Sendable {
     private struct State {
         var destination: (path: String, allowOverwrite: Bool)?
@@ -156,6 +157,9 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Continues a download that was cancelled or failed, in the partial file that it has left at `path`.
     ///
+    /// The fields of that download's request are sent again. A response that is neither the rest nor the whole fails the
+    /// download (`.badServerResponse`) and leaves the file as it is.
+    ///
     /// - Parameters:
     ///   - resumeData: The value of that download's `resumeData`.
     ///   - startImmediately: See `init(request:delegate:startImmediately:)`.
@@ -166,7 +170,7 @@ public final class URLDownload: NSObject, Sendable {
         var status = stat()
         let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
         if size < resumption.bytes { resumption.bytes = 0 }
-        request = resumption.bytes > 0 ? resumption.request : URLRequest(url: resumption.url)
+        request = resumption.bytes > 0 ? resumption.request : resumption.requestForWhole
         saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: resumption)
         super.init()
         DelegateMethodCheck.downloads.lookOnce(at: delegate)
@@ -266,7 +270,8 @@ public final class URLDownload: NSObject, Sendable {
     /// The data with which a new download can continue where this one stopped (rule UC-71).
     ///
     /// Nil while the download runs, when it is complete, and after a failure or a cancel if the server cannot
-    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false. Any thread may use it.
+    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false. It contains the fields of the
+    /// request, which may be secret. Any thread may use it.
     public var resumeData: Data? { state.withLock { $0.resumption }?.data }
 
     func setResumption(_ resumption: DownloadResumption?) {

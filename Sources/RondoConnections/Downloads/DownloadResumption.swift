@@ -15,6 +15,9 @@ struct DownloadResumption: Codable, Equatable {
     /// Whether redirects have led to `url` from another origin: what the program meant for that one is not sent to
     /// this one (rule UC-33). Nil, in data of earlier versions: not known.
     var leftOrigin: Bool?
+    /// The fields of the last request, except for those that ask for a part: the server may need them again. Nil in the
+    /// data of sessions, which keep them beside this value, and in data of earlier versions.
+    var fields: [String: String]?
 
     /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a Range of the
     /// program's own: its body need not begin with the first byte of the file, nor reach to the last.
@@ -77,14 +80,26 @@ struct DownloadResumption: Codable, Equatable {
         return try? encoder.encode(self)
     }
 
-    // MARK: - The request for the rest
+    // MARK: - The requests
+
+    /// Those of `fields` that do not ask for a part.
+    static func fieldsForWhole(_ fields: [String: String]) -> [String: String] {
+        fields.filter { !["range", "if-range"].contains($0.key.lowercased()) }
+    }
+
+    /// The request for the whole file.
+    var requestForWhole: URLRequest {
+        var request = URLRequest(url: url)
+        for (name, value) in fields ?? [:] { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
 
     /// The value of the Range field for the rest.
     var range: String { "bytes=\(bytes)-" }
 
     /// The request for the rest of the file, or for the whole if the file has changed.
     var request: URLRequest {
-        var request = URLRequest(url: url)
+        var request = requestForWhole
         request.setValue(range, forHTTPHeaderField: "Range")
         request.setValue(validator, forHTTPHeaderField: "If-Range")
         return request

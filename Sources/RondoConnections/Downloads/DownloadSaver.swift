@@ -96,7 +96,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// Loads the whole file again, because the server does not continue the old download.
     private func startAnew(_ connection: URLConnection, _ resumption: DownloadResumption) {
         connection.cancel()
-        let request = URLRequest(url: resumption.url)
+        let request = resumption.requestForWhole
         guard let next = URLConnection(request: request, delegate: self, startImmediately: false) else {
             return fail(URLErrors.error(.unsupportedURL, url: resumption.url))
         }
@@ -127,9 +127,12 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// How a later download can go on; nil if it cannot.
     private func resumption(of work: Work) -> DownloadResumption? {
         guard var resumption = work.resumption else { return nil }
+        guard work.continued == nil else { return resumption }
+        // Redirects to another origin have removed what was meant for the first one.
+        let fields = work.connection?.currentRequest.allHTTPHeaderFields
+        resumption.fields = fields.map(DownloadResumption.fieldsForWhole)
         // The first URL as it was sent: HSTS may have made it an https URL.
-        if work.continued == nil, let first = work.download.flatMap({ CanonicalRequest.of($0.request)?.url })
-        {
+        if let first = work.download.flatMap({ CanonicalRequest.of($0.request)?.url }) {
             resumption.leftOrigin = leftOrigin || !Redirect.areSameOrigin(first, resumption.url)
         }
         return resumption
@@ -184,12 +187,18 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         guard let continuing else { return receive(connection, response, from: nil) }
-        if work.withLock({ $0.isAnew }) { return receive(connection, response, from: 0) }
-        // A part that is not the requested one, or a 416, is of no use: start from the beginning.
-        guard let offset = continuing.bytes > 0 ? continuing.offset(of: response) : 0 else {
-            return startAnew(connection, continuing)
+        let asksForRest = continuing.bytes > 0 && !work.withLock { $0.isAnew }
+        switch (response as? HTTPURLResponse)?.statusCode {
+        case nil, 200: receive(connection, response, from: 0)
+        case 206 where asksForRest, 416 where asksForRest:
+            // A part that is not the requested one, or a 416, is of no use: start from the beginning.
+            guard let offset = continuing.offset(of: response) else {
+                return startAnew(connection, continuing)
+            }
+            receive(connection, response, from: offset)
+        // Anything else is neither the rest nor the whole, and must not replace what the file holds.
+        case let status?: refuse(status, connection)
         }
-        receive(connection, response, from: offset)
     }
 
     /// - Parameter resumedFrom: Nil for a download that does not continue an earlier one.
@@ -204,8 +213,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         if download.failsOnErrorStatus, let status = (response as? HTTPURLResponse)?.statusCode, status >= 400
         {
             guard self.download != nil else { return }
-            connection.cancel()
-            return fail(URLErrors.error(.errorStatus(status), url: connection.currentRequest.url))
+            return refuse(status, connection)
         }
         if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
         askAboutCodings(of: connection, download)
@@ -303,6 +311,11 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         guard let connection = work.withLock({ $0.connection }) else { return }
         connection.cancel()
         fail(URLErrors.error(.file(code, sentence: sentence, cause), url: connection.currentRequest.url))
+    }
+
+    private func refuse(_ status: Int, _ connection: URLConnection) {
+        connection.cancel()
+        fail(URLErrors.error(.errorStatus(status), url: connection.currentRequest.url))
     }
 
     private func fail(_ error: any Error) {

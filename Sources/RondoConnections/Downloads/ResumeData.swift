@@ -16,7 +16,7 @@ package struct ResumeData: Codable, Sendable {
     init(_ resumption: DownloadResumption, file: String, fields: [String: String]) {
         self.resumption = resumption
         self.file = file
-        self.fields = fields.filter { !["range", "if-range"].contains($0.key.lowercased()) }
+        self.fields = DownloadResumption.fieldsForWhole(fields)
     }
 
     /// Nil if `data` is not such a list.
