@@ -244,6 +244,29 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-78 UC-51 reset forgets the credentials in the program's file`() async {
+        // In a process of its own, because it empties the shared storage.
+        await #expect(processExitsWith: .success) {
+            let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            defer { try? FileManager.default.removeItem(at: file) }
+            let kept = """
+                [{"host": "h", "port": 80, "scheme": "http", "realm": "r", "user": "u", "password": "p",
+                "method": "\(NSURLAuthenticationMethodHTTPBasic)"}]
+                """
+            try Data(kept.utf8).write(to: file)
+            try URLConnection.PermanentCredentials.keep(in: file)
+            precondition(URLCredentialStorage.shared.allCredentials.count == 1)
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCredentialStorage = .shared
+            let done = Latch()
+            URLSession(configuration: configuration).reset { done.open() }
+            try done.wait()
+            precondition(URLCredentialStorage.shared.allCredentials.isEmpty)
+            let left = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+            precondition(left == "[]", left)
+        }
+    }
+
     // MARK: - Connectivity
 
     private final class Waiting: NSObject, URLSessionDataDelegate, Sendable {

@@ -25,6 +25,15 @@ enum PersistedCredentials {
         return (forgotten.entries, failure)
     }
 
+    /// Forgets all credentials; the file is written like after any other change.
+    static func removeAll() {
+        persisted.change { list in
+            let hadEntries = !list.entries.isEmpty
+            list = CredentialList()
+            return hadEntries
+        }
+    }
+
     /// Writes everything that waits to be written, and returns when that is done.
     static func flush() { persisted.flush() }
 

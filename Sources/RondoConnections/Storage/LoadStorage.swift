@@ -3,6 +3,9 @@ package import RondoCore
 
 /// The files in which the loads of this process keep responses, cookies, credentials and HSTS hosts.
 package enum LoadStorage {
+    /// Forgets the credentials in the program's file for them, which is written with the next flush, or before it.
+    package static func forgetPermanentCredentials() { PersistedCredentials.removeAll() }
+
     /// Writes everything that waits to be written, on a thread of its own, which then calls `done`.
     ///
     /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and `done` is not

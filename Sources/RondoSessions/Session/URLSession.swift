@@ -244,8 +244,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Empties the configuration's cookie storage, cache and credential storage, and then does what `flush`
-    /// does (rule US-78).
+    /// Empties the configuration's cookie storage, cache and credential storage, the shared one with the file of
+    /// `URLConnection.PermanentCredentials`, and then does what `flush` does (rule US-78).
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
         ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)

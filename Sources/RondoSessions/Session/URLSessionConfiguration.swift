@@ -68,6 +68,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
             for (space, credentials) in storage.allCredentials {
                 for credential in credentials.values { storage.remove(credential, for: space) }
             }
+            // Otherwise they would be back with the program's next start.
+            if storage === URLCredentialStorage.shared { LoadStorage.forgetPermanentCredentials() }
         }
     }
 
