@@ -106,6 +106,19 @@ import Testing
         #expect(text == "c=3; a=9; b=1")
     }
 
+    @Test func `UC-57 UC-78 cookies of the settings stay and win, too, behind the request's own`() throws {
+        let (server, storage) = (try Self.server(), Self.storage())
+        _ = try Self.get(server.url("/set?a=1&b=1"), storage)
+        var request = URLRequest(url: server.url("/"))
+        request.setValue("c=3", forHTTPHeaderField: "Cookie")
+        let box = SendableStorage(storage)
+        let recorder = try load(request) {
+            $0.configuration.cookieStorage = box.storage
+            $0.configuration.additionalFields = [.init(name: "Cookie", value: "a=9")]
+        }
+        #expect(recorder.text == "c=3; a=9; b=1")
+    }
+
     @Test func `UC-57 the accept policy`() throws {
         let (server, storage) = (try Self.server(), Self.storage())
         storage.cookieAcceptPolicy = .never

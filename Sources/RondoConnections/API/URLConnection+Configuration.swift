@@ -33,7 +33,7 @@ extension URLConnection {
         /// Fields that are sent with each request to a server, after the request's own, each as often as it
         /// occurs here. Requests to another origin than the first one do not send `Authorization`, `Cookie`
         /// and `Proxy-Authorization` (rule UC-33). `Content-Length`, `Transfer-Encoding` and `Host` are set
-        /// by Rondo only.
+        /// by Rondo only. Stored cookies are added behind those of `Cookie`, in one field.
         public var additionalFields: [HeaderField] = []
 
         /// The request target that is sent in place of the URL's path and query, for example `*`, wherever

@@ -22,30 +22,26 @@ struct CookieJar {
         return store.prepareReading(orTell: tell)
     }
 
-    /// Sets the Cookie field of `request`, if there is anything to add to the request's own.
-    func setField(for request: LoadRequest, in fields: inout HeaderFields) {
-        if let value = fieldValue(for: request) { fields.set(name: "Cookie", value: value) }
-    }
-
-    /// The Cookie field of `request`; nil if there is nothing to add to the request's own.
+    /// Adds the cookies of the store to the Cookie field of `request`.
     ///
-    /// A program's own Cookie field stays, and comes first; no cookie with one of its names is added.
-    func fieldValue(for request: LoadRequest) -> String? {
-        guard sends, request.handlesCookies else { return nil }
+    /// The program's own cookies, of the request and of the settings, come first; no cookie with one of their names is added.
+    /// - Parameter fields: The fields that the program sends.
+    func setField(for request: LoadRequest, in fields: inout HeaderFields) {
+        guard sends, request.handlesCookies else { return }
         var cookies = store.cookies(for: Self.origin(of: request))
-        if cookies.isEmpty { return nil }
-        let own = request.value.value(forHTTPHeaderField: "Cookie")
-        if let own {
+        if cookies.isEmpty { return }
+        let own = fields.values(for: "Cookie")
+        if !own.isEmpty {
             let names = Set(
-                own.split(separator: ";").compactMap {
+                own.flatMap { $0.split(separator: ";") }.compactMap {
                     $0.split(separator: "=", omittingEmptySubsequences: false).first?
                         .trimmingCharacters(in: .whitespaces)
                 })
             cookies.removeAll { names.contains($0.name) }
-            if cookies.isEmpty { return nil }
+            if cookies.isEmpty { return }
         }
-        let value = cookies.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
-        return own.map { $0 + "; " + value } ?? value
+        let pairs = own + cookies.map { "\($0.name)=\($0.value)" }
+        fields.set(name: "Cookie", value: pairs.joined(separator: "; "))
     }
 
     // MARK: Receiving
