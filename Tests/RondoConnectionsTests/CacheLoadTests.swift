@@ -210,6 +210,35 @@ import Testing
     }
 
     @Test
+    func `UC-78 RFC 9111 5_2_1_7 conditions and directives of the settings count like the request's own`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let isKnown = request.value("If-None-Match") == "\"1\""
+                try peer.respond(
+                    isKnown ? "304 Not Modified" : "200 OK",
+                    ["ETag: \"1\"", "Cache-Control: max-age=1000"], body: isKnown ? "" : "text")
+            }
+        }
+        let store = Store()
+        func get(_ path: String, _ name: String, _ value: String) throws -> Recorder {
+            try load(server.url(path)) {
+                $0.configuration.cache = store.cache
+                $0.configuration.additionalFields = [.init(name: name, value: value)]
+            }
+        }
+        for _ in 0..<2 { #expect(try get("/a", "X-Own", "1").text == "text") }
+        #expect(server.requests.count == 1, "the second comes from the cache")
+        #expect(try get("/a", "If-None-Match", "\"1\"").response?.statusCode == 304)
+        #expect(try get("/a", "range", "bytes=0-").text == "text")
+        #expect(server.requests.count == 3)
+        #expect(try get("/b", "cache-control", "only-if-cached").error?.code == .cannotLoadFromNetwork)
+        #expect(server.requests.count == 3)
+    }
+
+    @Test
     func `UC-56 caches on the way are told to ask the server where the load has no cache of its own, too`()
         throws
     {

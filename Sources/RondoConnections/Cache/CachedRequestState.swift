@@ -31,16 +31,18 @@ struct CachedRequestState {
     /// Whether the cache is used for the current request.
     var isInProgress: Bool { request != nil }
 
+    /// - Parameter additionalFields: Those of the settings, which are sent with the request's own.
     /// - Returns: False if the cache is not used for the request.
     mutating func begin(
-        _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
+        _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy,
+        additionalFields: [(name: String, value: String)]
     ) -> Bool {
-        let concerns =
-            request.fields.isEmpty
-            ? CacheRules.concerns(method: request.method, fields: nil)
-            : CacheRules.concerns(
-                method: request.method, fields: HeaderFields(request.fields.map { ($0.key, $0.value) }))
-        guard concerns else { return false }
+        var fields: HeaderFields?
+        if !request.fields.isEmpty || !additionalFields.isEmpty {
+            let own = request.fields.map { ($0.key, $0.value) }
+            fields = HeaderFields(own + additionalFields.map { ($0.name, $0.value) })
+        }
+        guard CacheRules.concerns(method: request.method, fields: fields) else { return false }
         begin(request, store, policy, isOfProtocol: false)
         return true
     }

@@ -63,7 +63,8 @@ struct LoadCache: ~Copyable {
         guard let address = request.address else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         guard settings.values.sharesContent, let store = settings.values.store(),
-            current.begin(request, store, policy)
+            current.begin(
+                request, store, policy, additionalFields: settings.values.additionalFields)
         else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
@@ -71,7 +72,7 @@ struct LoadCache: ~Copyable {
         let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
         current.candidate = found
         // Without an entry no field matters except for only-if-cached.
-        let relevant = found == nil ? Self.cacheControl(of: request) : fields()
+        let relevant = found == nil ? Self.cacheControl(of: request, settings) : fields()
         switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
         case .load: return .send
         case .revalidate:
@@ -106,11 +107,15 @@ struct LoadCache: ~Copyable {
     /// The stored response that a protocol of the program may use. Nil from the second call on.
     mutating func takeStored() -> CachedURLResponse? { current.stored.take() }
 
-    private static func cacheControl(of request: LoadRequest) -> HeaderFields {
-        guard let value = request.value.value(forHTTPHeaderField: "Cache-Control") else {
-            return HeaderFields()
+    private static func cacheControl(of request: LoadRequest, _ settings: LoadSettings) -> HeaderFields {
+        let name = "Cache-Control"
+        var fields = HeaderFields()
+        if let own = request.value.value(forHTTPHeaderField: name) { fields.append(name: name, value: own) }
+        for field in settings.values.additionalFields
+        where field.name.caseInsensitiveCompare(name) == .orderedSame {
+            fields.append(name: name, value: field.value)
         }
-        return HeaderFields([("Cache-Control", value)])
+        return fields
     }
 
     /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so. The latter

@@ -38,7 +38,7 @@ package enum CacheRules {
     /// Whether requests of this kind are answered from a cache and their responses stored: GET without a
     /// range and without conditions of the program's own, which ask for the server's answer.
     ///
-    /// - Parameter fields: Nil if the request has no fields of its own.
+    /// - Parameter fields: The program's, of the request and of the settings; nil if there are none.
     package static func concerns(method: String, fields: HeaderFields?) -> Bool {
         guard let fields, !fields.isEmpty else { return method == "GET" }
         return method == "GET" && !ownConditions.contains(where: fields.contains)
