@@ -209,6 +209,41 @@ import Testing
         #expect(server.requests.map { $0.value("If-None-Match") } == [nil, "\"1\"", "\"1\""])
     }
 
+    @Test func `UC-54 UC-56 a reload replaces content of the same length whose head says nothing of it`()
+        throws
+    {
+        let body = Box("")
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: max-age=60"], body: body.value)
+            }
+        }
+        let (store, keeper) = (Store(), Keeper())
+        // On one loop, whose connections share equal heads.
+        try onLoopThread { loop in
+            func run(
+                _ policy: NSURLRequest.CachePolicy, _ delegate: any URLConnectionDataDelegate & Sendable
+            ) {
+                var request = URLRequest(url: server.url())
+                request.cachePolicy = policy
+                let connection = URLConnection(
+                    request: request, delegate: delegate, startImmediately: false)
+                connection?.configuration.cache = store.cache
+                connection?.schedule(in: loop, forMode: .default)
+                connection?.start()
+                loop.runOut()
+            }
+            // The first load finds out that the delegate is not asked.
+            for text in ["1", "1", "2"] {
+                body.value = text
+                run(.reloadIgnoringLocalCacheData, Silent())
+            }
+            run(.returnCacheDataDontLoad, keeper)
+        }
+        #expect(keeper.body.value == Data("2".utf8))
+    }
+
     @Test
     func `UC-78 RFC 9111 5_2_1_7 conditions and directives of the settings count like the request's own`()
         throws

@@ -205,7 +205,9 @@ extension ResponseCache: ResponseStore {
         else {
             return false
         }
-        return stored.isOf(head) && Int64(stored.content.count) == size && stored.selecting.isEmpty
+        // Without an ETag the same head may come with another content of the same length.
+        return stored.isOf(head) && head.fields.has("ETag") && Int64(stored.content.count) == size
+            && stored.selecting.isEmpty
             && LoopClock.systemNow.seconds(since: stored.storedAt) < Self.rewriteInterval
     }
 

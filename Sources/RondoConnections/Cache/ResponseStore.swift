@@ -20,8 +20,8 @@ protocol ResponseStore: AnyObject, Sendable {
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
     var maximumSize: Int { get }
 
-    /// Whether a response with this head, and content of `size` bytes, was stored less than a second ago. Then it
-    /// is not stored again, and its content need not be collected.
+    /// Whether a response with this head, whose ETag identifies the content, and content of `size` bytes was stored less
+    /// than a second ago. Then it is not stored again, and its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool
 
     /// The decision for a response from a server, or for the delegate's version of it (rule UC-54).
