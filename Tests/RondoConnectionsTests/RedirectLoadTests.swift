@@ -30,6 +30,20 @@ import Testing
         #expect(recorder.response?.url == server.url("/new"))
     }
 
+    @Test func `UC-33 RFC 3986 2_1 bytes of a Location that are not UTF-8 are requested as they are`()
+        throws
+    {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /caf"
+            try peer.send(Array(head.utf8) + [0xE9] + Array("\r\n\r\n".utf8))
+            _ = try peer.readRequest()
+            try peer.respond(body: "there")
+        }
+        #expect(try load(server.url()).text == "there")
+        #expect(server.requests.map(\.target) == ["/", "/caf%E9"])
+    }
+
     @Test func `UC-28 willSendRequest gets the new request and the redirect response`() throws {
         let server = try Self.server(["/old": ("301 Moved", "sub/new?a=b")])
         let recorder = Recorder()

@@ -385,9 +385,8 @@ struct LoadState {
     }
 
     private func location(in head: ResponseHead) -> String? {
-        guard let location = head.fields.agreed("Location"), isWebSocket else {
-            return head.fields.agreed("Location")
-        }
+        let location = head.fields.agreed("Location", as: HeaderFields.reference)
+        guard let location, isWebSocket else { return location }
         let start = location.prefix(6).lowercased()
         // The schemes ws and wss stand for http and https.
         return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location

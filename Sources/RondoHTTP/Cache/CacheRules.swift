@@ -160,8 +160,10 @@ package enum CacheRules {
         guard !["GET", "HEAD", "OPTIONS", "TRACE"].contains(method), 200..<400 ~= response.status else {
             return []
         }
-        let named = ["Location", "Content-Location"].compactMap { name -> URL? in
-            guard let text = response.fields.values(for: name).first else { return nil }
+        let named = (["Location", "Content-Location"] as [StaticString]).compactMap { name -> URL? in
+            var first: String?
+            response.fields.forEachValue(of: name) { first = first ?? HeaderFields.reference($0) }
+            guard let text = first else { return nil }
             var target = URIReference(mending: text).resolved(against: URIReference(url.absoluteString))
             target.fragment = nil
             guard let target = URL(string: target.text), Redirect.areSameOrigin(target, url) else {

@@ -219,13 +219,17 @@ package struct HeaderFields: Sendable {
     }
 
     /// The common value of all fields called `name`; nil if there is none, or if their values differ.
-    package func agreed(_ name: StaticString) -> String? {
+    ///
+    /// - Parameter text: Turns a value into text; `reference(_:)` for a URI.
+    package func agreed(
+        _ name: StaticString, as text: (UnsafeBufferPointer<UInt8>) -> String = HeaderFields.text
+    ) -> String? {
         var agreed: String?
         var areSame = true
-        forEachValue(of: name) { value in
-            let text = Self.text(value)
-            areSame = areSame && (agreed ?? text).utf8.elementsEqual(text.utf8)
-            agreed = text
+        forEachValue(of: name) { bytes in
+            let value = text(bytes)
+            areSame = areSame && (agreed ?? value).utf8.elementsEqual(value.utf8)
+            agreed = value
         }
         return areSame ? agreed : nil
     }
@@ -382,6 +386,15 @@ package struct HeaderFields: Sendable {
         if union < 0x80 { return String(decoding: value, as: UTF8.self) }
         return String(validating: value, as: UTF8.self)
             ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+    }
+
+    /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1): where the value
+    /// is not UTF-8, those beyond ASCII are percent-encoded as they are.
+    package static func reference(_ value: UnsafeBufferPointer<UInt8>) -> String {
+        String(validating: value, as: UTF8.self)
+            ?? value.map {
+                $0 < 0x80 ? String(Unicode.Scalar($0)) : "%" + String($0, radix: 16, uppercase: true)
+            }.joined()
     }
 
     /// Fields with a single value instead of a list; their repetitions cannot be joined (RFC 9110 §5.3).
