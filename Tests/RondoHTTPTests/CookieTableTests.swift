@@ -57,6 +57,17 @@ import Testing
         #expect(second == ["b", "a"])
     }
 
+    @Test func `RFC 6265bis 5.7 a secure cookie that has expired keeps none from plain HTTP out`() {
+        var table = CookieTable()
+        let secure = cookie("s", expires: now.addingTimeInterval(60), isSecure: true)
+        _ = table.receive([secure], from: origin("a.example", isSecure: true), now: now)
+        let plain = cookie("s", after: 1)
+        #expect(table.receive([plain], from: origin("a.example"), now: now).isEmpty)
+        let later = now.addingTimeInterval(120)
+        #expect(table.receive([plain], from: origin("a.example"), now: later) == [plain.key])
+        #expect(table.cookies(for: origin("a.example"), now: later).map(\.name) == ["s"])
+    }
+
     @Test func `RFC 6265bis 5.7 more secure cookies than can be compared with let none from plain HTTP in`() {
         var table = CookieTable()
         for index in 0..<200 { table.insert(cookie("s", "h\(index).b.example", isSecure: true)) }

@@ -90,9 +90,9 @@ package struct CookieTable: Sendable {
             let key = cookie.key
             if !cookie.isSecure, !origin.isSecure, let rivals = secure[cookie.name] {
                 comparisons += rivals.count
-                guard comparisons <= Self.maximumComparisons,
-                    CookieRules.mayStore(cookie, from: origin, beside: rivals.compactMap { self[$0] })
-                else { continue }
+                guard comparisons <= Self.maximumComparisons else { continue }
+                let living = rivals.compactMap { self[$0] }.filter { !$0.isExpired(at: now) }
+                guard CookieRules.mayStore(cookie, from: origin, beside: living) else { continue }
             }
             if cookie.isExpired(at: now) {
                 if remove(key) == nil { continue }
