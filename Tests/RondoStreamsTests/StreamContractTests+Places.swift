@@ -129,6 +129,67 @@ extension StreamContractTests {
         #expect(findings == ["false"])
     }
 
+    /// Inputs over descriptors that a source of the loop watches, and their other ends.
+    private static func watchedInputs() throws -> [(InputStream, HandlePeer)] {
+        let (socket, other) = try PlainSocket.pair()
+        let (handle, writer) = try HandleKind.pipe.make()
+        let (pipe, child) = try HandleKind.pipe.make()
+        let reading = fcntl(pipe.fileDescriptor, F_DUPFD_CLOEXEC, 0)
+        _ = fcntl(reading, F_SETFL, O_NONBLOCK)
+        return [
+            (ownedStreamsOnSocket(socket).0, HandlePeer(other)), (InputStream(handle), writer),
+            (InputStream(pipe: reading, name: "test") {}, child),
+        ]
+    }
+
+    @Test(
+        arguments: [[RunLoop.Mode.default, .common], [.common, .default]], [RunLoop.Mode.default, .common])
+    func `ST-8 ST-18 in a mode and in the common modes, a stream stays served when one schedule ends`(
+        scheduled: [RunLoop.Mode], removed: RunLoop.Mode
+    ) throws {
+        let findings = try onStreamThread { loop in
+            var findings: Findings = []
+            for (stream, peer) in try Self.watchedInputs() {
+                let notes = StreamNotes()
+                stream.delegate = notes
+                for mode in scheduled { stream.schedule(in: loop, forMode: mode) }
+                stream.open()
+                try loop.run { notes.events.contains("open") }
+                stream.remove(from: loop, forMode: removed)
+                peer.write("a")
+                try loop.run { notes.events.contains("bytes") }
+                // The other common modes are left with the common name.
+                let isInTracking = loop.run(mode: .tracking, before: .distantPast)
+                findings.append("\(isInTracking == (removed == .default))")
+                stream.close()
+                let modes: [RunLoop.Mode] = [.default, .tracking]
+                findings += modes.map { "\(loop.run(mode: $0, before: .distantPast))" }
+            }
+            return findings
+        }
+        #expect(findings == Array(repeating: ["true", "false", "false"], count: 3).flatMap(\.self))
+    }
+
+    @Test func `ST-8 ST-18 an input in the common modes stays served where its output has left`() throws {
+        let findings = try onStreamThread { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            let (peer, notes) = (HandlePeer(theirs), StreamNotes())
+            let (input, output) = ownedStreamsOnSocket(ours)
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .common)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { notes.events.contains("open") && output.streamStatus == .open }
+            output.close()
+            peer.write("a")
+            try loop.run { notes.events.contains("bytes") }
+            input.close()
+            return notes.events
+        }
+        #expect(findings == ["open", "bytes"])
+    }
+
     @Test(arguments: StreamKind.inputs)
     func `ST-17 the end that is owed is not lost by unscheduling`(kind: StreamKind) throws {
         let findings = try kind.onInput(pattern(10)) { loop, stream, notes in

@@ -125,6 +125,23 @@ import Testing
         #expect(findings == ["0"])
     }
 
+    @Test(arguments: [RunLoop.Mode.default, .common])
+    func `a listener in a mode and in the common modes goes on when one of these schedules ends`(
+        removed: RunLoop.Mode
+    ) throws {
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop)
+            server.listener.schedule(in: loop, forMode: .common)
+            server.listener.remove(from: loop, forMode: removed)
+            let peer = try PlainSocket.connected(to: server.listener.port)
+            defer { close(peer) }
+            try loop.run { server.accepted == 1 }
+            server.listener.close()
+            return ["\(server.accepted)"]
+        }
+        #expect(findings == ["1"])
+    }
+
     @Test func `several listeners share one port`() throws {
         var configuration = StreamListener.Configuration()
         configuration.sharesPort = true

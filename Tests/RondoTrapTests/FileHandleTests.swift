@@ -421,6 +421,25 @@ import Testing
         #expect(texts == ["body", ""])
     }
 
+    @Test(arguments: [RunLoop.Mode.work, .common])
+    func `FH-14 handlers in a mode and in the common modes are called when one of these schedules ends`(
+        removed: RunLoop.Mode
+    ) throws {
+        let texts = try onLoopThread { loop in
+            let (pipe, log) = (Pipe(), EventLog())
+            let handle = pipe.fileHandleForReading
+            handle.readabilityHandler = { log.note(String(decoding: $0.availableData, as: UTF8.self)) }
+            loop.addCommonMode(.work)
+            try? handle.schedule(in: loop, forMode: .work)
+            try? handle.schedule(in: loop, forMode: .common)
+            handle.remove(from: loop, forMode: removed)
+            pipe.fileHandleForWriting.closeFile()
+            #expect(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+            return log.entries
+        }
+        #expect(texts == [""])
+    }
+
     @Test func `FH-14 the end is told once, too, where the peer has broken the connection`() throws {
         let texts = try onLoopThread { loop in
             var ends: [Int32] = [-1, -1]

@@ -35,9 +35,20 @@ extension RunLoop {
     /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode
     ///   that the source leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
+        remove(source, forMode: mode, keeping: [])
+    }
+
+    /// Does the same for an owner that keeps its modes by name.
+    ///
+    /// - Parameter remaining: The names that are left. The source stays in the modes of this loop that they stand for: it is in
+    ///   a mode once, even if the owner has scheduled it there by name and under `.common`.
+    package func remove(_ source: Source, forMode mode: Mode, keeping remaining: [LoopMode]) {
+        let kept = remaining.filter { $0.loop === self }.flatMap { modes(named: $0.mode) }
         if mode.namesCommonModes {
-            for mode in source.unregister(from: self) { source.leave(self, mode, isCommon: true) }
-        } else {
+            for mode in source.unregister(from: self) where !kept.contains(mode) {
+                source.leave(self, mode, isCommon: true)
+            }
+        } else if !kept.contains(mode) {
             source.leave(self, mode)
         }
     }

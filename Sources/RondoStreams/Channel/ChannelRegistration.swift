@@ -37,8 +37,9 @@ package final class ChannelRegistration: SharedQueueClient {
             for timer in timers { queue.loop.add(timer, forMode: queue.mode) }
         }
 
-        func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
-            forEachSource { loop.remove($0.source, forMode: mode) }
+        /// - Parameter modes: The channel's other modes.
+        func remove(from loop: RunLoop, _ mode: RunLoop.Mode, keeping modes: [LoopMode] = []) {
+            forEachSource { loop.remove($0.source, forMode: mode, keeping: modes) }
             for timer in timers { loop.remove(timer, forMode: mode) }
         }
 
@@ -174,8 +175,9 @@ package final class ChannelRegistration: SharedQueueClient {
             (state.schedule.remove(mode, of: self), state.members, state.schedule.modes)
         }
         queue?.leave()
-        members.remove(from: mode.loop, mode.mode)
+        members.remove(from: mode.loop, mode.mode, keeping: modes)
         // A timer is in modes of one loop only (rule TM-13). Where that was the loop of this mode, another one takes the timer.
+        // A mode that another name stands for too takes it back.
         for remaining in modes {
             for timer in members.timers where timer.isValid {
                 remaining.loop.add(timer, forMode: remaining.mode)

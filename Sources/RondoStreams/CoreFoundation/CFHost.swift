@@ -115,19 +115,20 @@ public final class CFHost: Sendable {
     }
 
     package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let source = state.withLock { state in
+        let (source, modes) = state.withLock { state in
             state.modes.removeAll { $0 == LoopMode(loop: loop, mode: mode) }
-            return state.source
+            return (state.source, state.modes)
         }
-        if let source { loop.remove(source, forMode: mode) }
+        if let source { loop.remove(source, forMode: mode, keeping: modes) }
     }
 
     /// Adds the source to a mode. Called with no lock held, because an instrument may be called.
     private func add(_ source: RunLoop.Source, in scheduled: LoopMode) {
         scheduled.loop.add(source, forMode: scheduled.mode)
         // The host may have left the mode meanwhile.
-        guard !state.withLock({ $0.modes.contains(scheduled) }) else { return }
-        scheduled.loop.remove(source, forMode: scheduled.mode)
+        let modes = state.withLock { $0.modes }
+        guard !modes.contains(scheduled) else { return }
+        scheduled.loop.remove(source, forMode: scheduled.mode, keeping: modes)
     }
 
     /// The source of the look-up in progress, made on demand. Called under the lock.

@@ -120,13 +120,13 @@ final class FileHandleHandlers: Sendable {
 
     /// - Returns: Whether that was the last of its modes.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let (sources, old, isLast) = state.withLock { state in
+        let (sources, old, modes) = state.withLock { state in
             let old = state.removeModes { $0 == LoopMode(loop: loop, mode: mode) }
-            return (state.sources, old, state.modes.isEmpty)
+            return (state.sources, old, state.modes)
         }
-        for source in sources { loop.remove(source, forMode: mode) }
+        for source in sources { loop.remove(source, forMode: mode, keeping: modes) }
         withExtendedLifetime(old) {}
-        return isLast
+        return modes.isEmpty
     }
 
     private var hasHandle: Bool { state.withLock { $0.handle != nil } }

@@ -121,7 +121,7 @@ final class HandleInput: StreamBackend, Sendable {
     }
 
     func remove(from mode: LoopMode) {
-        if let source = state.withLock({ $0.source }) { mode.remove(source) }
+        if let source = state.withLock({ $0.source }) { mode.remove(source, keeping: core.modes) }
     }
 
     func advance() {}

@@ -6,8 +6,9 @@ extension LoopMode {
 
     func add(_ source: RunLoop.Source) { loop.add(source, forMode: mode) }
 
-    func remove(_ source: RunLoop.Source) {
-        loop.remove(source, forMode: mode)
+    /// - Parameter modes: The other modes of the source's owner.
+    func remove(_ source: RunLoop.Source, keeping modes: [LoopMode]) {
+        loop.remove(source, forMode: mode, keeping: modes)
         // A loop of another thread, as the loader's is, releases the source when it wakes up.
         if !loop.isCurrent { loop.wakeUp() }
     }

@@ -83,7 +83,7 @@ final class PipeEnd: StreamBackend, Sendable {
     }
 
     func remove(from mode: LoopMode) {
-        if let source = state.withLock({ $0.source }) { mode.remove(source) }
+        if let source = state.withLock({ $0.source }) { mode.remove(source, keeping: core.modes) }
     }
 
     func advance() {}

@@ -226,8 +226,12 @@ public final class StreamListener {
     public func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let source, let index = modes.firstIndex(of: mode), loop === aRunLoop else { return }
         modes.remove(at: index)
-        aRunLoop.remove(source, forMode: mode)
-        if let pause { aRunLoop.remove(pause, forMode: mode) }
+        aRunLoop.remove(source, forMode: mode, keeping: modes.map { LoopMode(loop: aRunLoop, mode: $0) })
+        if let pause {
+            aRunLoop.remove(pause, forMode: mode)
+            // A mode that another name stands for too takes it back.
+            for remaining in modes { aRunLoop.add(pause, forMode: remaining) }
+        }
         if modes.isEmpty { loop = nil }
     }
 
