@@ -48,12 +48,29 @@ static inline int rondo_epoll(void) {
     return epoll_create1(EPOLL_CLOEXEC);
 }
 
-/// Makes an epoll set watch a descriptor for reading and writing, or for neither: then it leaves the set.
-static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes) {
-    struct epoll_event event = {.events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u)};
+/// Makes an epoll set watch a descriptor for reading and writing, or for neither: then it leaves the set. The
+/// tag comes with its events.
+static inline int rondo_epoll_set_tagged(
+    int set, int descriptor, int reads, int writes, unsigned long long tag) {
+    struct epoll_event event = {
+        .events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u), .data = {.u64 = tag}};
     if (!event.events) return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
     int result = epoll_ctl(set, EPOLL_CTL_MOD, descriptor, &event);
     return result == -1 && errno == ENOENT ? epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) : result;
+}
+
+static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes) {
+    return rondo_epoll_set_tagged(set, descriptor, reads, writes, 0);
+}
+
+/// Finds the tags of descriptors of an epoll set that are ready, 16 at most. If there are more, each call finds others.
+///
+/// Returns their number, or -1 with errno.
+static inline int rondo_epoll_ready(int set, unsigned long long *tags) {
+    struct epoll_event events[16];
+    int count = epoll_wait(set, events, 16, 0);
+    for (int index = 0; index < count; index++) tags[index] = events[index].data.u64;
+    return count;
 }
 
 /// Makes an epoll set report once each time a descriptor is written or read, even if bytes are left to read.

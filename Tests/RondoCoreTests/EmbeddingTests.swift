@@ -192,6 +192,47 @@ import Testing
         #expect(log.entries == [])
     }
 
+    /// While another descriptor has the same open file, the kernel reports a closed one from an epoll set.
+    @Test(arguments: [false, true])
+    func `BR-2 a source whose descriptor is closed at its end does not keep the foreign loop busy`(
+        isNumberUsedAgain: Bool
+    ) throws {
+        let log = EventLog()
+        let steps = try onEmbeddedLoop { loop, embedding in
+            let ((one, other), (quiet, writer)) = (socketPair(), socketPair())
+            let own = fcntl(one, F_DUPFD_CLOEXEC, 0)
+            let later = isNumberUsedAgain ? own : quiet
+            let next = RunLoop.Source(fileDescriptor: later, interest: .read) { _, _ in
+                var byte: UInt8 = 0
+                log.note("next \(recv(quiet, &byte, 1, 0))")
+            }
+            let ending = RunLoop.Source(fileDescriptor: own, interest: .read) { source, _ in
+                log.note("end")
+                source.invalidate()
+                if isNumberUsedAgain { dup2(quiet, own) } else { close(own) }
+                loop.add(next, forMode: .work)
+            }
+            loop.add(ending, forMode: .work)
+            embedding.settle()
+            close(other)
+            embedding.drive { log.entries == ["end"] }
+            embedding.settle()
+            var steps = [embedding.isIdle]
+            // The descriptors that are wanted are in the new set.
+            var byte: UInt8 = 1
+            _ = send(writer, &byte, 1, 0)
+            embedding.drive { log.entries.count == 2 }
+            embedding.settle()
+            steps.append(embedding.isIdle)
+            next.invalidate()
+            embedding.settle()
+            for descriptor in [one, quiet, writer] + (isNumberUsedAgain ? [own] : []) { close(descriptor) }
+            return steps
+        }
+        #expect(steps == [true, true])
+        #expect(log.entries == ["end", "next 1"])
+    }
+
     @Test func `PL-19 a closure that waits for another mode does not keep the foreign loop busy`() throws {
         let log = EventLog()
         let isIdle = try onEmbeddedLoop { loop, embedding in

@@ -4,23 +4,44 @@ internal import CRondoEv
 /// its own set. Several sources may watch one descriptor, which is in the set once, for the events of all of
 /// them.
 ///
+/// A closed descriptor stays in an epoll set, and is reported, while another descriptor has the same open file; by its number it
+/// can be removed no more (epoll(7)). So the descriptors are in an inner set, which is replaced when it reports one that has
+/// left the mode.
+///
 /// Loop's thread only.
 final class DescriptorMirror {
     private struct Wanted {
+        /// Comes with the descriptor's events: its number, and above that a count, by which files that had the same number one
+        /// after the other are told apart.
+        let tag: UInt64
         var reads = 0
         var writes = 0
     }
 
+    /// The outer set, which watches the inner one and nothing else.
     let descriptor: Int32
+    private var inner: Int32
     private var wanted: [Int32: Wanted] = [:]
+    private var lastTag: UInt64 = 0
     /// Descriptors that epoll refuses because they are always ready: regular files.
     private var alwaysReady: Set<Int32> = []
+    /// A descriptor could not be removed from the inner set.
+    private var mayHaveStrays = false
 
     init() throws(SystemError) {
         descriptor = try systemCall("epoll_create1") { rondo_epoll() }
+        do throws(SystemError) {
+            inner = try Self.makeSet(within: descriptor)
+        } catch {
+            close(descriptor)
+            throw error
+        }
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        Self.giveUp(inner, within: descriptor)
+        close(descriptor)
+    }
 
     var isAlwaysReady: Bool { !alwaysReady.isEmpty }
 
@@ -36,25 +57,84 @@ final class DescriptorMirror {
 
     @discardableResult
     private func change(_ other: Int32, _ events: Int32, by step: Int) -> SystemError? {
-        var counts = wanted[other] ?? Wanted()
+        var counts = wanted[other] ?? Wanted(tag: makeTag(for: other))
         if events & Int32(EV_READ) != 0 { counts.reads += step }
         if events & Int32(EV_WRITE) != 0 { counts.writes += step }
         let isWanted = counts.reads > 0 || counts.writes > 0
         wanted[other] = isWanted ? counts : nil
+        let refusal = set(other, counts, in: inner)
+        if isWanted, refusal?.code == EPERM {
+            alwaysReady.insert(other)
+            return nil
+        }
+        let wasInNoSet = alwaysReady.remove(other) != nil
+        guard !isWanted else { return refusal }
+        // It may be closed already, and its number may be another file's.
+        if refusal != nil, !wasInNoSet { mayHaveStrays = true }
+        return nil
+    }
+
+    private func makeTag(for other: Int32) -> UInt64 {
+        lastTag += 1
+        return lastTag << 32 | UInt64(UInt32(bitPattern: other))
+    }
+
+    /// - Returns: The kernel's error, if it refuses the change.
+    private func set(_ other: Int32, _ counts: Wanted, in set: Int32) -> SystemError? {
         do throws(SystemError) {
             _ = try systemCall("epoll_ctl") {
-                rondo_epoll_set(descriptor, other, counts.reads > 0 ? 1 : 0, counts.writes > 0 ? 1 : 0)
+                rondo_epoll_set_tagged(
+                    set, other, counts.reads > 0 ? 1 : 0, counts.writes > 0 ? 1 : 0, counts.tag)
             }
-            alwaysReady.remove(other)
             return nil
         } catch {
-            if isWanted && error.code == EPERM {
-                alwaysReady.insert(other)
-                return nil
-            }
-            alwaysReady.remove(other)
-            // A descriptor that is removed may already be closed; closing has taken it out of the set.
-            return isWanted ? error : nil
+            return error
         }
+    }
+
+    // MARK: The inner set
+
+    /// Replaces the inner set if it reports a descriptor that is not wanted any more. If the kernel has no room for another
+    /// set, the next call tries again.
+    func removeStrays() {
+        guard mayHaveStrays, reportsStray, let made = try? Self.makeSet(within: descriptor) else { return }
+        let isComplete = wanted.allSatisfy { other, counts in
+            if alwaysReady.contains(other) { return true }
+            // Any other error is that of a descriptor which the program has closed too early; its source is told (rule SRC-27).
+            return ![ENOMEM, ENOSPC].contains(set(other, counts, in: made)?.code)
+        }
+        guard isComplete else { return Self.giveUp(made, within: descriptor) }
+        Self.giveUp(inner, within: descriptor)
+        inner = made
+        mayHaveStrays = false
+    }
+
+    private var reportsStray: Bool {
+        var tags = [UInt64](repeating: 0, count: 16)
+        let count = max(0, Int(rondo_epoll_ready(inner, &tags)))
+        return tags.prefix(count).contains { wanted[Int32(truncatingIfNeeded: $0)]?.tag != $0 }
+    }
+
+    /// Makes a set that `outer` watches.
+    private static func makeSet(within outer: Int32) throws(SystemError) -> Int32 {
+        var (made, code): (Int32, Int32) = (-1, 0)
+        OwnDescriptors.add {
+            made = rondo_epoll()
+            code = errno
+            return made
+        }
+        guard made >= 0 else { throw SystemError("epoll_create1", code: code) }
+        guard rondo_epoll_set(outer, made, 1, 0) == 0 else {
+            code = errno
+            giveUp(made, within: outer)
+            throw SystemError("epoll_ctl", code: code)
+        }
+        return made
+    }
+
+    private static func giveUp(_ set: Int32, within outer: Int32) {
+        _ = rondo_epoll_remove(outer, set)
+        OwnDescriptors.remove(set)
+        close(set)
     }
 }

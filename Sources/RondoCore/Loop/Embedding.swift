@@ -93,6 +93,7 @@ extension RunLoop {
             // mirror. A source whose callback has run the mode is not in the mirror until it is watched
             // again.
             updateWatchers()
+            mirror.removeStrays()
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { [loop, mode] state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
@@ -109,7 +110,12 @@ extension RunLoop {
                 return (state.modes[index].timers.nearest, hasMore)
             }
             let hasTimer = loop.threadState.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)
-            if hasMore || !hasTimer || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
+            // Sources that libev watches no more, because it has just made a new epoll set, are not in the mirror either.
+            if hasMore || !hasTimer || !modeLoop.ready.isEmpty || modeLoop.hasInterrupted
+                || mirror.isAlwaysReady
+            {
+                wakeUp.wake()
+            }
             return result
         }
 
