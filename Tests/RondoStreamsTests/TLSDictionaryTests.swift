@@ -39,6 +39,30 @@ import Testing
         #expect(server.identity == identity)
     }
 
+    @Test func `ST-43 a peer name is checked, also where none was to be checked before`() throws {
+        let unchecked = try settings(["kCFStreamSSLPeerName": NSNull()])
+        let named = try settings(["kCFStreamSSLPeerName": "example.com"], basedOn: unchecked)
+        #expect(named.verification == .full && named.serverName == "example.com")
+        // Without a check of the chain a name proves nothing.
+        let trusting = try settings(["kCFStreamSSLValidatesCertificateChain": false])
+        #expect(
+            try settings(["kCFStreamSSLPeerName": "example.com"], basedOn: trusting).verification == .none)
+    }
+
+    /// A dictionary has another order each time it is made.
+    @Test func `ST-43 the keys of one dictionary take effect in one order`() throws {
+        let base = try settings(["kCFStreamSSLValidatesCertificateChain": false])
+        let found = try (0..<64).map { number in
+            var values: [String: Any] = [
+                "kCFStreamSSLValidatesCertificateChain": true, "kCFStreamSSLPeerName": NSNull(),
+            ]
+            // Keys that are ignored change the places of the others.
+            for other in 0..<number { values["\(other)"] = other }
+            return try settings(values, basedOn: base).verification
+        }
+        #expect(Set(found) == [.withoutHostName])
+    }
+
     @Test func `ST-41 ST-42 the level keeps the other settings`() throws {
         var base = TLSSettings.test
         base.serverName = "example.com"

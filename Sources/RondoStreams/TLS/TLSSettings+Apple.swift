@@ -3,8 +3,9 @@
 
 package import RondoCore
 
-/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, with Core Foundation's names.
-package enum TLSDictionaryKey: String {
+/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, with Core Foundation's names, in the order in which they
+/// take effect: a dictionary has none.
+package enum TLSDictionaryKey: String, CaseIterable {
     /// The raw value of a `StreamSocketSecurityLevel`; negotiated by default.
     case level = "kCFStreamSSLLevel"
     /// Booleans, false by default.
@@ -13,7 +14,7 @@ package enum TLSDictionaryKey: String {
     case allowsAnyRoot = "kCFStreamSSLAllowsAnyRoot"
     /// A boolean, true by default; false switches all checks off.
     case validatesCertificateChain = "kCFStreamSSLValidatesCertificateChain"
-    /// A string, or `NSNull` to check no name; the host by default.
+    /// A string, which is checked, or `NSNull` to check no name; the host by default.
     case peerName = "kCFStreamSSLPeerName"
     /// A `TLSIdentity`, or an array that begins with one. (Apple's holds a SecIdentity.)
     case certificates = "kCFStreamSSLCertificates"
@@ -56,8 +57,8 @@ extension TLSSettings {
             guard let levelled else { return .some(nil) }
             settings = levelled
         }
-        for (name, value) in values {
-            guard let key = TLSDictionaryKey(rawValue: name) else { continue }
+        for key in TLSDictionaryKey.allCases {
+            guard let value = values[key.rawValue] else { continue }
             guard settings.set(key, value) else { return nil }
         }
         return settings
@@ -79,6 +80,7 @@ extension TLSSettings {
             } else {
                 guard let name = value as? String else { return false }
                 serverName = name
+                if verification == .withoutHostName { verification = .full }
             }
         case .certificates:
             guard let identity = value as? TLSIdentity ?? (value as? [Any])?.first as? TLSIdentity else {
