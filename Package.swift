@@ -72,7 +72,7 @@ let package = Package(
         // The recorder of what run loops do.
         .target(
             name: "RondoTrace",
-            dependencies: ["RondoMutex", "RondoCore", "CRondoStart"],
+            dependencies: ["RondoMutex", "RondoCore", "CRondoStart", "CRondoSystem"],
             swiftSettings: settings),
         // Child processes.
         .target(

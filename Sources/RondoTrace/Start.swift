@@ -1,3 +1,4 @@
+internal import CRondoSystem
 internal import RondoCore
 internal import RondoMutex
 
@@ -73,7 +74,10 @@ extension TraceFile.State {
     mutating func write(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while descriptor >= 0, !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            // The last write is made on a thread of the program's, which does not block SIGPIPE.
+            let count = rest.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { rondo_write_quietly(descriptor, $0, bytes.count) } ?? 0
+            }
             if count < 0 {
                 if errno == EINTR { continue }
                 return close()

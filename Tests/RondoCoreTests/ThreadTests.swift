@@ -3,6 +3,26 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct ThreadTests {
+    /// A thread that does not block a signal for which the program waits takes it, and it ends the process.
+    @Test func `a thread of Rondo's own leaves signals to the program's threads`() throws {
+        let log = EventLog()
+        try onLoopThread { _ in
+            var none = sigset_t()
+            sigemptyset(&none)
+            pthread_sigmask(SIG_SETMASK, &none, nil)
+            for blocksSignals in [true, false] {
+                let isDone = Latch()
+                try? SystemThread.start(name: "test", blocksSignals: blocksSignals) {
+                    log.note("\(blockedSignals())")
+                    isDone.open()
+                }
+                try? isDone.wait()
+            }
+            log.note("\(blockedSignals())")
+        }
+        #expect(log.entries == ["\([SIGPIPE, SIGTERM])", "[]", "[]"])
+    }
+
     @Test func `RL-6 the end of a thread removes everything from its loop`() throws {
         let log = EventLog()
         weak var weakLoop: RunLoop?
@@ -152,4 +172,11 @@ private final class ReleaseToken: Sendable {
     init(_ log: EventLog) { self.log = log }
 
     deinit { log.note("released") }
+}
+
+/// Those of a few signals that the calling thread blocks.
+private func blockedSignals() -> [Int32] {
+    var mask = sigset_t()
+    pthread_sigmask(SIG_BLOCK, nil, &mask)
+    return [SIGSEGV, SIGPIPE, SIGTERM, SIGPROF].filter { sigismember(&mask, $0) == 1 }
 }

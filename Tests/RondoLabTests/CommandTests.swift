@@ -93,6 +93,27 @@ struct LabCommandTests {
         }
     }
 
+    /// It waits for the signal in a thread. The recorder's threads are there before `main` can block the signal.
+    @Test func `a program that handles a signal itself does so when it is recorded`() throws {
+        try withFile { file in
+            let script = """
+                import os, signal, subprocess, sys
+                rondo, file = sys.argv[1:3]
+                for more in [{}, {'RONDO_TRACE': file}]:
+                    server = subprocess.Popen([rondo, 'serve', '--size', '1'], env={**os.environ, **more},
+                                              stdout=subprocess.PIPE, text=True)
+                    server.stdout.readline()
+                    server.send_signal(signal.SIGTERM)
+                    print(server.wait())
+                """
+            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            #expect(output == "0\n0")
+            // The last of all frames says that the recording is complete; it has 16 bytes, and 4 for their number.
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
+            #expect(bytes.dropLast(20).last == UInt8(ascii: "Z"))
+        }
+    }
+
     /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
     /// for.
     @Test func `a program without symbols can be recorded`() throws {

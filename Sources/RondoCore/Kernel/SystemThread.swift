@@ -18,11 +18,23 @@ package enum SystemThread {
 
     /// Runs `body` on a new thread, which ends when `body` returns and cannot be joined.
     ///
-    /// - Parameter name: Shown by debuggers, which see the first 15 bytes.
+    /// - Parameters:
+    ///   - name: Shown by debuggers, which see the first 15 bytes.
+    ///   - blocksSignals: Whether the thread leaves signals to the program's threads, as Dispatch's threads do: a
+    ///     signal that the program blocks in its threads, to wait for it, must not find a thread of Rondo's that
+    ///     takes it and ends the process. False for threads that the program asks for: they inherit the mask of the
+    ///     calling thread.
     /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.
     package static func start(
-        name: String, _ body: @escaping @Sendable () -> Void
+        name: String, blocksSignals: Bool = true, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
+        var before = sigset_t()
+        if blocksSignals {
+            // The new thread inherits the mask, so that it takes no signal before its first instruction either.
+            var blocked = signalsOfTheProgram
+            pthread_sigmask(SIG_BLOCK, &blocked, &before)
+        }
+        defer { if blocksSignals { pthread_sigmask(SIG_SETMASK, &before, nil) } }
         var thread = pthread_t()
         // `Unmanaged` to pass through C: retained here, and released by the new thread, or below if there is
         // none.
@@ -42,6 +54,16 @@ package enum SystemThread {
             throw SystemError("pthread_create", code: code)
         }
         pthread_detach(thread)
+    }
+
+    /// All signals but those that a thread raises by a fault of its own, and SIGPROF, by which profilers ask each thread.
+    private static var signalsOfTheProgram: sigset_t {
+        var signals = sigset_t()
+        sigfillset(&signals)
+        for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF] {
+            sigdelset(&signals, number)
+        }
+        return signals
     }
 
     /// The name of the calling thread, for messages.

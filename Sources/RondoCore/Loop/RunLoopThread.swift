@@ -111,7 +111,7 @@ public final class RunLoopThread: Sendable {
             return true
         }
         if !isFirst { fatalError("A RunLoopThread is started once; make a new one for a new run.") }
-        try SystemThread.start(name: name) { [self] in main() }
+        try SystemThread.start(name: name, blocksSignals: false) { [self] in main() }
         return changed.wait { state.withLock { $0.loop } }
     }
 

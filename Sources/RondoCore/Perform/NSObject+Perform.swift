@@ -52,7 +52,9 @@ extension NSObjectProtocol where Self: NSObject & Sendable {
     /// If the system has no thread left, that is logged, and `body` is not called.
     public func performInBackground(_ body: @escaping @Sendable (Self) -> Void) {
         do throws(SystemError) {
-            try SystemThread.start(name: "rondo.background") { [self] in body(self) }
+            try SystemThread.start(name: "rondo.background", blocksSignals: false) { [self] in
+                body(self)
+            }
         } catch {
             Log.core.error("performInBackground of \(Self.self) has not called the method: \(error).")
         }
