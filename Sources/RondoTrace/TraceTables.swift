@@ -58,6 +58,7 @@ struct TraceIndex {
         let object: ObjectIdentifier
         let kind: TraceRecord.Kind
         let loop: UInt16
+        let label: String
     }
 
     private(set) var tables = TraceTables()
@@ -126,20 +127,21 @@ struct TraceIndex {
         return Self.place(of: name, in: &tables.names, known: &names, limit: TraceTables.Limits.names)
     }
 
-    /// An object with a known identity and another label is a new object at the same address.
+    /// Each label of an object has an entry: a kept connection has that of its request, and another object may get the
+    /// address of a freed one.
     mutating func place(
         of object: ObjectIdentifier?, kind: TraceRecord.Kind, label: String?, loop: UInt16
     ) -> UInt32 {
         guard let object else { return 0 }
-        let key = SubjectKey(object: object, kind: kind, loop: loop)
-        let found = lastSubject.flatMap { $0.key == key ? $0.place : nil } ?? subjects[key]
-        if let known = found, tables.subjects[Int(known)].label == label ?? "" || label == nil {
+        let key = SubjectKey(object: object, kind: kind, loop: loop, label: cut(label ?? ""))
+        if let last = lastSubject, last.key == key { return last.place }
+        if let known = subjects[key] {
             lastSubject = (key, known)
             return known
         }
         guard tables.subjects.count < TraceTables.Limits.subjects else { return 0 }
         let place = UInt32(tables.subjects.count)
-        tables.subjects.append(TraceTables.Subject(kind: kind, label: cut(label ?? ""), loop: loop))
+        tables.subjects.append(TraceTables.Subject(kind: kind, label: key.label, loop: loop))
         subjects[key] = place
         return place
     }

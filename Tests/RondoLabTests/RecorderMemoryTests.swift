@@ -21,4 +21,28 @@ struct RecorderMemoryTests {
         #expect(recorder.loopsRemembered == 0)
         #expect(recorder.soFar().records.map(\.loop) == [1, 1, 1])
     }
+
+    @Test func `an object has one entry for each of its labels, in whatever turns it has them`() {
+        var index = TraceIndex()
+        let object = ObjectIdentifier(NSObject())
+        let long = String(repeating: "x", count: 2 * TraceTables.Limits.nameLength)
+        let labels: [String?] = ["a", "b", "a", "b", long, long, nil, nil]
+        let places = labels.map { index.place(of: object, kind: .descriptorSource, label: $0, loop: 1) }
+        #expect(places == [1, 2, 1, 2, 3, 3, 4, 4])
+        #expect(index.tables.subjects.count == 5)
+    }
+
+    @Test func `a member with a long label is known again by the next check`() throws {
+        let recorder = Recorder()
+        let held = try onLoopThread { loop -> Int in
+            let timer = Timer(fire: Date(timeIntervalSinceNow: -1), interval: 0, repeats: false) { _ in }
+            timer.label = String(repeating: "x", count: 2 * TraceTables.Limits.nameLength)
+            loop.add(timer, forMode: RunLoop.Mode("work"))
+            recorder.runLoop(
+                loop, did: RunLoopEvent(detail: .entry, began: 0, mode: .default, depth: 1, subject: nil))
+            for _ in 1...3 { recorder.lookForHeldBack() }
+            return recorder.soFar().records.count { $0.kind == .heldBack }
+        }
+        #expect(held == 1)
+    }
 }
