@@ -7,9 +7,8 @@ internal import RondoMutex
 /// loop some hundred nanoseconds and 32 bytes. A thread of the recorder checks at intervals for members that
 /// are ready and held back (`HeldBackEvent.all(of:)`), because no loop can notice that by itself.
 ///
-/// Any thread may start, finish and mark. A recorder passes events on to the instrument that was set when it
-/// started, so that a program that records itself can also be recorded from outside. Finishing sets that
-/// instrument again.
+/// Any thread may start, finish and mark. Several may record at a time, beside the program's instrument, so that a
+/// program that records itself can also be recorded from outside.
 package final class Recorder: RunLoop.Instrument {
     package enum Limits {
         /// The default number of events that are kept: 32 MiB.
@@ -28,8 +27,6 @@ package final class Recorder: RunLoop.Instrument {
         var entries: [UInt16: [Int64]] = [:]
         var began: Int64
         var ended: Int64?
-        /// The instrument of the process when this recorder started.
-        var previous: (any RunLoop.Instrument)?
 
         /// Records an event of a loop.
         ///
@@ -80,23 +77,17 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Begins to record.
     package func start() {
-        let previous = RunLoop.instrument
-        state.withLock { state in
-            state.began = LoopClock.now.nanoseconds
-            state.previous = previous
-        }
-        RunLoop.instrument = self
+        state.withLock { $0.began = LoopClock.now.nanoseconds }
+        RunLoop.addRecorder(self)
         look.start { [weak self] in self?.lookForHeldBack() }
     }
 
     /// Ends the recording and returns it. Later calls return the same.
     package func finish() -> Recording {
-        let previous = state.withLock { $0.previous }
-        if let current = RunLoop.instrument as? Recorder, current === self { RunLoop.instrument = previous }
+        RunLoop.removeRecorder(self)
         look.stop()
         let now = LoopClock.now.nanoseconds
         return state.withLock { state in
-            state.previous = nil
             if state.ended == nil {
                 for record in state.spans.end(at: now) { state.ring.append(record) }
                 state.ended = now
@@ -159,10 +150,9 @@ package final class Recorder: RunLoop.Instrument {
 
     package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
         let isOwn = loop.isCurrent
-        let (busyLoop, previous) = state.withLock {
-            ($0.note(event, of: loop, isOwn: isOwn, longActivation: longActivation), $0.previous)
+        let busyLoop = state.withLock {
+            $0.note(event, of: loop, isOwn: isOwn, longActivation: longActivation)
         }
-        previous?.runLoop(loop, did: event)
         if let busyLoop { lookForHeldBack(busyLoop: (loop, busyLoop)) }
     }
 

@@ -129,6 +129,21 @@ import Testing
         }
     }
 
+    @Test func `an instrument that the program sets meanwhile receives the events beside the recorder`() throws {
+        let (mode, log) = (RunLoop.Mode("watched twice"), EventLog())
+        let found = try recording { _ in
+            RunLoop.instrument = Watching(mode: mode, log: log)
+            defer { RunLoop.instrument = nil }
+            try onLoopThread { loop in
+                loop.perform(inModes: [mode]) {}
+                _ = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
+            }
+        }
+        let blocks = found.records.filter { $0.kind == .block && found.modeName($0) == mode.rawValue }
+        #expect(blocks.count == 1)
+        #expect(log.entries == ["block"])
+    }
+
     @Test func `the length of names and labels is limited`() {
         let long = String(repeating: "ö", count: 1000)
         let found = recording { recorder in
@@ -144,4 +159,14 @@ import Testing
 private func labelled(_ label: String, _ timer: Rondo.Timer) -> Rondo.Timer {
     timer.label = label
     return timer
+}
+
+/// Notes the blocks that are called in a mode.
+private struct Watching: RunLoop.Instrument {
+    let mode: RunLoop.Mode
+    let log: EventLog
+
+    func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        if event.kind == .block, event.mode == mode { log.note("block") }
+    }
 }

@@ -17,18 +17,45 @@ extension RunLoop {
     /// The instrument that receives the events of all run loops; nil, the initial value, means that no events
     /// are made. Any thread may set it.
     public static var instrument: (any Instrument)? {
-        get { Trace.instrument.withLock { $0 } }
-        set {
-            Trace.instrument.withLock { $0 = newValue }
-            Trace.isListening.store(newValue != nil, ordering: .releasing)
-        }
+        get { Trace.listeners.withLock { $0.instrument } }
+        set { Trace.change { $0.instrument = newValue } }
+    }
+
+    /// Has `recorder` receive the events, too, whatever instrument the program sets, until it is removed. Any thread.
+    package static func addRecorder(_ recorder: any Instrument & AnyObject) {
+        Trace.change { $0.recorders.append(recorder) }
+    }
+
+    package static func removeRecorder(_ recorder: any Instrument & AnyObject) {
+        Trace.change { listeners in listeners.recorders.removeAll { $0 === recorder } }
     }
 }
 
-/// The functions that make events for the instrument; each costs one branch while there is no instrument.
+/// The functions that make events for the instrument and for recorders; each costs one branch while there are none.
 enum Trace {
+    fileprivate struct Listeners: Sendable {
+        /// The program's.
+        var instrument: (any RunLoop.Instrument)?
+        /// Those of `RONDO_TRACE` and of the lab.
+        var recorders: [any RunLoop.Instrument & AnyObject] = []
+
+        var isEmpty: Bool { instrument == nil && recorders.isEmpty }
+
+        func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+            for recorder in recorders { recorder.runLoop(loop, did: event) }
+            instrument?.runLoop(loop, did: event)
+        }
+    }
+
     static let isListening = Atomic<Bool>(false)
-    fileprivate static let instrument = Mutex<(any RunLoop.Instrument)?>(nil)
+    fileprivate static let listeners = Mutex(Listeners())
+
+    fileprivate static func change(_ body: (inout Listeners) -> Void) {
+        listeners.withLock { listeners in
+            body(&listeners)
+            isListening.store(!listeners.isEmpty, ordering: .releasing)
+        }
+    }
 
     /// Makes a call-out, and an event for it.
     static func callOut<Result>(
@@ -60,9 +87,10 @@ enum Trace {
         _ loop: RunLoop, _ mode: Int, _ detail: RunLoopEvent.Detail, began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier? = nil
     ) {
-        guard let instrument = instrument.withLock({ $0 }) else { return }
+        let all = listeners.withLock { $0 }
+        if all.isEmpty { return }
         let (name, depth) = loop.state.withLock { ($0.modes[mode].name, $0.activations.count) }
-        instrument.runLoop(
+        all.runLoop(
             loop,
             did: RunLoopEvent(
                 detail: detail, began: began.nanoseconds, mode: name, depth: depth, subject: subject))
@@ -74,9 +102,10 @@ enum Trace {
         began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier?
     ) {
-        guard let instrument = instrument.withLock({ $0 }) else { return }
+        let all = listeners.withLock { $0 }
+        if all.isEmpty { return }
         let (running, depth) = loop.state.withLock { ($0.runningMode, $0.activations.count) }
-        instrument.runLoop(
+        all.runLoop(
             loop,
             did: RunLoopEvent(
                 detail: detail, began: began.nanoseconds, mode: mode ?? running, depth: depth,
@@ -85,7 +114,7 @@ enum Trace {
 }
 
 extension RunLoop {
-    /// Whether there is an instrument.
+    /// Whether there is an instrument or a recorder.
     package static var isTraced: Bool { Trace.isListening.load(ordering: .relaxed) }
 
     /// Calls the delegate of `object`, which `loop` serves, and makes an event for the call. On the thread on
