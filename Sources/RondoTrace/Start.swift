@@ -9,16 +9,16 @@ internal import RondoMutex
 /// Records the process into the file at `path`, until the process ends.
 @_cdecl("rondo_trace_start")
 func startTracing(_ path: UnsafePointer<CChar>) {
-    let name = String(cString: path)
-    guard let file = TraceFile(path: name) else {
-        let reason = String(cString: strerror(errno))
-        let line = "rondo: RONDO_TRACE: cannot write \(name): \(reason)\n"
+    let path = String(cString: path)
+    do throws(TraceFile.Failure) {
+        let file = try TraceFile(path: path)
+        TraceFile.ofProcess.withLock { $0 = file }
+        file.start()
+        atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
+    } catch {
+        let line = "rondo: RONDO_TRACE: cannot write \(path): \(error.reason)\n"
         _ = line.utf8.withContiguousStorageIfAvailable { write(2, $0.baseAddress, $0.count) }
-        return
     }
-    TraceFile.ofProcess.withLock { $0 = file }
-    file.start()
-    atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
 }
 
 /// A recorder that writes its events to a file as they happen.
@@ -27,6 +27,13 @@ private final class TraceFile: Sendable {
 
     /// Seconds between two writes.
     private static let interval = 0.1
+
+    struct Failure: Error {
+        let reason: String
+
+        init(reason: String) { self.reason = reason }
+        init(code: Int32) { reason = String(cString: strerror(code)) }
+    }
 
     fileprivate struct State {
         var encoder = TraceEncoder()
@@ -38,12 +45,30 @@ private final class TraceFile: Sendable {
     private let state: Mutex<State>
     private let writing = PeriodicThread(name: "rondo.trace", interval: interval)
 
-    init?(path: String) {
+    init(path: String) throws(Failure) {
         // Opening a FIFO without a reader fails at once instead of blocking.
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
-        guard descriptor >= 0 else { return nil }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o644)
+        guard descriptor >= 0 else { throw Failure(code: errno) }
+        if Self.isFile(descriptor) {
+            // Where files cannot be locked, one program at a time has to do.
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+                _ = close(descriptor)
+                throw Failure(reason: "another program is being recorded into it")
+            }
+            guard ftruncate(descriptor, 0) == 0 else {
+                let failure = Failure(code: errno)
+                _ = close(descriptor)
+                throw failure
+            }
+        }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
         state = Mutex(State(descriptor: descriptor))
+    }
+
+    /// Whether it is neither a pipe nor a device.
+    private static func isFile(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
     func start() {

@@ -135,6 +135,29 @@ struct LabCommandTests {
         }
     }
 
+    @Test func `of two programs with one file for their recordings the first one is recorded`() throws {
+        try withFile { file in
+            let script = """
+                import os, subprocess, sys
+                rondo, file = sys.argv[1:3]
+                def server():
+                    return subprocess.Popen(
+                        [rondo, 'serve', '--size', '1', '--until-stdin-closes'], env={**os.environ, 'RONDO_TRACE': file},
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                first = server()
+                first.stdout.readline()
+                second = server()
+                print(second.communicate()[1].strip().replace(file, 'FILE'), second.returncode)
+                print(first.communicate()[1].strip(), first.returncode)
+                """
+            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            #expect(
+                output == "rondo: RONDO_TRACE: cannot write FILE: another program is being recorded into it 0\n 0")
+            let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
+            #expect(recording.activations.contains { recording.loopName($0.loop) == "main" })
+        }
+    }
+
     /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
     /// for.
     @Test func `a program without symbols can be recorded`() throws {
