@@ -36,7 +36,14 @@ struct Trace: ParsableCommand {
 
     func run() throws {
         try OutputFile.check(html, json)
-        if let from { return try show(read(from), title: "What \(name(of: from)) recorded") }
+        if let from {
+            let recording = try read(from)
+            if !recording.isComplete {
+                Terminal.standardError.write(
+                    "rondo: \(from) breaks off: its program was killed, still runs, or could not write on\n")
+            }
+            return try show(recording, title: "What \(name(of: from)) recorded")
+        }
         let folder = try Self.makeFolder()
         // If this fails, the folder remains where temporary files are removed anyway.
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -16,8 +16,7 @@ func startTracing(_ path: UnsafePointer<CChar>) {
         file.start()
         atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
     } catch {
-        let line = "rondo: RONDO_TRACE: cannot write \(path): \(error.reason)\n"
-        _ = line.utf8.withContiguousStorageIfAvailable { write(2, $0.baseAddress, $0.count) }
+        error.report(path)
     }
 }
 
@@ -33,10 +32,18 @@ private final class TraceFile: Sendable {
 
         init(reason: String) { self.reason = reason }
         init(code: Int32) { reason = String(cString: strerror(code)) }
+
+        func report(_ path: String) {
+            let line = "rondo: RONDO_TRACE: cannot write \(path): \(reason)\n"
+            _ = line.utf8.withContiguousStorageIfAvailable { bytes in
+                bytes.baseAddress.map { rondo_write_quietly(STDERR_FILENO, $0, bytes.count) }
+            }
+        }
     }
 
     fileprivate struct State {
         var encoder = TraceEncoder()
+        let path: String
         /// -1 once the file is closed: the program has ended, or the disk is full.
         var descriptor: Int32
     }
@@ -62,7 +69,7 @@ private final class TraceFile: Sendable {
             }
         }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-        state = Mutex(State(descriptor: descriptor))
+        state = Mutex(State(path: path, descriptor: descriptor))
     }
 
     /// Whether it is neither a pipe nor a device.
@@ -105,6 +112,8 @@ extension TraceFile.State {
             }
             if count < 0 {
                 if errno == EINTR { continue }
+                // Said once: nothing more is written then.
+                TraceFile.Failure(code: errno).report(path)
                 return close()
             }
             rest = rest.dropFirst(count)

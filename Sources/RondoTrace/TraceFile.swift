@@ -106,8 +106,9 @@ extension Recording {
     /// The recording as a file.
     package var file: [UInt8] {
         var encoder = TraceEncoder()
-        return TraceEncoder.head(began: began) + encoder.frames(tables, records)
-            + TraceEncoder.end(ended, dropped: dropped)
+        return TraceEncoder.head(began: began)
+            + encoder.frames(tables, records, until: isComplete ? nil : ended)
+            + (isComplete ? TraceEncoder.end(ended, dropped: dropped) : [])
     }
 
     /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
@@ -157,6 +158,7 @@ extension Recording {
         let last = ended ?? until ?? records.map(\.ended).max() ?? began
         records += Self.unended(begun, among: records, until: last)
         self.init(tables: tables, records: records, began: began, ended: last, dropped: dropped)
+        isComplete = ended != nil
     }
 
     /// The spans that had not ended when the program ended: they last to the end of the file.

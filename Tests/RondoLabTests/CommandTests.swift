@@ -142,7 +142,8 @@ struct LabCommandTests {
                 rondo, file = sys.argv[1:3]
                 def server():
                     return subprocess.Popen(
-                        [rondo, 'serve', '--size', '1', '--until-stdin-closes'], env={**os.environ, 'RONDO_TRACE': file},
+                        [rondo, 'serve', '--size', '1', '--until-stdin-closes'],
+                        env={**os.environ, 'RONDO_TRACE': file},
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 first = server()
                 first.stdout.readline()
@@ -155,6 +156,25 @@ struct LabCommandTests {
                 output == "rondo: RONDO_TRACE: cannot write FILE: another program is being recorded into it 0\n 0")
             let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
             #expect(recording.activations.contains { recording.loopName($0.loop) == "main" })
+        }
+    }
+
+    @Test func `a recording that cannot be written on says so, and so does a reading of one that breaks off`() throws {
+        try withFile { file in
+            let full = try TestServerProcess.run([
+                "env", "RONDO_TRACE=/dev/full", try Tool.path, "--version",
+            ])
+            let said = "rondo: RONDO_TRACE: cannot write /dev/full: No space left on device"
+            #expect(full.split(separator: "\n").filter { $0.hasPrefix("rondo: ") } == [said[...]])
+
+            let bytes = RecordingMaker.sample.file
+            let words = "rondo: \(file) breaks off: its program was killed, still runs, or could not write on"
+            for (length, isComplete) in [(bytes.count, true), (bytes.count - 1, false)] {
+                try Data(bytes.prefix(length)).write(to: URL(fileURLWithPath: file))
+                let output = try Tool.run(["trace", "--from", file])
+                #expect(output.contains("run loop of worker"))
+                #expect(output.contains(words) == !isComplete)
+            }
         }
     }
 

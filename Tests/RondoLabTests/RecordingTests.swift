@@ -95,6 +95,8 @@ struct RecordingTests {
         for length in TraceEncoder.magic.count...bytes.count {
             let found = try Recording(file: Array(bytes.prefix(length)))
             #expect(found.records.isEmpty || found.records == sample.records)
+            #expect(found.isComplete == (length == bytes.count))
+            #expect(try Recording(file: found.file) == found)
         }
         #expect(throws: TraceFileError.notARecording) { try Recording(file: Array(bytes.prefix(5))) }
         #expect(throws: TraceFileError.notARecording) { try Recording(file: Array("GET / HTTP/1.1".utf8)) }

@@ -56,7 +56,7 @@ package enum SystemThread {
         pthread_detach(thread)
     }
 
-    /// All signals but those that a thread raises by a fault of its own, and SIGPROF, by which profilers ask each thread.
+    /// All signals but those that a thread raises by a fault of its own, and SIGPROF, which profilers send.
     private static var signalsOfTheProgram: sigset_t {
         var signals = sigset_t()
         sigfillset(&signals)
