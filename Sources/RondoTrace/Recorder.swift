@@ -1,6 +1,8 @@
 package import RondoCore
 internal import RondoMutex
 
+internal import struct Synchronization.Atomic
+
 /// Records the events of every run loop of the process, in a bounded amount of memory.
 ///
 /// The newest events are kept: a program that runs for a week leaves its last million. An event costs its
@@ -54,6 +56,10 @@ package final class Recorder: RunLoop.Instrument {
             return nil
         }
     }
+
+    /// True in a child process that `fork` made, and that has not started another program: the threads of recorders do
+    /// not exist there, and may have held their locks. Nothing is recorded then.
+    static let hasForked = Atomic(false)
 
     private let state: Mutex<State>
     /// Locked while loops are checked and the results are recorded.
@@ -149,6 +155,7 @@ package final class Recorder: RunLoop.Instrument {
     }
 
     package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        if Self.hasForked.load(ordering: .relaxed) { return }
         let isOwn = loop.isCurrent
         let busyLoop = state.withLock {
             $0.note(event, of: loop, isOwn: isOwn, longActivation: longActivation)

@@ -14,7 +14,13 @@ func startTracing(_ path: UnsafePointer<CChar>) {
         let file = try TraceFile(path: path)
         TraceFile.ofProcess.withLock { $0 = file }
         file.start()
-        atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
+        // The first use of a static makes it: not in the child, where another thread may have been about to make it.
+        Recorder.hasForked.store(false, ordering: .relaxed)
+        pthread_atfork(nil, nil) { Recorder.hasForked.store(true, ordering: .relaxed) }
+        atexit {
+            if Recorder.hasForked.load(ordering: .relaxed) { return }
+            TraceFile.ofProcess.withLock { $0 }?.finish()
+        }
     } catch {
         error.report(path)
     }

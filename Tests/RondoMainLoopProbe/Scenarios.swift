@@ -15,7 +15,15 @@ let scenarios: [String: Scenario] = [
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
     "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
+    "forked": { _ in goesOnInAChild() },
 ]
+
+/// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.
+private func goesOnInAChild() {
+    expect(daemon(1, 1) == 0, "there is a child")
+    // Should it not end by itself.
+    alarm(60)
+}
 
 // MARK: - The loop
 

@@ -6,11 +6,15 @@ import Testing
 /// itself.
 @Suite(.timeLimit(.minutes(5))) struct MainLoopTests {
     /// Plays a scenario; one that finds its rule broken exits with 1, which is an error here.
-    private static func play(_ scenario: String, _ arguments: String...) throws {
+    ///
+    /// - Parameter environment: Variables, as `env` takes them.
+    private static func play(
+        _ scenario: String, _ arguments: String..., environment: [String] = []
+    ) throws {
         // Beside the program that runs the tests.
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoMainLoopProbe"
-        let output = try TestServerProcess.run([probe, scenario] + arguments)
+        let output = try TestServerProcess.run(["env"] + environment + [probe, scenario] + arguments)
         #expect(output.contains("\(scenario) holds"))
     }
 
@@ -21,6 +25,13 @@ import Testing
                 try peer.respond(body: "body")
             }
         }
+    }
+
+    /// What it prints comes when it ends.
+    @Test func `a recorded program that goes on in a child by fork ends there`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-forked-\(UUID().uuidString)"
+        defer { unlink(file) }
+        try Self.play("forked", environment: ["RONDO_TRACE=\(file)"])
     }
 
     @Test func `RL-2 the main loop is the main thread's current one`() throws { try Self.play("RL-2") }
