@@ -80,8 +80,10 @@ struct Trace: ParsableCommand {
         } catch {
             throw CommandFailure("cannot read \(file): \(error.localizedDescription)")
         }
+        // Most recordings fit into one file.
+        let earlier: [UInt8]? = try? Array(Data(contentsOf: URL(fileURLWithPath: file + ".1")))
         do throws(TraceFileError) {
-            return try Recording(file: bytes)
+            return try Recording(file: bytes, continuing: earlier)
         } catch {
             throw CommandFailure("\(file): \(error)")
         }

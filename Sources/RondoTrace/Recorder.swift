@@ -5,9 +5,9 @@ internal import struct Synchronization.Atomic
 
 /// Records the events of every run loop of the process, in a bounded amount of memory.
 ///
-/// The newest events are kept: a program that runs for a week leaves its last million. An event costs its
-/// loop some hundred nanoseconds and 32 bytes. A thread of the recorder checks at intervals for members that
-/// are ready and held back (`HeldBackEvent.all(of:)`), because no loop can notice that by itself.
+/// The newest events are kept, by default a million. An event costs its loop some hundred nanoseconds and 32 bytes. A
+/// thread of the recorder checks at intervals for members that are ready and held back (`HeldBackEvent.all(of:)`),
+/// because no loop can notice that by itself.
 ///
 /// Any thread may start, finish and mark. Several may record at a time, beside the program's instrument, so that a
 /// program that records itself can also be recorded from outside.
@@ -25,8 +25,8 @@ package final class Recorder: RunLoop.Instrument {
         /// The loops that are checked.
         var loops: [RunLoop] = []
         var spans = HeldBackSpans()
-        /// The times at which the running activations of each loop began, the innermost last.
-        var entries: [UInt16: [Int64]] = [:]
+        /// The entries of the running activations of each loop, the innermost last.
+        var entries: [UInt16: [TraceRecord]] = [:]
         var began: Int64
         var ended: Int64?
 
@@ -47,10 +47,10 @@ package final class Recorder: RunLoop.Instrument {
             ring.append(record)
             switch event.detail {
             case .entry:
-                entries[place.place, default: []].append(event.began)
+                entries[place.place, default: []].append(record)
             case .exit:
                 guard let entered = entries[place.place]?.popLast() else { return nil }
-                if event.began - entered >= longActivation { return place.place }
+                if event.began - entered.began >= longActivation { return place.place }
             case .wait, .callOut, .deferredWork, .pass, .request: break
             }
             return nil
@@ -122,7 +122,7 @@ package final class Recorder: RunLoop.Instrument {
         return state.withLock { state in
             Drained(
                 tables: state.index.tables, records: state.ring.removeAll(), begun: state.spans.takeBegun(),
-                until: now)
+                open: state.spans.open(at: now), running: state.entries.values.flatMap { $0 }, until: now)
         }
     }
 
@@ -131,6 +131,10 @@ package final class Recorder: RunLoop.Instrument {
         let records: [TraceRecord]
         /// The spans of held-back members that have begun.
         let begun: [TraceRecord]
+        /// All spans of held-back members that have not ended.
+        let open: [TraceRecord]
+        /// The entries of all activations that have not ended, those of a loop from the outermost on.
+        let running: [TraceRecord]
         let until: Int64
     }
 

@@ -11,10 +11,14 @@ internal import RondoCore
 //       'S'   place (4)  kind (1)  loop (2)  label
 //       'E'   records, 32 bytes each
 //       'B'   records of spans held back that have begun; each comes again in an 'E' when it has ended
+//       'R'   entries of the activations that ran when the file began, as records that begin then
 //       'U'   until (8)                          everything before this moment has been written
 //       'Z'   ended (8)  dropped (8)
 //
 // Numbers are little-endian. A reader skips frames of an unknown type.
+//
+// A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full one's last 'U'.
+// Its indices are the same, and it repeats the tables, and the 'B' of spans that have not ended.
 
 /// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {
@@ -93,6 +97,17 @@ package struct TraceEncoder {
         }
     }
 
+    /// The frame of the activations that run when a file begins, at `began`.
+    package static func running(_ entries: [TraceRecord], at began: Int64) -> [UInt8] {
+        if entries.isEmpty { return [] }
+        return frame("R") { bytes in
+            for var entry in entries {
+                entry.began = began
+                bytes.append(entry)
+            }
+        }
+    }
+
     private static func frame(_ type: Character, _ payload: (inout [UInt8]) -> Void) -> [UInt8] {
         var bytes: [UInt8] = []
         payload(&bytes)
@@ -112,15 +127,51 @@ extension Recording {
     }
 
     /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
-    package init(file: [UInt8]) throws(TraceFileError) {
+    ///
+    /// - Parameter earlier: The file that `file` may continue; if `file` continues another one, or this one cannot be read,
+    ///   `file` is read alone.
+    package init(file: [UInt8], continuing earlier: [UInt8]? = nil) throws(TraceFileError) {
+        var reader = TraceReader()
+        if let earlier, (try? reader.read(earlier)) == nil || !reader.isContinued(by: file) {
+            reader = TraceReader()
+        }
+        try reader.read(file)
+        self = reader.recording
+    }
+}
+
+/// Reads a file, and then those that continue it.
+private struct TraceReader {
+    private var tables = TraceTables()
+    private var records: [TraceRecord] = []
+    private var begun: [TraceRecord] = []
+    /// Nil as long as nothing was read.
+    private var began: Int64?
+    private var until: Int64?
+    private var ended: Int64?
+    private var dropped = 0
+
+    var recording: Recording {
+        let last = ended ?? until ?? records.map(\.ended).max() ?? began ?? 0
+        let all = records + Self.unended(begun, among: records, until: last)
+        var recording = Recording(
+            tables: tables, records: all, began: began ?? 0, ended: last, dropped: dropped)
+        recording.isComplete = ended != nil
+        return recording
+    }
+
+    /// Whether `file` begins where the file that was read ends.
+    func isContinued(by file: [UInt8]) -> Bool {
+        let start = TraceEncoder.magic.count
+        guard let until, file.starts(with: TraceEncoder.magic), file.count > start,
+            file[start] == UInt8(ascii: "H")
+        else { return false }
+        return Self.time(file[...], at: start + 5) == until
+    }
+
+    mutating func read(_ file: [UInt8]) throws(TraceFileError) {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
-        var tables = TraceTables()
-        var records: [TraceRecord] = []
-        var begun: [TraceRecord] = []
-        var began: Int64 = 0
-        var until: Int64?
-        var ended: Int64?
-        var dropped = 0
+        let isFirst = began == nil
         var offset = TraceEncoder.magic.count
         while let length: UInt32 = Self.number(file[...], at: offset + 1),
             offset + 5 + Int(length) <= file.count
@@ -130,7 +181,7 @@ extension Recording {
             switch file[offset] {
             case UInt8(ascii: "H"):
                 let value = Self.time(payload, at: payload.startIndex)
-                began = value ?? 0
+                if isFirst { began = value }
                 isSound = value != nil
             case UInt8(ascii: "L"): isSound = Self.readLoop(payload, into: &tables)
             case UInt8(ascii: "T"):
@@ -142,6 +193,11 @@ extension Recording {
             case UInt8(ascii: "S"): isSound = Self.readSubject(payload, into: &tables)
             case UInt8(ascii: "E"): isSound = Self.readRecords(payload, into: &records)
             case UInt8(ascii: "B"): isSound = Self.readRecords(payload, into: &begun)
+            case UInt8(ascii: "R"):
+                var running: [TraceRecord] = []
+                isSound = Self.readRecords(payload, into: &running)
+                // The file before has their entries.
+                if isFirst { records += running }
             case UInt8(ascii: "U"):
                 until = Self.time(payload, at: payload.startIndex)
                 isSound = until != nil
@@ -155,10 +211,6 @@ extension Recording {
             guard isSound else { throw .damaged(offset: offset) }
             offset += 5 + Int(length)
         }
-        let last = ended ?? until ?? records.map(\.ended).max() ?? began
-        records += Self.unended(begun, among: records, until: last)
-        self.init(tables: tables, records: records, began: began, ended: last, dropped: dropped)
-        isComplete = ended != nil
     }
 
     /// The spans that had not ended when the program ended: they last to the end of the file.
@@ -170,8 +222,10 @@ extension Recording {
             record.duration = 0
             return record
         }
-        let ended = Set(records.filter { $0.kind == .heldBack }.map(withoutLength))
-        return begun.map(withoutLength).filter { $0.kind == .heldBack && !ended.contains($0) }.map { record in
+        // A span may be said to have begun in several files.
+        var known = Set(records.filter { $0.kind == .heldBack }.map(withoutLength))
+        return begun.map(withoutLength).filter { $0.kind == .heldBack && known.insert($0).inserted }.map {
+            record in
             var record = record
             record.duration = max(0, last - record.began)
             return record
@@ -256,13 +310,13 @@ extension TraceRecord {
     }
 
     fileprivate init?(_ bytes: ArraySlice<UInt8>, at start: Int) {
-        guard let began: Int64 = Recording.number(bytes, at: start),
-            let duration: Int64 = Recording.number(bytes, at: start + 8),
-            let subject: UInt32 = Recording.number(bytes, at: start + 16),
-            let loop: UInt16 = Recording.number(bytes, at: start + 20),
-            let thread: UInt16 = Recording.number(bytes, at: start + 22),
-            let mode: UInt16 = Recording.number(bytes, at: start + 24),
-            let name: UInt16 = Recording.number(bytes, at: start + 26),
+        guard let began: Int64 = TraceReader.number(bytes, at: start),
+            let duration: Int64 = TraceReader.number(bytes, at: start + 8),
+            let subject: UInt32 = TraceReader.number(bytes, at: start + 16),
+            let loop: UInt16 = TraceReader.number(bytes, at: start + 20),
+            let thread: UInt16 = TraceReader.number(bytes, at: start + 22),
+            let mode: UInt16 = TraceReader.number(bytes, at: start + 24),
+            let name: UInt16 = TraceReader.number(bytes, at: start + 26),
             let kind = Kind(rawValue: bytes[start + 29])
         else { return nil }
         self.init(

@@ -1,0 +1,160 @@
+internal import CRondoSystem
+internal import RondoCore
+internal import RondoMutex
+
+/// A recorder that writes its events to a file as they happen, in a bounded amount of space.
+///
+/// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
+/// anew, at the moment up to which FILE.1 was written. FILE can be read alone: it repeats the tables, and names the
+/// activations and held-back members that had begun before.
+final class TraceWriter: Sendable {
+    enum Limits {
+        /// The bytes at which a file is full: those of as many events as a recorder keeps, apart from the tables with
+        /// which it began.
+        static let length = Recorder.Limits.events * TraceRecord.encodedSize
+        /// Seconds between two writes.
+        static let interval = 0.1
+    }
+
+    struct Failure: Error {
+        let path: String
+        let reason: String
+
+        init(_ path: String, reason: String) {
+            self.path = path
+            self.reason = reason
+        }
+
+        init(_ path: String, code: Int32) { self.init(path, reason: String(cString: strerror(code))) }
+
+        /// Prints it on standard error.
+        func report() {
+            let line = "rondo: RONDO_TRACE: cannot write \(path): \(reason)\n"
+            _ = line.utf8.withContiguousStorageIfAvailable { bytes in
+                bytes.baseAddress.map { rondo_write_quietly(STDERR_FILENO, $0, bytes.count) }
+            }
+        }
+    }
+
+    private struct State {
+        var encoder = TraceEncoder()
+        /// -1 once the file is closed: the program has ended, or the file could not be written.
+        var descriptor: Int32
+        /// The bytes that were written since the file began.
+        var length = 0
+
+        mutating func close() {
+            if descriptor >= 0 { _ = Foundation.close(descriptor) }
+            descriptor = -1
+        }
+    }
+
+    /// The writer of RONDO_TRACE.
+    static let ofProcess = Mutex<TraceWriter?>(nil)
+
+    let recorder = Recorder()
+    private let path: String
+    private let maximumLength: Int
+    /// False for pipes and devices, which are not rotated.
+    private let isFile: Bool
+    private let state: Mutex<State>
+    private let writing = PeriodicThread(name: "rondo.trace", interval: Limits.interval)
+
+    init(path: String, maximumLength: Int = Limits.length) throws(Failure) {
+        // The program may change its working directory.
+        self.path = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
+        self.maximumLength = maximumLength
+        let file = try Self.openFile(path)
+        isFile = file.isRegular
+        state = Mutex(State(descriptor: file.descriptor))
+        state.withLock { write(TraceEncoder.head(began: recorder.beganAt), &$0) }
+    }
+
+    // MARK: - The recording
+
+    func start() {
+        recorder.start()
+        writing.start { [self] in flush() }
+    }
+
+    /// Writes what was recorded since the last call.
+    func flush() {
+        state.withLock { state in
+            let new = recorder.drain()
+            write(
+                state.encoder.frames(new.tables, new.records, begun: new.begun, until: new.until), &state)
+            if isFile, state.descriptor >= 0, state.length >= maximumLength { rotate(&state, after: new) }
+        }
+    }
+
+    func finish() {
+        writing.stop()
+        let rest = recorder.finish()
+        state.withLock { state in
+            write(state.encoder.frames(rest.tables, rest.records), &state)
+            write(TraceEncoder.end(rest.ended, dropped: rest.dropped), &state)
+            state.close()
+        }
+    }
+
+    // MARK: - The file
+
+    private static func openFile(
+        _ path: String, _ flags: Int32 = 0
+    ) throws(Failure) -> (descriptor: Int32, isRegular: Bool) {
+        // Opening a FIFO without a reader fails at once instead of blocking.
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0o644)
+        guard descriptor >= 0 else { throw Failure(path, code: errno) }
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
+        var status = stat()
+        let isRegular = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        guard isRegular else { return (descriptor, false) }
+        // A file system without locks refuses them for another reason.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+            _ = close(descriptor)
+            throw Failure(path, reason: "another program is being recorded into it")
+        }
+        guard ftruncate(descriptor, 0) == 0 else {
+            let failure = Failure(path, code: errno)
+            _ = close(descriptor)
+            throw failure
+        }
+        return (descriptor, true)
+    }
+
+    private func rotate(_ state: inout State, after last: Recorder.Drained) {
+        do throws(Failure) {
+            // A file that was removed leaves its place to the next one.
+            guard rename(path, path + ".1") == 0 || errno == ENOENT else { throw Failure(path, code: errno) }
+            // Not a file that another program has made in between.
+            let file = try Self.openFile(path, O_EXCL)
+            state.close()
+            state = State(descriptor: file.descriptor)
+            write(
+                TraceEncoder.head(began: last.until) + state.encoder.frames(last.tables, [], begun: last.open)
+                    + TraceEncoder.running(last.running, at: last.until), &state)
+            state.length = 0
+        } catch {
+            error.report()
+            state.close()
+        }
+    }
+
+    private func write(_ bytes: [UInt8], _ state: inout State) {
+        state.length += bytes.count
+        var rest = bytes[...]
+        while state.descriptor >= 0, !rest.isEmpty {
+            // The last write is made on a thread of the program's, which does not block SIGPIPE.
+            let count = rest.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { rondo_write_quietly(state.descriptor, $0, bytes.count) } ?? 0
+            }
+            if count < 0 {
+                if errno == EINTR { continue }
+                // Said once: nothing more is written then.
+                Failure(path, code: errno).report()
+                return state.close()
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

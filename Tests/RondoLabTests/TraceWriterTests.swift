@@ -1,0 +1,50 @@
+import RondoTestSupport
+import Testing
+
+@testable import RondoCore
+@testable import RondoTrace
+
+/// The files that a recorded program writes.
+struct TraceWriterTests {
+    /// With notes, of which each is written at once: 50 bytes. The recorder hears of no loop by itself.
+    @Test func `a recording takes a bounded space, and its newest events can be read`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer { for path in [file, file + ".1"] { unlink(path) } }
+        let read = { (path: String) in Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+        let limit = 100 * TraceRecord.encodedSize
+        let writer = try TraceWriter(path: file, maximumLength: limit)
+        try onLoopThread { loop in
+            writer.recorder.runLoop(
+                loop,
+                did: RunLoopEvent(
+                    detail: .entry, began: LoopClock.systemNow.nanoseconds, mode: .default, depth: 1, subject: nil))
+        }
+        for number in Int64(0)..<1_000 {
+            writer.recorder.mark("note", value: number)
+            writer.flush()
+            // Beside the events: a head, the tables, the activation, and what the last flush adds.
+            let length = try read(file).count
+            try #require(length < limit + 500)
+        }
+        writer.finish()
+
+        let alone = try Recording(file: read(file))
+        let both = try Recording(file: read(file), continuing: read(file + ".1"))
+        for (recording, least) in [(alone, 1), (both, limit / 50)] {
+            let marks = recording.records.filter { $0.kind == .mark }
+            #expect(marks.count >= least && marks.count < 1_000)
+            #expect(marks.map(\.duration) == Array(Int64(1_000 - marks.count)..<1_000))
+            #expect(marks.allSatisfy { recording.name($0) == "note" })
+            // The activation that runs all the time is known in every file.
+            #expect(recording.activations.count == 1)
+            #expect(recording.activations.first?.began == recording.began)
+            #expect(recording.isComplete)
+        }
+        #expect(both.began < alone.began)
+        // What another program has left there is no part of it.
+        var stranger = TraceEncoder()
+        let other = TraceEncoder.head(began: 0) + stranger.frames(TraceTables(), [], until: 1)
+        #expect(try Recording(file: read(file), continuing: other) == alone)
+        #expect(try Recording(file: read(file), continuing: [1, 2, 3]) == alone)
+    }
+}
