@@ -1,4 +1,5 @@
 internal import CRondoStart
+internal import CRondoSystem
 internal import RondoCore
 
 /// The tables that records refer to by index: loops, threads, modes, names and the objects that were called.
@@ -63,13 +64,14 @@ struct TraceIndex {
 
     private(set) var tables = TraceTables()
     private var loops: [ObjectIdentifier: UInt16] = [:]
-    private var threads: [pthread_t: UInt16] = [:]
+    /// The last thread of each identity.
+    private var threads: [pthread_t: (serial: UInt64, place: UInt16)] = [:]
     private var modes: [String: UInt16] = [:]
     private var names: [String: UInt16] = [:]
     private var subjects: [SubjectKey: UInt32] = [:]
     // The entries that nearly every event needs again: a look-up in a table costs some 30 ns.
     private var lastMode: (name: String, place: UInt16) = ("", 0)
-    private var lastThread: (thread: pthread_t, place: UInt16)?
+    private var lastThread: (serial: UInt64, place: UInt16)?
     private var lastLoop: (loop: ObjectIdentifier, place: UInt16)?
     private var lastSubject: (key: SubjectKey, place: UInt32)?
 
@@ -99,16 +101,24 @@ struct TraceIndex {
     }
 
     mutating func placeOfThread() -> UInt16 {
+        let serial = rondo_thread_serial()
+        if let last = lastThread, last.serial == serial { return last.place }
         let thread = pthread_self()
-        if let last = lastThread, last.thread == thread { return last.place }
-        if let known = threads[thread] {
-            lastThread = (thread, known)
-            return known
+        if let known = threads[thread], known.serial == serial {
+            lastThread = known
+            return known.place
         }
-        guard tables.threads.count < TraceTables.Limits.threads else { return 0 }
-        let place = UInt16(tables.threads.count)
-        tables.threads.append(cut(nameOfThisThread()))
-        threads[thread] = place
+        let name = cut(nameOfThisThread())
+        let place: UInt16
+        if let known = threads[thread], tables.threads[Int(known.place)] == name {
+            // One that has ended left its identity to another one of a pool: they share an entry.
+            place = known.place
+        } else {
+            guard tables.threads.count < TraceTables.Limits.threads else { return 0 }
+            place = UInt16(tables.threads.count)
+            tables.threads.append(name)
+        }
+        threads[thread] = (serial, place)
         return place
     }
 

@@ -45,4 +45,18 @@ struct RecorderMemoryTests {
         }
         #expect(held == 1)
     }
+
+    /// As a rule each has the identity of the one before, for which the system keeps the stack.
+    @Test func `a thread has its own name, and not that of one that has ended`() throws {
+        let recorder = Recorder()
+        let names = (0..<20).map { "thread of test \($0)".suffix(15) }.map(String.init)
+        for name in names {
+            try onLoopThread { _ in
+                nameThisThread(name)
+                recorder.mark("note")
+            }
+        }
+        let recording = recorder.soFar()
+        #expect(recording.records.map { recording.threadName($0.thread) } == names)
+    }
 }

@@ -1,5 +1,6 @@
 // The parts of child processes that Swift cannot do itself: the steps between the birth of a child and the
-// start of its program, and system calls that have no function in glibc 2.36 or whose results are macros.
+// start of its program, and system calls that have no function in glibc 2.36 or whose results are macros. Also a
+// number for each thread.
 #ifndef RONDO_SYSTEM_H
 #define RONDO_SYSTEM_H
 
@@ -81,6 +82,10 @@ int rondo_send_signal(int pidfd, int number);
 
 /// Does the same as `write` without raising SIGPIPE, and without removing a SIGPIPE that was pending.
 ssize_t rondo_write_quietly(int descriptor, const void *bytes, size_t count);
+
+/// A number of the calling thread, which no other thread of the process has or will have: `pthread_self()` returns that
+/// of a thread that has ended, as a rule.
+uint64_t rondo_thread_serial(void);
 
 /// Sets O_NONBLOCK. The flag belongs to the open file, so the caller's descriptor must be the only one for
 /// it.
