@@ -37,7 +37,8 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CRondoStart"),
 
-        // What Swift cannot do itself: the birth of child processes, and system calls without a function in glibc.
+        // What Swift cannot do itself: the birth of child processes, system calls without a function in glibc, and a number
+        // for each thread.
         .target(name: "CRondoSystem"),
 
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.

@@ -60,7 +60,7 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "CRondoStart"),
         .target(
-            name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CRondoStart"],
+            name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CRondoStart", "CRondoSystem"],
             swiftSettings: settings),
         .target(
             name: "Rondo",

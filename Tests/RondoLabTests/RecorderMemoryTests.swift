@@ -49,7 +49,7 @@ struct RecorderMemoryTests {
     /// As a rule each has the identity of the one before, for which the system keeps the stack.
     @Test func `a thread has its own name, and not that of one that has ended`() throws {
         let recorder = Recorder()
-        let names = (0..<20).map { "thread of test \($0)".suffix(15) }.map(String.init)
+        let names = (0..<20).map { "test thread \($0)" }
         for name in names {
             try onLoopThread { _ in
                 nameThisThread(name)
