@@ -45,18 +45,27 @@ struct Trace: ParsableCommand {
             return try show(recording, title: "What \(name(of: from)) recorded")
         }
         let folder = try Self.makeFolder()
+        var isKept = false
         // If this fails, the folder remains where temporary files are removed anyway.
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        defer { if !isKept { try? FileManager.default.removeItem(atPath: folder) } }
         let file = folder + "/recording"
         let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
         let status = try TerminalProgram.run(
             program[0], arguments: Array(program.dropFirst()), environment: environment)
+        let failed = status == 0 ? ExitStatus.failed : status
         guard FileManager.default.fileExists(atPath: file) else {
             throw CommandFailure(
-                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen",
-                status: status == 0 ? ExitStatus.failed : status)
+                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen", status: failed)
         }
-        try show(read(file), title: "What the run loops of \(name(of: program[0])) did")
+        do {
+            try show(read(file), title: "What the run loops of \(name(of: program[0])) did")
+        } catch let failure as CommandFailure {
+            // The program need not run again.
+            isKept = true
+            throw CommandFailure(
+                "\(failure.message)\nrondo: the recording is kept; read it by rondo trace --from \(file)",
+                status: failed)
+        }
         if status != 0 { throw ExitCode(status) }
     }
 

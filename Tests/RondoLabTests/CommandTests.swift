@@ -249,6 +249,27 @@ struct LabCommandTests {
                 """)
     }
 
+    @Test func `a recording whose picture cannot be written is kept, and the program's status too`() throws {
+        try withFile { folder in
+            // The folder for the picture is there when the program begins, and gone when it ends.
+            let script = """
+                import os, shutil, subprocess, sys
+                rondo, folder = sys.argv[1:3]
+                os.mkdir(folder)
+                command = ['sh', '-c', '"$0" --version; rmdir "$1"; exit 7', rondo, folder]
+                ended = subprocess.run([rondo, 'trace', '--json', folder + '/trace.json', '--'] + command,
+                                       capture_output=True, text=True)
+                first, second = ended.stderr.strip().split('\\n')
+                print(ended.returncode, first.startswith('rondo: cannot write ' + folder))
+                file = second.split()[-1]
+                print(subprocess.run([rondo, 'trace', '--from', file], capture_output=True).returncode)
+                shutil.rmtree(os.path.dirname(file))
+                """
+            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            #expect(output == "7 True\n0")
+        }
+    }
+
     @Test func `trace and lab run nothing if their result cannot be written`() throws {
         try withFile { mark in
             let missing = "/no/such/folder/page.html"
