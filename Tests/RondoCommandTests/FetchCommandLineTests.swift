@@ -223,6 +223,32 @@ struct FetchRequestTests {
                 "h\tFALSE\t/p\tFALSE\t0\tc\t3\n#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\n"))
     }
 
+    @Test func `Set-Cookie fields of a file go to the hosts that they name`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let fields = [
+            "session=1; Path=/", "a=2; Domain=bank.test", "b=3; Domain=.bank.test; Secure; Path=/x",
+            "c=4; Domain=bank.test; Max-Age=0", "d=5; Domain=127.0.0.1; Max-Age=1000", "e=6; Domain=com",
+            "f=7; Domain=bank.test\tTRUE",
+        ]
+        let text = fields.map { "Set-Cookie: \($0)\r\n" }.joined()
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        let cookies = FetchCookies()
+        cookies.read(path, droppingSessions: false)
+        for (url, expected) in [
+            ("https://bank.test/", "a=2"), ("https://www.bank.test/x", "b=3; a=2"),
+            ("http://bank.test/x", "a=2"), ("https://evil.test/", nil), ("http://www.com/", nil),
+            ("http://127.0.0.1/", "d=5; session=1"), ("http://127.0.0.2/", "session=1"),
+            ("http://[::1]/", "session=1"),
+        ] {
+            #expect(cookies.field(for: try FetchURL(url), and: []) == expected, "\(url)")
+        }
+        #expect(!cookies.fileText.contains("session") && !cookies.fileText.contains("f\t7"))
+        let kept = FetchCookies()
+        kept.read(path, droppingSessions: true)
+        #expect(kept.field(for: try FetchURL("http://127.0.0.1/"), and: []) == "d=5")
+    }
+
     @Test(arguments: ["\u{2028}", "\u{85}", "\r", "\t"])
     func `a server sets no cookie of another host by a character in its own`(character: String) throws {
         let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"

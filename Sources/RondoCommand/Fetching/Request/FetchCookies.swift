@@ -6,8 +6,6 @@ import RondoMutex
 final class FetchCookies: Sendable {
     private struct State {
         var table = CookieTable()
-        /// Cookies from a file of Set-Cookie fields, which name no host: they are sent to every host.
-        var anywhere: [SetCookie] = []
         /// The number of cookies so far; it makes their times of creation unique.
         var count = 0
 
@@ -17,6 +15,10 @@ final class FetchCookies: Sendable {
         }
     }
 
+    /// The domain of cookies whose field in a file names none. They are sent to hosts that are addresses, and
+    /// not saved, as in curl.
+    private static let noDomain = ""
+
     private let state = Mutex(State())
 
     // MARK: Loads
@@ -24,10 +26,14 @@ final class FetchCookies: Sendable {
     /// The value of the Cookie field for a request to `url`, with the cookies of the command line last; nil
     /// if there are none.
     func field(for url: FetchURL, and given: [String]) -> String? {
+        let (origin, now) = (url.cookieOrigin, Date())
         let pairs = state.withLock { state in
-            let kept = state.table.cookies(for: url.cookieOrigin, now: Date()).sorted(by: Self.isSentBefore)
-            let others = state.anywhere.filter { CookieRules.pathMatches(url.path, $0.path ?? "/") }
-            return kept.map { "\($0.name)=\($0.value)" } + others.map { "\($0.name)=\($0.value)" }
+            var cookies = state.table.cookies(for: origin, now: now)
+            if CookieRules.isAddress(origin.host) {
+                let nowhere = CookieOrigin(host: Self.noDomain, path: origin.path, isSecure: origin.isSecure)
+                cookies += state.table.cookies(for: nowhere, now: now)
+            }
+            return cookies.sorted(by: Self.isSentBefore).map { "\($0.name)=\($0.value)" }
         }
         let text = (pairs + (given.isEmpty ? [] : [given.joined(separator: ";")])).joined(separator: "; ")
         return text.isEmpty ? nil : text
@@ -44,19 +50,25 @@ final class FetchCookies: Sendable {
         state.withLock { state in
             for value in values {
                 let (now, date) = (Date(), state.nextDate())
-                guard let field = SetCookie(value),
-                    var cookie = CookieRules.cookie(field, from: origin, now: date)
-                else { continue }
-                // A tab would begin another field of the file's line, also one of another host's cookie.
-                guard ![cookie.name, cookie.value, cookie.path].contains(where: { $0.contains("\t") }) else {
-                    continue
-                }
-                // The server's expiry date is not limited: cookies end with the command, or are in the user's
-                // file.
-                if field.maxAge == nil { cookie.expires = field.expires }
+                guard let cookie = Self.cookie(ofField: value, from: origin, now: date) else { continue }
                 _ = state.table.receive([cookie], from: origin, now: now)
             }
         }
+    }
+
+    /// The cookie that a Set-Cookie field sets; nil if it is refused.
+    ///
+    /// - Parameter origin: Nil for a field in a file: it counts as one of a response from its own domain.
+    private static func cookie(ofField value: String, from origin: CookieOrigin?, now: Date) -> Cookie? {
+        guard let field = SetCookie(value) else { return nil }
+        let origin = origin ?? CookieOrigin(host: field.domain ?? noDomain, path: "/", isSecure: true)
+        guard var cookie = CookieRules.cookie(field, from: origin, now: now) else { return nil }
+        // A tab would begin another field of the file's line, also one of another host's cookie.
+        let texts = [cookie.domain, cookie.name, cookie.value, cookie.path]
+        if texts.contains(where: { $0.contains("\t") }) { return nil }
+        // The server's expiry date is not limited: cookies end with the command, or are in the user's file.
+        if field.maxAge == nil { cookie.expires = field.expires }
+        return cookie
     }
 
     // MARK: Files
@@ -67,17 +79,19 @@ final class FetchCookies: Sendable {
 
     /// Reads a file in Netscape's format, or of Set-Cookie fields. A file that cannot be read counts as
     /// empty, as in curl.
+    ///
+    /// A Set-Cookie field counts for its Domain and the hosts below it. The file does not say which host sent
+    /// a field without one.
     func read(_ path: String, droppingSessions: Bool) {
         guard !path.isEmpty, let text = try? InputFile.text(path, for: "-b") else { return }
         let now = Date()
         // Other characters that end a line by Unicode are part of a cookie.
         for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
-            if line.lowercased().hasPrefix("set-cookie:") {
-                guard let field = SetCookie(String(line.dropFirst(11))) else { continue }
-                state.withLock { $0.anywhere.append(field) }
-                continue
-            }
-            guard var cookie = Self.cookie(of: line, now: now),
+            let found =
+                line.lowercased().hasPrefix("set-cookie:")
+                ? Self.cookie(ofField: String(line.dropFirst(11)), from: nil, now: now)
+                : Self.cookie(of: line, now: now)
+            guard var cookie = found,
                 !(droppingSessions && cookie.expires == nil), !cookie.isExpired(at: now)
             else { continue }
             state.withLock { state in
@@ -96,6 +110,7 @@ final class FetchCookies: Sendable {
         let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
         guard parts.count >= 6, let expires = Int64(parts[4]) else { return nil }
         let domain = parts[0].hasPrefix(".") ? parts[0].dropFirst() : parts[0]
+        if domain.isEmpty { return nil }
         return Cookie(
             name: String(parts[5]), value: parts.count > 6 ? String(parts[6]) : "",
             domain: domain.lowercased(), isHostOnly: parts[1] != "TRUE", path: String(parts[2]),
@@ -105,7 +120,8 @@ final class FetchCookies: Sendable {
 
     /// The cookies in Netscape's format, the newest first.
     var fileText: String {
-        let cookies = state.withLock { $0.table.all }.sorted { $0.createdAt > $1.createdAt }
+        let cookies = state.withLock { $0.table.all }.filter { $0.domain != Self.noDomain }
+            .sorted { $0.createdAt > $1.createdAt }
         return "# Netscape HTTP Cookie File\n# https://curl.se/docs/http-cookies.html\n"
             + "# This file was generated by rondo! Edit at your own risk.\n\n"
             + cookies.map(Self.line).joined()
