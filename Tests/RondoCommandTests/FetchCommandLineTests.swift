@@ -208,6 +208,45 @@ struct FetchRequestTests {
         #expect(netrc.credential(for: "a", user: "other") == nil)
     }
 
+    @Test func `a netrc file is asked for each host, and for the user of a URL`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-netrc-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let text = "machine a login x password 1\nmachine b login y password 2\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        let operation = { (words: [String]) in
+            try FetchCommandLine(["--netrc-file", path] + words + ["u"]).operations[0]
+        }
+        let request = { (url: String, operation: FetchOperation) in
+            try FetchRequest(FetchURL(url), operation, upload: nil, offset: 0)
+        }
+        let field = { (request: FetchRequest, operation: FetchOperation) in
+            request.authorization(operation).flatMap { Data(base64Encoded: String($0.dropFirst(6))) }.map {
+                String(decoding: $0, as: UTF8.self)
+            }
+        }
+        let (required, optional) = (try operation([]), try operation(["--netrc-optional"]))
+        for (url, credential) in [("http://a/", "x:1"), ("http://x@a/", "x:1"), ("http://z@a/", "z:")] {
+            for netrc in [required, optional] { #expect(field(try request(url, netrc), netrc) == credential) }
+        }
+        #expect(field(try request("http://x:3@a/", required), required) == "x:1")
+        #expect(field(try request("http://x:3@a/", optional), optional) == "x:3")
+        let first = try request("http://a/", required)
+        for (target, credential) in [
+            ("http://b/", "y:2"), ("http://a/x", "x:1"), ("http://c/", nil), ("http://z:9@c/", nil),
+        ] {
+            let next = first.redirected(to: try FetchURL(target), status: 302, first: first, required)
+            #expect(field(next, required) == credential, "\(target)")
+            let back = next.redirected(to: first.url, status: 302, first: first, required)
+            #expect(field(back, required) == "x:1")
+        }
+        // With -u the file is not read.
+        let given = try operation(["-u", "v:w"])
+        let own = try request("http://a/", given)
+        #expect(field(own, given) == "v:w")
+        let next = own.redirected(to: try FetchURL("http://b/"), status: 302, first: own, given)
+        #expect(field(next, given) == nil)
+    }
+
     @Test func `cookies come from files and go there`() throws {
         let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
         defer { unlink(path) }

@@ -142,6 +142,15 @@ struct FetchOperation: Sendable {
     /// Messages that are printed before anything is loaded.
     var warnings: [String] = []
 
+    // MARK: Derived values
+
+    /// Name and password of -u.
+    var credential: (user: String, password: String)? {
+        guard let user else { return nil }
+        let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+    }
+
     // MARK: Checks
 
     /// - Throws: `CommandFailure` for options that exclude each other.

@@ -49,10 +49,13 @@ extension FetchOption {
         .value(nil, "oauth2-bearer", "token", .identity, "Send this bearer token.") {
             $0.current.bearer = $1
         },
-        .flag("n", "netrc", .identity, "Take name and password from ~/.netrc, which has to have them.") {
+        .flag(
+            "n", "netrc", .identity,
+            "Take the names and passwords of hosts, also of those to which redirects lead, from ~/.netrc."
+        ) {
             $0.current.netrc = $1 ? .required : .unused
         },
-        .flag(nil, "netrc-optional", .identity, "As -n, but only if ~/.netrc has them.") {
+        .flag(nil, "netrc-optional", .identity, "As -n, but a password in the URL has precedence.") {
             $0.current.netrc = $1 ? .optional : .unused
         },
         .value(nil, "netrc-file", "file", .identity, "As -n, from this file.") {

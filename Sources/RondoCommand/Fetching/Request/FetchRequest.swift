@@ -41,14 +41,17 @@ struct FetchRequest: Sendable {
     /// Fields of the command line, which replace fields of the same names.
     var given: GivenFields
     var referer: String?
+    /// Name and password that may be sent to the URL's host.
     var credential: (user: String, password: String)?
+    var netrc: Netrc?
     /// True if the request goes to the origin that the command line names.
     var isAtOrigin = true
 
     /// The value of the Authorization field, if it is sent without a challenge.
     func authorization(_ operation: FetchOperation) -> String? {
-        guard isAtOrigin || operation.trustsRedirects else { return nil }
-        if let bearer = operation.bearer { return "Bearer " + bearer }
+        if let bearer = operation.bearer {
+            return isAtOrigin || operation.trustsRedirects ? "Bearer " + bearer : nil
+        }
         guard let credential, operation.authentication == .basic else { return nil }
         return "Basic " + Data("\(credential.user):\(credential.password)".utf8).base64EncodedString()
     }
@@ -214,7 +217,10 @@ extension FetchRequest {
             hasOwnMethod: operation.method != nil,
             isUpload: upload != nil, own: own, given: fieldList, referer: operation.referer)
         self.formType = formType
-        credential = try Self.credential(for: url, operation)
+        netrc = try Self.netrc(operation)
+        credential =
+            operation.credential ?? netrcCredential(for: url, operation)
+            ?? url.user.map { (user: $0, password: url.password ?? "") }
     }
 
     /// - Parameter offset: The first byte that is sent.
@@ -257,32 +263,24 @@ extension FetchRequest {
         return fields
     }
 
-    /// The credential of `-u`, of the URL, or of the netrc file.
-    private static func credential(
+    /// The netrc file; nil if it is not read, as with -u.
+    private static func netrc(_ operation: FetchOperation) throws -> Netrc? {
+        guard operation.netrc != .unused, operation.user == nil else { return nil }
+        let path = operation.netrcPath ?? Netrc.standardPath
+        if access(path, R_OK) == 0 { return Netrc(try InputFile.text(path, for: "-n")) }
+        if operation.netrc == .required, operation.netrcPath != nil {
+            throw FetchFailure(.cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
+        }
+        return nil
+    }
+
+    /// The credential of the netrc file for the host of `url`, of the URL's user if it names one. A password
+    /// in the URL has precedence if the file is optional.
+    private func netrcCredential(
         for url: FetchURL, _ operation: FetchOperation
-    ) throws -> (user: String, password: String)? {
-        var named: String?
-        if let text = operation.user {
-            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count > 1 { return (String(parts[0]), String(parts[1])) }
-            named = text
-        }
-        if named == nil, let user = url.user { return (user, url.password ?? "") }
-        if operation.netrc != .unused {
-            let path = operation.netrcPath ?? Netrc.standardPath
-            let isThere = access(path, R_OK) == 0
-            if !isThere, operation.netrc == .required, operation.netrcPath != nil {
-                throw FetchFailure(
-                    .cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
-            }
-            if isThere,
-                let found = Netrc(try InputFile.text(path, for: "-n")).credential(
-                    for: url.host, user: named)
-            {
-                return found
-            }
-        }
-        return named.map { ($0, "") }
+    ) -> (user: String, password: String)? {
+        if operation.netrc == .optional, url.password != nil { return nil }
+        return netrc?.credential(for: url.host, user: url.user)
     }
 
     /// Makes the request that follows a redirect.
@@ -294,11 +292,11 @@ extension FetchRequest {
         var next = self
         next.url = target
         next.isAtOrigin = target.isSameHost(as: first.url)
-        // The user of a redirect's URL is sent to that URL's host alone.
-        if let user = target.user {
-            next.credential = (user, target.password ?? "")
-        } else if !target.isSameHost(as: url) {
-            next.credential = first.credential
+        if target.user != nil || !target.isSameHost(as: url) {
+            // The user of a redirect's URL is sent to that URL's host alone.
+            let given = target.user.map { (user: $0, password: target.password ?? "") } ?? first.credential
+            let isTrusted = next.isAtOrigin || operation.trustsRedirects
+            next.credential = netrcCredential(for: target, operation) ?? (isTrusted ? given : nil)
         }
         if operation.sendsReferers {
             var page = url

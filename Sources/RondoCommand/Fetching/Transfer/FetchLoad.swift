@@ -92,9 +92,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
             case .digest: space.authenticationMethod == NSURLAuthenticationMethodHTTPDigest
             case .any: true
             }
-        guard isWanted, let credential = request.credential, challenge.previousFailureCount == 0,
-            request.isAtOrigin || operation.trustsRedirects
-        else {
+        guard isWanted, let credential = request.credential, challenge.previousFailureCount == 0 else {
             challenge.sender?.continueWithoutCredential(for: challenge)
             return
         }
