@@ -1,5 +1,6 @@
 import Rondo
 import RondoLab
+import RondoStreams
 import Testing
 
 @testable import RondoCommand
@@ -36,6 +37,17 @@ struct FetchCommandLineTests {
     func `contradictory options are refused`(words: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }
         #expect(failure?.status == ExitStatus.badUsage)
+    }
+
+    @Test(arguments: [
+        ([], 60), (["--keepalive-time", "10"], 10), (["--keepalive-time", "0"], 60),
+        (["--no-keepalive", "--keepalive-time", "10"], nil),
+    ] as [([String], Int?)])
+    func `a peer that is gone is noticed by probes`(words: [String], seconds: Int?) throws {
+        let operation = try FetchCommandLine(words + ["u"]).operations[0]
+        let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        let connect = try operation.configuration(for: request, by: nil, cookies: nil).connect
+        #expect(connect.keepAlive?.idle == seconds && connect.keepAlive?.interval == seconds)
     }
 
     @Test func `a missing option names its replacement`() {

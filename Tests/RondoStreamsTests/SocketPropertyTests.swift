@@ -66,6 +66,33 @@ import Testing
         #expect(findings == ["0", "17", "1", "127", "1", "true", "0", "false"])
     }
 
+    @Test func `a channel has the kernel probe its peer if its settings say so`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            var findings: Findings = []
+            for keepAlive in [SocketOptions.KeepAlive(idle: 17, interval: 19, probes: 9), nil] {
+                var configuration = SocketChannel.Configuration(host: "127.0.0.1", port: Int(port))
+                var connect = ConnectSettings()
+                connect.keepAlive = keepAlive
+                configuration.connect = connect
+                let talk = Conversation(SocketChannel(configuration))
+                talk.open(in: loop)
+                try loop.run { talk.channel.isOpen }
+                let descriptor = talk.channel.descriptor!
+                var values = [option(descriptor, SOL_SOCKET, SO_KEEPALIVE)]
+                if keepAlive != nil {
+                    for name in [TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT] {
+                        values.append(option(descriptor, Int32(IPPROTO_TCP), name))
+                    }
+                }
+                findings.append("\(values)")
+                talk.channel.close()
+            }
+            return findings
+        }
+        #expect(findings == ["[1, 17, 19, 9]", "[0]"])
+    }
+
     @Test func `ST-39 accepted sockets have the listener's options, until a stream says otherwise`() throws {
         let findings = try onStreamThread { loop in
             func options(_ connection: StreamListener.Connection) -> String {

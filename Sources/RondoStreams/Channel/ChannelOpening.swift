@@ -242,6 +242,9 @@ final class ChannelOpening {
             if case .connected = stage { take(.connected(transport, address)) }
         case .connected(let transport, let address):
             stage = .connected(transport)
+            if let keepAlive = channel.configuration.connect?.keepAlive {
+                Socket.apply(keepAlive, to: transport.socket.descriptor)
+            }
             channel.tell(.connected(address))
             if case .connected = stage { passProxy(over: transport) }
         case .failed(let errors):

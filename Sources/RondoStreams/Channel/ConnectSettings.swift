@@ -83,6 +83,8 @@ public struct ConnectSettings: Sendable, Hashable {
     /// is in Linux's abstract namespace.
     public var unixSocketPath: String?
     public var localEnd = LocalEnd.any
+    /// Nil, the default: a silent peer is not probed.
+    package var keepAlive: SocketOptions.KeepAlive?
 
     public init() {}
 

@@ -38,10 +38,15 @@ public struct SocketOptions: Sendable, Hashable {
 extension Socket {
     /// Applies the options to an open socket. A socket other than TCP accepts none of TCP's, and needs none.
     static func apply(_ options: SocketOptions, to descriptor: Int32) {
+        set(Int32(IPPROTO_TCP), TCP_NODELAY, options.sendsAtOnce ? 1 : 0, descriptor)
+        apply(options.keepAlive, to: descriptor)
+    }
+
+    /// Has the kernel probe a silent peer; nil: not.
+    static func apply(_ keepAlive: SocketOptions.KeepAlive?, to descriptor: Int32) {
         let tcp = Int32(IPPROTO_TCP)
-        set(tcp, TCP_NODELAY, options.sendsAtOnce ? 1 : 0, descriptor)
-        set(SOL_SOCKET, SO_KEEPALIVE, options.keepAlive == nil ? 0 : 1, descriptor)
-        guard let keepAlive = options.keepAlive else { return }
+        set(SOL_SOCKET, SO_KEEPALIVE, keepAlive == nil ? 0 : 1, descriptor)
+        guard let keepAlive else { return }
         set(tcp, TCP_KEEPIDLE, keepAlive.idle, descriptor)
         set(tcp, TCP_KEEPINTVL, keepAlive.interval, descriptor)
         set(tcp, TCP_KEEPCNT, keepAlive.probes, descriptor)

@@ -45,7 +45,7 @@ enum FetchHelp {
 
     /// A flag that is on by default is listed by the option that turns it off.
     private static func negation(_ option: FetchOption) -> String {
-        ["progress-meter", "clobber", "alpn", "sessionid"].contains(option.name)
+        ["progress-meter", "clobber", "keepalive", "alpn", "sessionid"].contains(option.name)
             ? " --no-\(option.name): not." : ""
     }
 

@@ -127,6 +127,9 @@ struct FetchOperation: Sendable {
     // MARK: Connection
 
     var connect = ConnectSettings()
+    /// Whether a silent peer is probed, and the seconds of silence before each probe.
+    var probesPeers = true
+    var probeInterval = 60
     var proxy: String?
     var proxyUser: String?
     var directHosts: String?

@@ -110,6 +110,16 @@ extension FetchOption {
         .value(nil, "local-port", "ports", .connection, "Connect from one of these ports: 4000-4100.") {
             $0.current.connect.localEnd.ports = try ConnectText.ports($1)
         },
+        .flag(
+            nil, "keepalive", .connection, "Probe a peer that is silent, to notice that it is gone (default)."
+        ) { $0.current.probesPeers = $1 },
+        .value(
+            nil, "keepalive-time", "seconds", .connection,
+            "The silence before each probe, 60 seconds unless set."
+        ) {
+            let time = try number($1, for: "--keepalive-time")
+            $0.current.probeInterval = time == 0 ? 60 : Int(time)
+        },
         .value(
             "x", "proxy", "url", .connection,
             "Use this proxy: http://, https://, socks5:// or socks4://host:port; '' for none. Without it, as http_proxy, https_proxy, all_proxy and no_proxy say."

@@ -50,8 +50,6 @@ extension FetchOption {
         .ignored(nil, "ftp-pasv", "Of FTP."),
         .ignored(nil, "http1.1", "HTTP/1.1 is spoken anyway."),
         .ignored(nil, "tcp-nodelay", "What is sent goes out at once anyway."),
-        .ignored(nil, "keepalive", "Connections are as short as the command."),
-        .ignored(nil, "keepalive-time", "The same.", value: "seconds"),
         .ignored(nil, "expect100-timeout", "A second.", value: "seconds"),
         .ignored(nil, "happy-eyeballs-timeout-ms", "250 ms.", value: "milliseconds"),
         .ignored(nil, "styled-output", "Heads are printed as they are."),

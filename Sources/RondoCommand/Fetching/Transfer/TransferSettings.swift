@@ -46,6 +46,10 @@ extension FetchOperation {
         configuration.maximumBytesPerSecond = maximumRate
         configuration.connect = connect
         configuration.connect.timeout = connectTimeout
+        if probesPeers {
+            // As many probes as Linux sends by default.
+            configuration.connect.keepAlive = .init(idle: probeInterval, interval: probeInterval, probes: 9)
+        }
         configuration.proxy = proxy.map { .by($0) } ?? .direct
         if request.url.isSecure { configuration.tls = try tls.settings(option: "--") }
         configuration.omittedFields = ["Accept", "Accept-Encoding", "User-Agent"]
