@@ -28,11 +28,12 @@ import Testing
         #expect(output == "28")
     }
 
-    @Test func `what a pipe gives piece by piece is sent piece by piece`() throws {
+    @Test(arguments: ["-", "/dev/stdin"])
+    func `what a pipe gives piece by piece is sent piece by piece`(name: String) throws {
         let output = try python(
             """
             server, url = silent_server()
-            sender = fetch('-sH', 'Expect:', '-T', '-', url, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            sender = fetch('-sH', 'Expect:', '-T', '\(name)', url, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             client, _ = server.accept()
             got = b''
             def wait_for(text):
@@ -49,6 +50,50 @@ import Testing
             print(sender.stdout.read().decode(), sender.wait())
             """)
         #expect(output == "ok 0")
+    }
+
+    @Test func `a file that is standard input is sent from where it stands, after a redirect too`() throws {
+        let output = try python(
+            """
+            import os, tempfile
+            server, url = silent_server()
+            with tempfile.TemporaryFile() as file:
+                file.write(b'a line\\nthe rest')
+                file.flush()
+                os.lseek(file.fileno(), 7, os.SEEK_SET)
+                words = ['-sLH', 'Expect:', '-H', 'Connection: close', '-T', '-', url]
+                sender = fetch(*words, stdin=file, stdout=subprocess.DEVNULL)
+                for answer in (b'307 Again\\r\\nLocation: /again', b'200 OK'):
+                    client, _ = server.accept()
+                    got = b''
+                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += client.recv(65536)
+                    print(got.split(b'\\r\\n')[-4])
+                    client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
+                    client.close()
+            print(sender.wait())
+            """)
+        #expect(output == "b'the rest'\nb'the rest'\n0")
+    }
+
+    @Test func `an upload that is continued reads no byte of the file before its offset`() throws {
+        let output = try python(
+            """
+            import tempfile
+            server, url = silent_server()
+            with tempfile.NamedTemporaryFile() as file:
+                file.truncate(3 << 30)
+                file.seek(-3, 2)
+                file.write(b'end')
+                file.flush()
+                words = ['-sH', 'Expect:', '-C', str((3 << 30) - 3), '-T', file.name, url]
+                sender = fetch(*words, stdout=subprocess.DEVNULL)
+                client, _ = server.accept()
+                got = b''
+                while not got.endswith(b'\\r\\n\\r\\nend'): got += client.recv(65536)
+                client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
+                print(sender.wait())
+            """)
+        #expect(output == "0")
     }
 
     @Test func `output that cannot be written is a failure`() throws {

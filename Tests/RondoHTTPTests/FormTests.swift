@@ -7,7 +7,7 @@ import Testing
         form.segments.map { segment in
             switch segment {
             case .bytes(let data): String(decoding: data, as: UTF8.self)
-            case .file(let path, let length): "<\(path), \(length)>"
+            case .file(let path, _, let length): "<\(path), \(length)>"
             }
         }.joined()
     }

@@ -144,8 +144,8 @@ private final class FormStream: Foundation.InputStream {
             case .bytes(let data):
                 let start = data.startIndex + Int(position)
                 piece = data[start..<start + wanted]
-            case .file(let path, _):
-                piece = try read(path, wanted)
+            case .file(let path, let offset, _):
+                piece = try read(path, from: offset, wanted)
             }
             piece.copyBytes(to: buffer, count: piece.count)
             position += Int64(piece.count)
@@ -158,10 +158,13 @@ private final class FormStream: Foundation.InputStream {
         }
     }
 
-    private func read(_ path: String, _ count: Int) throws -> Data {
-        let handle = try file ?? FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-        file = handle
-        guard let piece = try handle.read(upToCount: count), !piece.isEmpty else {
+    private func read(_ path: String, from offset: Int64, _ count: Int) throws -> Data {
+        if file == nil {
+            let opened = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            try opened.seek(toOffset: UInt64(offset))
+            file = opened
+        }
+        guard let piece = try file?.read(upToCount: count), !piece.isEmpty else {
             // The file has become shorter, after its length was announced.
             throw CocoaError(.fileReadCorruptFile, userInfo: [NSFilePathErrorKey: path])
         }

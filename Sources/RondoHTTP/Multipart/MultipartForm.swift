@@ -9,13 +9,13 @@ package struct MultipartForm: Sendable, Equatable {
     /// A piece of the body.
     package enum Segment: Sendable, Equatable {
         case bytes(Data)
-        /// This many bytes of the file, from its start.
-        case file(path: String, length: Int64)
+        /// This many bytes of the file, from an offset on.
+        case file(path: String, offset: Int64 = 0, length: Int64)
 
         package var length: Int64 {
             switch self {
             case .bytes(let data): Int64(data.count)
-            case .file(_, let length): length
+            case .file(_, _, let length): length
             }
         }
     }

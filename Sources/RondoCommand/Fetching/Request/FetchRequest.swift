@@ -8,8 +8,7 @@ struct FetchRequest: Sendable {
         case data(Data)
         /// Pieces that are read while they are sent.
         case segments([MultipartForm.Segment])
-        /// Standard input, whose length is not known.
-        case input
+        case input(StreamedInput)
 
         /// The length in bytes; nil if not known.
         var length: Int64? {
@@ -225,20 +224,26 @@ extension FetchRequest {
 
     /// - Parameter offset: The first byte that is sent.
     private static func body(ofFile path: String, from offset: Int64) throws -> Body {
-        if path == "-" || path == "." { return .input }
-        if offset > 0 {
-            return .data(try InputFile.data(path, for: "-T").dropFirst(Int(clamping: offset)))
-        }
         var status = stat()
-        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
-            throw FetchFailure(
-                .cannotOpenFile, "-T: cannot read \(path): \(String(cString: strerror(errno)))",
-                status: .cannotRead)
+        let isStandardInput = path == "-" || path == "."
+        guard isStandardInput || stat(path, &status) == 0 && access(path, R_OK) == 0 else {
+            throw unreadable(path, errno)
         }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            return .data(try InputFile.data(path, for: "-T"))
+        if status.st_mode & S_IFMT == S_IFDIR { throw unreadable(path, EISDIR) }
+        if status.st_mode & S_IFMT == S_IFREG {
+            let (start, size) = (min(offset, Int64(status.st_size)), Int64(status.st_size))
+            return .segments([.file(path: path, offset: start, length: size - start)])
         }
-        return .segments([.file(path: path, length: Int64(status.st_size))])
+        guard offset == 0 else {
+            throw CommandFailure.usage("-C: an upload of \(path) cannot be continued, because it has no length")
+        }
+        return try .input(isStandardInput ? .standard : StreamedInput(path))
+    }
+
+    private static func unreadable(_ path: String, _ code: Int32) -> FetchFailure {
+        FetchFailure(
+            .cannotOpenFile, "-T: cannot read \(path): \(String(cString: strerror(code)))",
+            status: .cannotRead)
     }
 
     private static func conditions(_ operation: FetchOperation, offset: Int64) throws -> [Field] {

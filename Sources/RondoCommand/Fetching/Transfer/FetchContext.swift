@@ -11,28 +11,12 @@ final class FetchContext {
     private var readCookieFiles: Set<Int> = []
     /// Files that heads were written to already.
     private var headFiles: Set<String> = []
-    /// Whether standard input can still be sent as a body: a pipe can be sent once, a file any number of times.
-    private(set) var hasInput = true
 
     init(_ common: CommonSettings, mode: RunLoop.Mode, messages: Messages) {
         self.common = common
         self.mode = mode
         self.messages = messages
     }
-
-    /// Standard input is about to be sent.
-    func takeInput() throws(FetchFailure) {
-        guard hasInput else {
-            throw FetchFailure(
-                .requestBodyStreamExhausted,
-                "the body from standard input was read already, and cannot be sent again (-T FILE can be)",
-                status: .cannotSendAgain)
-        }
-        hasInput = StandardInput.isFile
-    }
-
-    /// Nothing of standard input was read after all.
-    func giveBackInput() { hasInput = true }
 
     /// The cookies for a transfer of `operation`; nil if none are kept.
     func cookies(of operation: FetchOperation, number: Int) -> FetchCookies? {

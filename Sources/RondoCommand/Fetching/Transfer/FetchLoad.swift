@@ -104,7 +104,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> Foundation
         .InputStream?
     {
-        if case .input = self.request.body { nil } else { self.request.stream }
+        self.request.stream
     }
 
     func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {

@@ -116,7 +116,6 @@ final class FetchTransfer {
             configuration.totalTimeout = try timeLeft()
             let load = FetchLoad(request, operation, by: proxy, in: context, transfer: self)
             self.load = load
-            if case .input = request.body { try context.takeInput() }
             try load.start(configuration, offset: stopwatch.elapsed)
         } catch {
             end(.failure(Self.failure(error)))
@@ -355,11 +354,11 @@ final class FetchTransfer {
 
     /// The load has ended.
     func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
-        if case .input = request.body, case .failure(let failure) = result,
+        if case .input(let input) = request.body, case .failure(let failure) = result,
             [.unknownHost, .unknownProxy, .noConnection].contains(failure.status)
         {
             // Nothing of a body has been read.
-            context.giveBackInput()
+            input.giveBack()
         }
         // A redirect to something that is not a URL is not followed: the response with it is the result.
         if case .success = result, let head = record.head, operation.followsRedirects, let first,
@@ -457,8 +456,8 @@ final class FetchTransfer {
             default: if !operation.retriesAllErrors { return nil }
             }
         }
-        if case .input = first?.body, !context.hasInput {
-            context.messages.warn("no retry: standard input was read, and cannot be sent again")
+        if case .input(let input) = first?.body, !input.canBeSent {
+            context.messages.warn("no retry: \(input.name) was read, and cannot be sent again")
             return nil
         }
         let wanted = record.head?.value("Retry-After").flatMap { Int64($0) }.map {

@@ -1,19 +1,6 @@
 import Rondo
 import RondoConnections
 
-enum StandardInput {
-    /// True if it can be read a second time.
-    static var isFile: Bool {
-        var status = stat()
-        return fstat(STDIN_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
-
-    /// An unopened stream of it. Waiting for bytes of a pipe or a terminal does not block the run loop.
-    static var stream: Foundation.InputStream? {
-        isFile ? Foundation.InputStream(fileAtPath: "/dev/stdin") : InputStream(FileHandle.standardInput)
-    }
-}
-
 // The bodies that are not in memory.
 extension FetchRequest {
     /// The request for the library.
@@ -32,7 +19,8 @@ extension FetchRequest {
         switch body {
         case .none: break
         case .data(let data) where !isChunked && !data.isEmpty: request.httpBody = data
-        case .data, .segments, .input:
+        case .input(let input): request.httpBodyStream = try input.makeStream()
+        case .data, .segments:
             request.httpBodyStream = stream
             if !isChunked, let length = body.length {
                 request.setValue(String(length), forHTTPHeaderField: "Content-Length")
@@ -41,14 +29,12 @@ extension FetchRequest {
         return request
     }
 
-    /// An unopened stream of the body; nil if there is no body, or it was read already and cannot be read
-    /// again.
+    /// An unopened stream of the body; nil if there is none that can be read again.
     var stream: Foundation.InputStream? {
         switch body {
-        case .none: nil
+        case .none, .input: nil
         case .data(let data): Foundation.InputStream(data: data)
         case .segments(let segments): URLConnection.FormData.stream(of: segments)
-        case .input: StandardInput.stream
         }
     }
 }
