@@ -36,6 +36,10 @@ extension URLConnection {
         /// by Rondo only. Stored cookies are added behind those of `Cookie`, in one field.
         public var additionalFields: [HeaderField] = []
 
+        /// The fields sent to a proxy that is asked for a tunnel, besides `Host` and `Proxy-Authorization`;
+        /// nil: the `User-Agent` of `additionalFields`.
+        package var tunnelFields: [HeaderField]?
+
         /// The request target that is sent in place of the URL's path and query, for example `*`, wherever
         /// redirects lead; nil for the URL's.
         public var requestTarget: String?
@@ -148,6 +152,7 @@ extension URLConnection.Configuration {
         values.totalTimeout = totalTimeout
         values.redirects = RedirectSettings(follows: redirects.follows, maximum: redirects.maximum)
         values.additionalFields = additionalFields.map { ($0.name, $0.value) }
+        values.tunnelFields = tunnelFields?.map { ($0.name, $0.value) }
         values.beginsElsewhere = beginsElsewhere
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent

@@ -43,8 +43,8 @@ final class Route: Sendable {
         var connect: ConnectSettings?
         /// In seconds.
         var timeout: TimeInterval?
-        /// The User-Agent sent to a proxy that is asked for a tunnel; nil unless the settings have one.
-        var userAgent: String?
+        /// The fields sent to a proxy that is asked for a tunnel, besides Host and Proxy-Authorization.
+        var tunnelFields: [(name: String, value: String)] = []
 
         func apply(to channel: inout SocketChannel.Configuration) {
             channel.connect = connect
@@ -99,7 +99,7 @@ final class Route: Sendable {
             let (authorization, proof) = authorize(TunnelNegotiation.authority(ofHost: host, port: port))
             route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
-                userAgent: settings.userAgent, proof: proof)
+                fields: settings.tunnelFields, proof: proof)
         }
         var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: route)
         settings.apply(to: &channel)

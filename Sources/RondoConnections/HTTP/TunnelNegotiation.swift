@@ -10,7 +10,7 @@ struct TunnelNegotiation: ProxyNegotiation {
     /// `host:port`, an IPv6 address in brackets.
     private let authority: String
     private let authorization: String?
-    private let userAgent: String?
+    private let fields: [(name: String, value: String)]
     /// The values to check the proxy's proof that it knows the password; nil for none.
     private let session: DigestSession?
     private let sent: DigestSession.Authorization?
@@ -18,11 +18,11 @@ struct TunnelNegotiation: ProxyNegotiation {
 
     /// - Parameters:
     ///   - authorization: The value of Proxy-Authorization.
-    ///   - userAgent: The value of User-Agent; nil for none.
+    ///   - fields: The fields besides Host. A Proxy-Authorization among them replaces `authorization`.
     ///   - proof: The values to check the proxy by, if the authorization is Digest.
     init(
         by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
-        userAgent: String? = nil,
+        fields: [(name: String, value: String)] = [],
         proof: (session: DigestSession, authorization: DigestSession.Authorization)? = nil
     ) {
         self.proxy = proxy
@@ -30,7 +30,7 @@ struct TunnelNegotiation: ProxyNegotiation {
         sent = proof?.authorization
         authority = Self.authority(ofHost: host, port: port)
         self.authorization = authorization
-        self.userAgent = userAgent
+        self.fields = fields
     }
 
     /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets.
@@ -41,8 +41,10 @@ struct TunnelNegotiation: ProxyNegotiation {
 
     mutating func begin() -> NegotiationStep {
         var fields = HeaderFields([("Host", authority)])
-        if let authorization { fields.append(name: "Proxy-Authorization", value: authorization) }
-        if let userAgent { fields.append(name: "User-Agent", value: userAgent) }
+        for (name, value) in self.fields { fields.append(name: name, value: value) }
+        if let authorization, !fields.contains("Proxy-Authorization") {
+            fields.append(name: "Proxy-Authorization", value: authorization)
+        }
         var request: [UInt8] = []
         do throws(HTTP1Error) {
             let head = RequestHead(method: "CONNECT", target: authority, fields: fields)

@@ -44,6 +44,9 @@ package final class LoadSettings: Sendable {
         var waitsForConnectivity = false
         var redirects = RedirectSettings()
         var additionalFields: [(name: String, value: String)] = []
+        /// The fields sent to a proxy that is asked for a tunnel, besides Host and Proxy-Authorization; nil: the User-Agent
+        /// of `additionalFields`.
+        var tunnelFields: [(name: String, value: String)]?
         /// Whether the load begins at another origin than the one that these settings were made for. Fields, TLS identity
         /// and server name of that origin are not for this one (rule UC-33).
         var beginsElsewhere = false
@@ -155,7 +158,8 @@ package final class LoadSettings: Sendable {
     var routeOptions: Route.Options {
         let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
         return Route.Options(
-            connect: values.connect, timeout: values.connectTimeout, userAgent: agent?.value)
+            connect: values.connect, timeout: values.connectTimeout,
+            tunnelFields: values.tunnelFields ?? agent.map { [$0] } ?? [])
     }
 
     /// The fields that go with each request to a server.

@@ -235,7 +235,7 @@ extension FetchRequest {
             return .segments([.file(path: path, offset: start, length: size - start)])
         }
         guard offset == 0 else {
-            throw CommandFailure.usage("-C: an upload of \(path) cannot be continued, because it has no length")
+            throw CommandFailure.usage("-C: an upload of \(path) cannot be continued: it has no length")
         }
         return try .input(isStandardInput ? .standard : StreamedInput(path))
     }

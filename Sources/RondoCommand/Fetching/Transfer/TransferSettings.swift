@@ -57,7 +57,13 @@ extension FetchOperation {
             configuration.omittedFields.append("Content-Length")
         }
         var fields = request.fields(self, cookies: cookies)
-        if proxy?.kind == .httpConnect, !request.url.isSecure { fields += GivenFields(proxyFields).fields }
+        let toProxy = GivenFields(proxyFields)
+        let agent = fields.filter { $0.name.lowercased() == "user-agent" }
+        let forTunnel = (toProxy.names.contains("user-agent") ? [] : agent) + toProxy.fields
+        configuration.tunnelFields = forTunnel.map {
+            URLConnection.HeaderField(name: $0.name, value: $0.value)
+        }
+        if proxy?.kind == .httpConnect, !request.url.isSecure { fields += toProxy.fields }
         configuration.additionalFields = fields.map { .init(name: $0.name, value: $0.value) }
         if request.url.isWeb { configuration.requestTarget = requestTarget ?? request.url.target }
         return configuration
