@@ -2,7 +2,8 @@ import Rondo
 
 /// Receives signals on a waiting thread, so that no code must run in a signal handler.
 enum Signals {
-    /// From now on calls `handler` for SIGINT and SIGTERM, on a thread of its own, one signal at a time.
+    /// From now on calls `handler` for SIGINT and SIGTERM, on a thread of its own, one signal at a time. A signal
+    /// that is ignored stays ignored: a shell starts programs so in the background of a script, and nohup does.
     ///
     /// Call it before other threads are made: they inherit the mask that blocks the signals.
     static func onInterruption(_ handler: @escaping @Sendable (Int32) -> Void) {
@@ -13,7 +14,7 @@ enum Signals {
     static func handle(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in numbers { sigaddset(&set, number) }
+        for number in numbers where !isIgnored(number) { sigaddset(&set, number) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let awaited = set
         do throws(SystemError) {
@@ -28,6 +29,13 @@ enum Signals {
             // Without a waiting thread, the signals must end the program as they do by default.
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
         }
+    }
+
+    static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        sigaction(number, nil, &action)
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// A closed reader becomes an error of `write` instead of ending the process.

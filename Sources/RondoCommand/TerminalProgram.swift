@@ -15,13 +15,14 @@ enum TerminalProgram {
     /// - Returns: The exit status, as a shell reports it.
     static func run(_ name: String, arguments: [String], environment: [String: String]) throws -> Int32 {
         let running = Mutex<pid_t?>(nil)
+        let handled = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].filter { !Signals.isIgnored($0) }
         // Before the start, so that no signal comes in between.
         for key in [SIGINT, SIGQUIT] { signal(key, SIG_IGN) }
         Signals.handle([SIGTERM, SIGHUP]) { number in
             running.withLock { if let child = $0 { _ = kill(child, number) } }
         }
         let child = try running.withLock { running in
-            let child = try start(name, arguments: arguments, environment: environment)
+            let child = try start(name, arguments: arguments, environment: environment, handling: handled)
             running = child
             return child
         }
@@ -37,16 +38,16 @@ enum TerminalProgram {
     }
 
     private static func start(
-        _ name: String, arguments: [String], environment: [String: String]
+        _ name: String, arguments: [String], environment: [String: String], handling signals: [Int32]
     ) throws -> pid_t {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The program must not inherit the signals that this process ignores or blocks.
+        // The program must not inherit the signals that this process has begun to ignore or block.
         var (blocked, byDefault) = (sigset_t(), sigset_t())
         sigemptyset(&blocked)
         sigemptyset(&byDefault)
-        for number in [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE] { sigaddset(&byDefault, number) }
+        for number in signals + [SIGPIPE] { sigaddset(&byDefault, number) }
         posix_spawnattr_setsigmask(&attributes, &blocked)
         posix_spawnattr_setsigdefault(&attributes, &byDefault)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))

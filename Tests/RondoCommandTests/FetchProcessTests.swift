@@ -96,6 +96,21 @@ import Testing
         #expect(output == "0")
     }
 
+    @Test(arguments: [("SIG_IGN", "143"), ("SIG_DFL", "130")])
+    func `a signal ends a transfer, unless it was ignored before`(action: String, status: String) throws {
+        let output = try python(
+            """
+            import signal
+            server, url = silent_server()
+            run = fetch('-s', url, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.\(action)))
+            client, _ = server.accept()
+            run.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGTERM)
+            print(run.wait())
+            """)
+        #expect(output == status)
+    }
+
     @Test func `output that cannot be written is a failure`() throws {
         let output = try python(
             """

@@ -63,11 +63,16 @@ package final class TestServerProcess {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         // A process group of its own: `timeout` and the program under it are ended together. No signal
-        // blocked, as most are in Dispatch's threads: `timeout` waits for one.
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-        var none = sigset_t()
+        // blocked, as most are in Dispatch's threads: `timeout` waits for one. None of the terminal's ignored, as
+        // they are where the tests run in the background.
+        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        var (none, byDefault) = (sigset_t(), sigset_t())
         sigemptyset(&none)
+        sigemptyset(&byDefault)
+        for number in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] { sigaddset(&byDefault, number) }
         posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &byDefault)
         let all = ["timeout", "--foreground", String(lifetime)] + arguments
         let words = all.map { strdup($0) } + [nil]
         defer { words.forEach { free($0) } }
