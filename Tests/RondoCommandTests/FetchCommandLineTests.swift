@@ -119,7 +119,10 @@ struct FetchRequestTests {
         ("http://h/a/../b/./c", "http://h/b/c"), ("http://h/..", "http://h/"), ("h?x", "http://h/?x"),
         ("http://u:p@h/", "http://h/"), ("http://[::1]:8/", "http://[::1]:8/"),
         ("file:///a/b", "file:///a/b"),
-        ("http://h/ü", "http://h/%c3%bc"), ("http://127.1/", "http://127.0.0.1/"),
+        ("http://h/ü", "http://h/%c3%bc"),
+        ("http://bücher.example/ü", "http://xn--bcher-kva.example/%c3%bc"),
+        ("http://B%C3%BCcher.example:80/", "http://xn--bcher-kva.example/"), ("http://a%62c/", "http://abc/"),
+        ("http://127.1/", "http://127.0.0.1/"),
         ("example.org/?u=http://x/", "http://example.org/?u=http://x/"),
     ])
     func `a URL is read as curl reads it`(text: String, expected: String) throws {
@@ -128,6 +131,7 @@ struct FetchRequestTests {
 
     @Test(arguments: [
         "", "http://", "http://:80/", "http://h:99999/", "http://h:x/", "http://h/a b", "http://a|b/",
+        "http://a%20b/", "http://a%2Fb/", "http://ü%00/", "http://a\u{FF0F}b/",
     ])
     func `a text that is not a URL is refused`(text: String) {
         let failure = #expect(throws: FetchFailure.self) { try FetchURL(text) }

@@ -74,6 +74,7 @@ struct FetchURL: Equatable, Sendable {
             ? place.firstIndex(of: "]").map { place.index(after: $0) } ?? place.endIndex
             : place.firstIndex(of: ":") ?? place.endIndex
         host = String(place[..<hostEnd])
+        if host.first != "[" { host = host.removingPercentEncoding ?? host }
         var digits = place[hostEnd...]
         if digits.first == ":" {
             digits = digits.dropFirst()
@@ -87,17 +88,30 @@ struct FetchURL: Equatable, Sendable {
             throw Self.malformed(text, "what follows the host is not a port")
         }
         if host.isEmpty { throw Self.malformed(text, "it names no host") }
-        let allowed = host.utf8.allSatisfy { byte in
-            !" \r\n\t/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
-        }
-        guard allowed || Self.isAddressInBrackets(host) else {
+        guard Self.isHostName(host) || Self.isAddressInBrackets(host) else {
             throw Self.malformed(text, "bad host name")
         }
+        if host.utf8.contains(where: { $0 >= 0x80 }) { host = try Self.inASCII(host, of: text) }
         if port == defaultPort { port = nil }
         // An IPv4 address in another form becomes four decimal numbers.
         if host.first?.isNumber ?? false, let address = Resolver.numeric(host: host, port: 0) {
             host = address.host
         }
+    }
+
+    private static func isHostName(_ host: String) -> Bool {
+        host.utf8.allSatisfy { byte in
+            byte > 0x20 && byte != 0x7F && !"/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
+        }
+    }
+
+    /// A host in other letters, in the form in which it is looked up (IDNA).
+    private static func inASCII(_ host: String, of text: String) throws(FetchFailure) -> String {
+        let name = URL(string: "http://\(host)/").map { String($0.absoluteString.dropFirst(7).dropLast()) }
+        // The form of some letters has a slash or a colon.
+        guard let name, isHostName(name), name.utf8.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: "%") })
+        else { throw malformed(text, "the host has letters that no host has") }
+        return name
     }
 
     private static func isAddressInBrackets(_ host: String) -> Bool {
