@@ -214,6 +214,33 @@ struct FetchRequestTests {
         if case .none = again.body {} else { Issue.record("the body goes along") }
     }
 
+    @Test func `an upload keeps to its rate, and makes up for a second of slowness`() throws {
+        var now = 5.0
+        let stream = PacedStream(
+            Foundation.InputStream(data: Data(count: 1000)), bytesPerSecond: 128, clock: { now })
+        stream.open()
+        var buffer = [UInt8](repeating: 0, count: 1000)
+        let read = { stream.read(&buffer, maxLength: 1000) }
+        #expect(stream.hasBytesAvailable)
+        #expect(read() == 16)
+        #expect(!stream.hasBytesAvailable)
+        now = 5.5
+        #expect(stream.hasBytesAvailable)
+        #expect(read() == 64)
+        now = 100
+        #expect(read() == 144)
+        #expect(!stream.hasBytesAvailable)
+    }
+
+    @Test(arguments: [["-d", "x"], ["-F", "a=b"]])
+    func `--limit-rate is for what is sent, too`(words: [String]) throws {
+        let operation = try FetchCommandLine(words + ["--limit-rate", "1k", "u"]).operations[0]
+        let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        let sent = try request.urlRequest()
+        #expect(sent.httpBodyStream is PacedStream && request.stream is PacedStream)
+        #expect(sent.value(forHTTPHeaderField: "Content-Length") == request.body.length.map { "\($0)" })
+    }
+
     @Test func `a netrc file names users and passwords`() {
         let netrc = Netrc(
             "# c\nmachine a login x password y\nmacdef init\nmachine b login no\n\nmachine c\n login z\ndefault login d password e"

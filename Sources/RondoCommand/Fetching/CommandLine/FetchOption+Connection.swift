@@ -11,7 +11,7 @@ extension FetchOption {
         },
         .value(
             nil, "limit-rate", "rate", .time,
-            "Receive at most this many bytes a second on average: 500, 10k, 2M."
+            "Send and receive at most this many bytes a second on average: 500, 10k, 2M."
         ) {
             let rate = try size($1, for: "--limit-rate")
             $0.current.maximumRate = rate == 0 ? nil : Int(clamping: rate)

@@ -43,6 +43,8 @@ struct FetchRequest: Sendable {
     /// Name and password that may be sent to the URL's host.
     var credential: (user: String, password: String)?
     var netrc: Netrc?
+    /// The most bytes of the body that are sent in a second.
+    var maximumRate: Int?
     /// True if the request goes to the origin that the command line names.
     var isAtOrigin = true
 
@@ -216,6 +218,7 @@ extension FetchRequest {
             hasOwnMethod: operation.method != nil,
             isUpload: upload != nil, own: own, given: fieldList, referer: operation.referer)
         self.formType = formType
+        maximumRate = operation.maximumRate
         netrc = try Self.netrc(operation)
         credential =
             operation.credential ?? netrcCredential(for: url, operation)

@@ -1,5 +1,6 @@
 import Rondo
 import RondoConnections
+import RondoLab
 
 // The bodies that are not in memory.
 extension FetchRequest {
@@ -18,8 +19,9 @@ extension FetchRequest {
         }
         switch body {
         case .none: break
-        case .data(let data) where !isChunked && !data.isEmpty: request.httpBody = data
-        case .input(let input): request.httpBodyStream = try input.makeStream()
+        case .data(let data) where !isChunked && !data.isEmpty && maximumRate == nil:
+            request.httpBody = data
+        case .input(let input): request.httpBodyStream = paced(try input.makeStream())
         case .data, .segments:
             request.httpBodyStream = stream
             if !isChunked, let length = body.length {
@@ -33,8 +35,14 @@ extension FetchRequest {
     var stream: Foundation.InputStream? {
         switch body {
         case .none, .input: nil
-        case .data(let data): Foundation.InputStream(data: data)
-        case .segments(let segments): URLConnection.FormData.stream(of: segments)
+        case .data(let data): paced(InputStream(data: data))
+        case .segments(let segments): paced(URLConnection.FormData.stream(of: segments))
         }
+    }
+
+    private func paced(_ stream: Foundation.InputStream) -> Foundation.InputStream {
+        guard let maximumRate else { return stream }
+        let stopwatch = Stopwatch()
+        return PacedStream(stream, bytesPerSecond: maximumRate) { stopwatch.elapsed }
     }
 }
