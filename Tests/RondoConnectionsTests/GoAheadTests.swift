@@ -185,6 +185,27 @@ import Testing
         #expect(recorder.text == "body")
     }
 
+    @Test func `RFC 9110 15.5.18 a server that says so after the body has been sent is asked without, too`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.value("Expect") == nil {
+                    try peer.respond(body: String(decoding: request.body, as: UTF8.self))
+                } else {
+                    try peer.respond("417 Expectation Failed")
+                }
+            }
+        }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "POST"
+        request.httpBody = Data("body".utf8)
+        request.setValue("100-continue", forHTTPHeaderField: "Expect")
+        #expect(try load(request) { $0.configuration.goAheadTimeout = 0 }.text == "body")
+        #expect(server.requests.map { $0.value("Expect") } == ["100-continue", nil])
+    }
+
     /// The settings' fields are sent with each request of a load.
     @Test func `RFC 9110 15.5.18 after a 417 the settings' Expect is not sent either`() throws {
         let expectations = EventLog()

@@ -164,17 +164,17 @@ import Testing
 
     @Test(arguments: [false, true])
     func `RFC 9110 15.5.18 a 417 is sent again without the expectation only where there is one`(
-        isHoldingBack: Bool
+        hadExpectation: Bool
     ) {
         var request = Self.plain
         request.setValue("100-continue", forHTTPHeaderField: "Expect")
         var state = LoadState(LoadRequest(request))
         _ = state.begin()
         let head = ResponseHead(version: .http11, status: 417, reason: "", fields: HeaderFields())
-        let action = state.receivedHead(head, bodyLength: 2, isHoldingBackBody: isHoldingBack)
+        let action = state.receivedHead(head, bodyLength: 2, hadExpectation: hadExpectation)
         #expect(
             action
-                == (isHoldingBack ? .send(LoadRequest(Self.plain)) : .deliver(.http(head, bodyLength: 2))))
+                == (hadExpectation ? .send(LoadRequest(Self.plain)) : .deliver(.http(head, bodyLength: 2))))
     }
 
     @Test func `UC-30 only redirects that are followed are counted`() {

@@ -91,8 +91,8 @@ enum AnswerEvent {
 struct ResponseSource {
     /// Whether a proxy may have made the response, because the request went to it as it is or was a CONNECT.
     var isFromProxy = false
-    /// The request's body was waiting for the server's go-ahead.
-    var isHoldingBackBody = false
+    /// The request has asked for the server's go-ahead.
+    var hadExpectation = false
     /// Whether this is the response to a CONNECT: it has no body, and its connection is closed.
     var isHeadAlone = false
     /// Whether TLS has verified the server. If not, its responses and its Strict-Transport-Security are not kept for

@@ -54,6 +54,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var retryRule = RetryRule()
     /// Whether the request goes to a proxy as it is, and not through a tunnel.
     private var isAskingProxy = false
+    /// Whether the last request that was sent has asked for the server's go-ahead.
+    private var hasExpectation = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
@@ -202,6 +204,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             lease.end()
             return fail(error)
         }
+        hasExpectation = outgoing.expectsContinue
         load.received(.sending(outgoing.head.fields))
         if let body = attempt.body {
             // The stream may be of a class of the program, whose methods were called.
@@ -380,8 +383,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             return fail(failure)
         }
         let source = ResponseSource(
-            isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
-            isVerified: exchange.isPeerVerified)
+            isFromProxy: isAskingProxy, hadExpectation: hasExpectation, isVerified: exchange.isPeerVerified)
         load.received(.head(head, bodyLength: bodyLength, from: source))
     }
 

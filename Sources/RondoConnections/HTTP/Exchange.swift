@@ -48,8 +48,6 @@ protocol Exchange: AnyObject, Sendable {
     var key: ConnectionKey { get }
     /// Whether nothing comes at present because of this side and not because of the server.
     var isHeldByClient: Bool { get }
-    /// Whether the body is held back until the server's go-ahead.
-    var isWaitingForGoAhead: Bool { get }
     /// What decides whether the request is sent again.
     var progress: RetryRule.Progress { get }
     /// Whether the server's certificate has passed all checks.

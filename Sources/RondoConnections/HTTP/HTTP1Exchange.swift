@@ -99,13 +99,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     var progress: RetryRule.Progress {
         RetryRule.Progress(
             isReusedConnection: connection.isReused, isUnsent: sender?.nothingWasSent ?? true,
-            isWaitingForGoAhead: isWaitingForGoAhead,
+            isWaitingForGoAhead: sender?.isWaitingForGoAhead ?? false,
             hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
     }
 
     private var isSent: Bool { sender?.isSent ?? false }
-
-    var isWaitingForGoAhead: Bool { sender?.isWaitingForGoAhead ?? false }
 
     var isHeldByClient: Bool { isPaused || hasUnreadInput }
 

@@ -222,7 +222,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         perform(
             state.receivedHead(
-                head, bodyLength: bodyLength, isHoldingBackBody: source.isHoldingBackBody,
+                head, bodyLength: bodyLength, hadExpectation: source.hadExpectation,
                 isFromProxy: source.isFromProxy))
         if source.isHeadAlone, state.takesBody { receivedHeadAlone() }
     }

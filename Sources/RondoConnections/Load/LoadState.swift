@@ -341,14 +341,15 @@ struct LoadState {
     /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the delegate.
     ///
     /// - Parameters:
-    ///   - isHoldingBackBody: The request's body was waiting for the server's go-ahead.
+    ///   - hadExpectation: The request has asked for the server's go-ahead.
     ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a credential.
     mutating func receivedHead(
-        _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
+        _ head: ResponseHead, bodyLength: Int64?, hadExpectation: Bool = false, isFromProxy: Bool = true
     ) -> Action {
         guard case .answering = phase else { return .nothing }
-        if head.status == 417, isHoldingBackBody {
-            // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18).
+        if head.status == 417, hadExpectation {
+            // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18). The body may be on
+            // its way by now, because the go-ahead did not come in time.
             var without = request.value
             without.setValue(nil, forHTTPHeaderField: "Expect")
             request = LoadRequest(without, omitsExpect: true)
