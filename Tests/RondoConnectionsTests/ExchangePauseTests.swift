@@ -15,6 +15,7 @@ import Testing
     private final class Owner: ExchangeOwner, @unchecked Sendable {
         private(set) var events: [String] = []
         private(set) var channel: SocketChannel?
+        var standsStill: Bool { false }
 
         func setChannel(_ channel: SocketChannel?) { self.channel = channel }
 

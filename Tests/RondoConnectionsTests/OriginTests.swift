@@ -269,6 +269,7 @@ import Testing
 
     /// Is told of nothing.
     private final class NoOwner: ExchangeOwner, Sendable {
+        var standsStill: Bool { false }
         func setChannel(_ channel: SocketChannel?) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
     }

@@ -63,6 +63,63 @@ import Testing
             ])
     }
 
+    /// Suspends its task when a piece of the body was sent.
+    private final class Pausing: NSObject, URLSessionDataDelegate, Sendable {
+        let sent = Box<[Int64]>([])
+        let isComplete = Box(false)
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64,
+            totalBytesSent: Int64, totalBytesExpectedToSend: Int64
+        ) {
+            if sent.value.isEmpty { task.suspend() }
+            sent.change { $0.append(totalBytesSent) }
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            isComplete.value = error == nil
+        }
+    }
+
+    @Test func `US-30 a task that is suspended while it sends its body sends no further piece`() throws {
+        let (isStill, isCounted) = (Latch(), Latch())
+        let delegate = Pausing()
+        let hasMore = Box(true)
+        let server = try TestServer { peer in
+            let head = try peer.readHead()
+            try isStill.wait()
+            let sent = Int(delegate.sent.value.first ?? 0)
+            _ = try peer.readBytes(sent)
+            hasMore.value = peer.hasUnread
+            isCounted.open()
+            let length = head.value("Content-Length").flatMap { Int($0) } ?? 0
+            _ = try peer.readBytes(length - sent)
+            try peer.respond(body: "done")
+        }
+        let reports = try onLoopThread { loop -> Int in
+            let session = URLSession(
+                configuration: .ephemeral, delegate: delegate, runLoop: loop, modes: [.work])
+            var request = URLRequest(url: server.url())
+            request.httpMethod = "POST"
+            let task = session.uploadTask(with: request, from: Data(count: 4 << 20))
+            task.resume()
+            loop.run(.work) { !delegate.sent.value.isEmpty }
+            loop.runInVain(.work)
+            isStill.open()
+            #expect(throws: Never.self) { try isCounted.wait() }
+            let reports = delegate.sent.value.count
+            task.resume()
+            loop.run(.work) { delegate.isComplete.value }
+            session.invalidateAndCancel()
+            return reports
+        }
+        #expect(reports == 1)
+        #expect(!hasMore.value)
+        #expect(delegate.isComplete.value)
+    }
+
     @Test func `US-30 a call that waits for the queue is not made while the task is suspended`() throws {
         let server = try echoServer()
         let (entered, mayLeave) = (Latch(), Latch())

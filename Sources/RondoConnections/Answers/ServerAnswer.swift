@@ -492,4 +492,5 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func closeBody() { body?.close() }
 
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
+    var standsStill: Bool { load.standsStill }
 }

@@ -21,6 +21,9 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// The load's priority in the queue for a connection.
     var priority: Float { get }
 
+    /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
+    var standsStill: Bool { get }
+
     /// Sets the channel of the current exchange, whose events are admitted from here on; nil for none.
     func setChannel(_ channel: SocketChannel?)
 }

@@ -64,6 +64,8 @@ protocol ExchangeOwner: AnyObject, Sendable {
     /// Called with the channel when the exchange starts, and with nil when it ends. In between the load's gate admits the
     /// channel's events.
     func setChannel(_ channel: SocketChannel?)
+    /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
+    var standsStill: Bool { get }
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
 }
 

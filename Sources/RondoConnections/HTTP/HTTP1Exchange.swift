@@ -309,7 +309,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             switch outcome {
             case .progress(let now, let total, let expected):
                 owner.received(.sent(now, total: total, expected: expected), from: self)
-                continue
+                // The delegate may have suspended the load in that call.
+                guard case .open = phase, owner.standsStill else { continue }
+                channel.wantsWrite = true
+                return
             case .blocked:
                 channel.wantsWrite = true
                 return

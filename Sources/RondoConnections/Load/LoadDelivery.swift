@@ -38,7 +38,8 @@ struct LoadDelivery {
             guard call.isTerminal || call.isMetrics else { return .dropped }
         } else if inbox.isSuspended || waiting != nil {
             // A later call must not overtake those that wait.
-            waiting = (waiting ?? []) + [call]
+            if waiting == nil { waiting = [] }
+            waiting?.append(call)
             return .waits
         }
         guard let queue = client.delegateQueue else {

@@ -39,6 +39,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     private var client: (any LoadClient)? { load.client }
     var modes: [LoopMode] { load.registration.modes }
+    var isEnded: Bool { state.isEnded }
 
     // MARK: - The end
 
@@ -302,6 +303,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
     func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
     func noteCall() { load.noteCall() }
+    var standsStill: Bool { load.inbox.isSuspended || load.inbox.isAborted }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
     // Any thread:
     var priority: Float { load.priority }
@@ -497,8 +499,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         resume()
         readContent()
     }
-
-    var isEnded: Bool { state.isEnded }
 
     /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {

@@ -46,6 +46,9 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
+    /// Whether the load is suspended, or was ended by its client: then nothing more is sent. A call may change it.
+    var standsStill: Bool { get }
+
     /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it inside the
     /// gate.
     ///

@@ -278,6 +278,11 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func flush() {
         var budget = Self.writtenAtOnce
         while isServed, !hasEndedWriting, let channel {
+            // The task may have been suspended in a call that was made meanwhile.
+            if load?.standsStill ?? false {
+                channel.wantsWrite = true
+                return
+            }
             guard write(to: channel, &budget) else { return }
             hasFirstFrame = false
             endCurrent()
