@@ -219,6 +219,25 @@ import Testing
         #expect(recorder.response?.url == server.url("/page?a"))
     }
 
+    @Test
+    func
+        `UC-78 RFC 9112 3_2_4 a proxy gets the named target with the server's address, and for * that alone`()
+        throws
+    {
+        let proxy = try Self.server()
+        for target in ["*", "/other", "http://other.test/x"] {
+            try load(url("http://named.test:81/page")) {
+                $0.configuration.proxy = .by(
+                    StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy.port)))
+                $0.configuration.requestTarget = target
+            }
+        }
+        #expect(
+            proxy.requests.map(\.target) == [
+                "http://named.test:81", "http://named.test:81/other", "http://other.test/x",
+            ])
+    }
+
     @Test func `UC-79 content is handed on as it is transferred where it is not to be decoded`() throws {
         let server = try TestServer { peer in
             while true {

@@ -41,7 +41,8 @@ extension URLConnection {
         package var tunnelFields: [HeaderField]?
 
         /// The request target that is sent in place of the URL's path and query, for example `*`, wherever
-        /// redirects lead; nil for the URL's.
+        /// redirects lead; nil for the URL's. A proxy gets it behind the server's address, in place of `*` that
+        /// address alone, and a whole URL as it is.
         public var requestTarget: String?
 
         /// Whether content codings are decoded, and the parts of a `multipart/x-mixed-replace` separated. If

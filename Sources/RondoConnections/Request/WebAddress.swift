@@ -80,8 +80,13 @@ struct WebAddress: Sendable {
 
     private init(_ values: Values) { self.values = values }
 
-    /// The URL without user and fragment, as it is sent to a proxy (absolute-form, RFC 9112 §3.2.2).
-    func absoluteForm(_ target: String) -> String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
+    /// `target` without user and fragment, as it is sent to a proxy: the URL with this path and query (absolute-form, RFC 9112
+    /// §3.2.2), or without any for `*` (§3.2.4). A target in another form, such as a whole URL, stays as it is.
+    func absoluteForm(_ target: String) -> String {
+        let root = "\(isSecure ? "https" : "http")://\(authority)"
+        if target == "*" { return root }
+        return target.hasPrefix("/") ? root + target : target
+    }
 
     /// The whole URL without its fragment, which is not sent to servers.
     static func name(of url: URL) -> String {
