@@ -173,6 +173,87 @@ import Testing
             findings == ["failed", "the connection to localhost, port \(port) was not ready within 0.05 s"])
     }
 
+    /// A resolver that answers when it is told to.
+    private struct HeldResolver: Sendable {
+        let resolver: Resolver
+        private let mayAnswer: Latch
+
+        init(_ addresses: [SocketAddress]) {
+            let latch = Latch()
+            mayAnswer = latch
+            resolver = Resolver(idleTime: .milliseconds(1)) { _, _ in
+                try? latch.wait()
+                return .success(addresses)
+            }
+            // All threads are busy, so that requests for one host are answered together, in their order.
+            for number in 1...Resolver.threadLimit {
+                resolver.resolve(host: "held\(number).test", port: 1) { _ in }
+            }
+        }
+
+        /// Answers; returns when the requests for the host that wait were answered.
+        func answer(host: String, port: UInt16) throws {
+            let isAnswered = Latch()
+            resolver.resolve(host: host, port: port) { _ in isAnswered.open() }
+            mayAnswer.open()
+            try isAnswered.wait()
+        }
+    }
+
+    /// While the mode stands still, or a callback takes long.
+    @Test(arguments: [true, false])
+    func `the limit of time leaves a moment after an address that had come before`(inCallback: Bool) throws {
+        let (server, port) = try PythonServer.start(.echo)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            let held = HeldResolver([.loopback(port: port)])
+            var configuration = SocketChannel.Configuration(host: "localhost", port: Int(port), tls: .test)
+            configuration.resolver = held.resolver
+            configuration.openingLimit = 5
+            let talk = Conversation(SocketChannel(configuration))
+            let letTimePass = {
+                try? held.answer(host: "localhost", port: port)
+                clock.advance(by: 6)
+            }
+            talk.onEvent = { event in
+                if inCallback, case .resolving = event { letTimePass() }
+            }
+            talk.open(in: loop)
+            try loop.run { !talk.words.isEmpty }
+            // The next pass takes the address first. The timer fires when TLS has only begun.
+            if !inCallback { letTimePass() }
+            try loop.run { talk.channel.isOpen || talk.failure != nil }
+            talk.channel.close()
+            return talk.words
+        }
+        #expect(findings == ["resolving", "connecting", "connected", "secured", "open"])
+    }
+
+    @Test func `a connection that stands counts, also if the timer of the limit fires first`() throws {
+        let (refused, listener) = (try RefusedPort(), try TestListener())
+        let addresses = [SocketAddress.loopback(port: refused.port), listener.address]
+        let findings = try onStreamThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            var configuration = SocketChannel.Configuration(host: "several.test", port: 1)
+            configuration.resolver = Resolver(idleTime: .milliseconds(1)) { _, _ in .success(addresses) }
+            configuration.openingLimit = 5
+            let talk = Conversation(SocketChannel(configuration))
+            talk.onEvent = { event in
+                // A descriptor was served, so that the next pass begins with the timers.
+                if event == .connecting(addresses[1]) { clock.advance(by: 6) }
+            }
+            talk.open(in: loop)
+            try loop.run { talk.channel.isOpen || talk.failure != nil }
+            talk.channel.close()
+            return talk.words
+        }
+        #expect(findings == ["resolving", "connecting", "connecting", "connected", "open"])
+        withExtendedLifetime((refused, listener)) {}
+    }
+
     @Test func `the limit of time ends with the opening`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in

@@ -108,10 +108,11 @@ final class ChannelOpening {
         switch stage {
         case .starting(let point): start(point)
         case .resolving(_, let result):
-            switch result.take() {
+            guard let outcome = result.take() else { break }
+            limit.noteAnswer()
+            switch outcome {
             case .success(let addresses): found(addresses, of: channel.configuration.nextHop.host)
             case .failure(let error): failOnFirstHop(.resolve(error))
-            case nil: break
             }
         case .connecting(let attempts):
             if let refused = attempts.refusedSource { return take(attempts.endRefused(refused)) }
@@ -130,6 +131,7 @@ final class ChannelOpening {
 
     /// Continues because a source of the connection, or of an attempt to connect, is ready.
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
+        limit.noteAnswer()
         switch stage {
         case .connecting(let attempts):
             if ready.isEmpty, let refused = attempts.refusedSource {
@@ -324,8 +326,18 @@ final class ChannelOpening {
 
     /// - Returns: False if the limit was reached; the channel is closed then.
     private func checkLimit() -> Bool {
-        guard limit.takeExpiry(mayHaveMore: transport?.socket.isReadable() ?? false) else { return true }
+        guard limit.takeExpiry(hasAnswer: hasAnswer) else { return true }
         channel.fail(limit.timedOut(channel.configuration))
         return false
+    }
+
+    /// Whether something has come for which the opening waits.
+    private var hasAnswer: Bool {
+        switch stage {
+        case .resolving(_, let result): result.hasCome
+        case .connecting(let attempts): attempts.hasAnswer
+        case .connected, .negotiating, .upgrading, .securing: transport?.socket.isReadable() ?? false
+        case .starting, .over: false
+        }
     }
 }

@@ -67,6 +67,9 @@ final class ConnectionAttempts {
         }
     }
 
+    /// Whether an attempt has succeeded or failed, and was not continued yet.
+    var hasAnswer: Bool { running.values.contains { SocketCalls.isWritable($0.socket.descriptor) } }
+
     /// The source of an attempt whose socket the kernel refuses to watch.
     var refusedSource: RunLoop.Source? { running.values.first { $0.source.refusalCode != nil }?.source }
 

@@ -5,13 +5,13 @@ struct OpeningLimit {
     private enum Time {
         case unlimited
         case running([Timer])
-        /// The limit was reached while bytes of the peer waited unread; they are processed first.
+        /// The limit was reached while an answer waited; it is processed first.
         case grace([Timer])
         /// The opening is suspended, with that many seconds left.
         case suspended(left: Double, isGrace: Bool)
     }
 
-    /// The extra seconds for a peer whose bytes had already arrived when the limit was reached.
+    /// The extra seconds for an opening whose next answer had already come when the limit was reached.
     private static let graceSeconds = 1.0
 
     private let sources: any ChannelSources
@@ -70,19 +70,29 @@ struct OpeningLimit {
 
     /// Looks at the time limit; begins the time of grace where that applies.
     ///
-    /// - Parameter mayHaveMore: Whether bytes of the peer have arrived. If so, they are processed before the
-    ///   limit applies, because the loop may have been in another mode meanwhile.
+    /// - Parameter hasAnswer: Whether a result of the look-up, a connection, or bytes of the peer have come. They are
+    ///   processed before the limit applies, because the loop may have been in another mode meanwhile.
     /// - Returns: Whether the time limit was reached.
-    mutating func takeExpiry(mayHaveMore: @autoclosure () -> Bool) -> Bool {
+    mutating func takeExpiry(hasAnswer: @autoclosure () -> Bool) -> Bool {
         switch time {
         case .running(let timers) where timers.contains { !$0.isValid }:
-            guard mayHaveMore() else { return true }
-            sources.stop(timers)
-            time = .grace(startTimers(after: Self.graceSeconds))
+            guard hasAnswer() else { return true }
+            beginGrace(timers)
             return false
         case .grace(let timers): return timers.contains { !$0.isValid }
         case .running, .unlimited, .suspended: return false
         }
+    }
+
+    /// Notes that an answer is being processed, which may come before the timer: if the limit has been reached, the time of
+    /// grace begins.
+    mutating func noteAnswer() {
+        if case .running(let timers) = time, LoopClock.now >= deadline { beginGrace(timers) }
+    }
+
+    private mutating func beginGrace(_ timers: [Timer]) {
+        sources.stop(timers)
+        time = .grace(startTimers(after: Self.graceSeconds))
     }
 
     func timedOut(_ configuration: ChannelConfiguration) -> ChannelError {
