@@ -55,7 +55,8 @@ struct Trace: ParsableCommand {
         let failed = status == 0 ? ExitStatus.failed : status
         guard FileManager.default.fileExists(atPath: file) else {
             throw CommandFailure(
-                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen", status: failed)
+                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen",
+                status: failed)
         }
         do {
             try show(read(file), title: "What the run loops of \(name(of: program[0])) did")

@@ -83,8 +83,9 @@ package struct HeldBackSpans {
 
     private func record(of held: Held, _ span: Span, at now: Int64) -> TraceRecord? {
         guard span.sightings > 1 else { return nil }
+        // Another thread may have begun the span after this one has read the clock.
         return TraceRecord(
-            kind: .heldBack, began: span.began, duration: now - span.began, loop: held.loop, mode: held.mode,
-            subject: held.subject, detail: held.kind.rawValue)
+            kind: .heldBack, began: span.began, duration: max(0, now - span.began), loop: held.loop,
+            mode: held.mode, subject: held.subject, detail: held.kind.rawValue)
     }
 }

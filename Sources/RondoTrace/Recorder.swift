@@ -74,7 +74,7 @@ package final class Recorder: RunLoop.Instrument {
     ///     intervals may be missed, except for members that are still held back at the end of a longer
     ///     activation, however late the checking thread is.
     package init(capacity: Int = Limits.events, lookInterval: Double = Limits.lookInterval) {
-        state = Mutex(State(ring: EventRing(capacity: capacity), began: LoopClock.now.nanoseconds))
+        state = Mutex(State(ring: EventRing(capacity: capacity), began: LoopClock.systemNow.nanoseconds))
         look = PeriodicThread(name: "rondo.recorder", interval: lookInterval)
         longActivation = LoopClock.nanoseconds(2 * lookInterval)
     }
@@ -83,7 +83,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Begins to record.
     package func start() {
-        state.withLock { $0.began = LoopClock.now.nanoseconds }
+        state.withLock { $0.began = LoopClock.systemNow.nanoseconds }
         RunLoop.addRecorder(self)
         look.start { [weak self] in self?.lookForHeldBack() }
     }
@@ -92,7 +92,7 @@ package final class Recorder: RunLoop.Instrument {
     package func finish() -> Recording {
         RunLoop.removeRecorder(self)
         look.stop()
-        let now = LoopClock.now.nanoseconds
+        let now = LoopClock.systemNow.nanoseconds
         return state.withLock { state in
             if state.ended == nil {
                 for record in state.spans.end(at: now) { state.ring.append(record) }
@@ -108,7 +108,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// The recording so far.
     package func soFar() -> Recording {
-        let now = LoopClock.now.nanoseconds
+        let now = LoopClock.systemNow.nanoseconds
         return state.withLock { state in
             Recording(
                 tables: state.index.tables, records: state.ring.records + state.spans.open(at: now),
@@ -118,7 +118,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Removes and returns the events since the last call, for a file that is written while the program runs.
     func drain() -> Drained {
-        let now = LoopClock.now.nanoseconds
+        let now = LoopClock.systemNow.nanoseconds
         return state.withLock { state in
             Drained(
                 tables: state.index.tables, records: state.ring.removeAll(), begun: state.spans.takeBegun(),
@@ -147,7 +147,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Records a note of the program, on the calling thread.
     package func mark(_ name: String, value: Int64 = 0) {
-        let began = LoopClock.now.nanoseconds
+        let began = LoopClock.systemNow.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }
             let thread = state.index.placeOfThread()
@@ -181,7 +181,7 @@ package final class Recorder: RunLoop.Instrument {
     private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?) {
         let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
         let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: HeldBackEvent.all(of: $0)) }
-        let now = LoopClock.now.nanoseconds
+        let now = LoopClock.systemNow.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }
             var seen: [HeldBackSpans.Held] = []

@@ -159,7 +159,7 @@ struct LabCommandTests {
         }
     }
 
-    @Test func `a recording that cannot be written on says so, and so does a reading of one that breaks off`() throws {
+    @Test func `a recording that cannot be written says so, and one that breaks off does when it is read`() throws {
         try withFile { file in
             let full = try TestServerProcess.run([
                 "env", "RONDO_TRACE=/dev/full", try Tool.path, "--version",

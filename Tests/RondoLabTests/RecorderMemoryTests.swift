@@ -4,7 +4,7 @@ import Testing
 @testable import RondoCore
 @testable import RondoTrace
 
-/// What a recorder keeps for itself beside its events.
+/// What a recorder keeps and writes, by its own means.
 struct RecorderMemoryTests {
     @Test func `a recorder keeps only the events of a loop whose thread has ended`() throws {
         // An instrument of no loop: it hears of this loop alone.
@@ -59,4 +59,32 @@ struct RecorderMemoryTests {
         let recording = recorder.soFar()
         #expect(recording.records.map { recording.threadName($0.thread) } == names)
     }
+
+    @Test func `a loop with a clock of its own is recorded in the machine's time`() throws {
+        let mode = RunLoop.Mode("stopped clock")
+        let found: Recording = try InstrumentTurn.take {
+            let recorder = Recorder()
+            recorder.start()
+            try onLoopThread { loop in
+                LoopClock.setTimeSource(StoppedClock())
+                defer { LoopClock.setTimeSource(nil) }
+                recorder.mark("note of a stopped clock")
+                loop.perform(inModes: [mode]) {}
+                _ = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
+            }
+            return recorder.finish()
+        }
+        let own = found.records.filter {
+            found.modeName($0) == mode.rawValue || found.name($0) == "note of a stopped clock"
+        }
+        let kinds: Set<TraceRecord.Kind> = [.mark, .perform, .entry, .block, .pass, .exit]
+        #expect(kinds.isSubset(of: own.map(\.kind)))
+        #expect(own.allSatisfy { $0.began >= found.began && $0.ended <= found.ended })
+    }
+}
+
+private final class StoppedClock: LoopTimeSource {
+    let now = LoopInstant(nanoseconds: 5)
+
+    func loopIsIdle(until instant: LoopInstant) -> Bool { false }
 }

@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `an instrument that the program sets meanwhile receives the events beside the recorder`() throws {
+    @Test func `an instrument that the program sets meanwhile has the events beside the recorder`() throws {
         let (mode, log) = (RunLoop.Mode("watched twice"), EventLog())
         let found = try recording { _ in
             RunLoop.instrument = Watching(mode: mode, log: log)

@@ -176,6 +176,12 @@ struct RecordingTests {
         #expect(spans.end(at: 400).isEmpty)
     }
 
+    @Test func `a span that began after a look at the clock has no length`() {
+        var spans = HeldBackSpans()
+        _ = spans.look([held(1)], at: 200, notBefore: 0, busyLoop: 1)
+        #expect(spans.open(at: 100).map(\.duration) == [0])
+    }
+
     @Test func `a span ends when its mode begins to run`() {
         var maker = RecordingMaker()
         maker.add(.heldBack, 100, 500)

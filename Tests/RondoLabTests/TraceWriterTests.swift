@@ -17,7 +17,8 @@ struct TraceWriterTests {
             writer.recorder.runLoop(
                 loop,
                 did: RunLoopEvent(
-                    detail: .entry, began: LoopClock.systemNow.nanoseconds, mode: .default, depth: 1, subject: nil))
+                    detail: .entry, began: LoopClock.systemNow.nanoseconds, mode: .default, depth: 1,
+                    subject: nil))
         }
         for number in Int64(0)..<1_000 {
             writer.recorder.mark("note", value: number)

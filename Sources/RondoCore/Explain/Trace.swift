@@ -64,10 +64,10 @@ enum Trace {
     ) -> Result {
         defer { loop.threadState.forgetNow() }
         guard isListening.load(ordering: .relaxed) else { return body() }
-        let began = LoopClock.now
+        let began = LoopClock.systemNow
         let label = label()
         let result = body()
-        let lasted = LoopClock.now.nanoseconds - began.nanoseconds
+        let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
         tell(
             loop, mode, .callOut(kind(), label: label, nanoseconds: lasted), began: began,
             of: subject.map { ObjectIdentifier($0) })
@@ -84,7 +84,7 @@ enum Trace {
     }
 
     static func tell(
-        _ loop: RunLoop, _ mode: Int, _ detail: RunLoopEvent.Detail, began: LoopInstant = LoopClock.now,
+        _ loop: RunLoop, _ mode: Int, _ detail: RunLoopEvent.Detail, began: LoopInstant = LoopClock.systemNow,
         of subject: ObjectIdentifier? = nil
     ) {
         let all = listeners.withLock { $0 }
@@ -99,7 +99,7 @@ enum Trace {
     /// Makes an event that need not belong to a pass: in `mode`, or in the running mode if `mode` is nil.
     static func tell(
         _ loop: RunLoop, _ mode: RunLoop.Mode?, _ detail: RunLoopEvent.Detail,
-        began: LoopInstant = LoopClock.now,
+        began: LoopInstant = LoopClock.systemNow,
         of subject: ObjectIdentifier?
     ) {
         let all = listeners.withLock { $0 }
@@ -124,10 +124,10 @@ extension RunLoop {
         on loop: @autoclosure () -> RunLoop?, _ body: () -> Result
     ) -> Result {
         guard Trace.isListening.load(ordering: .relaxed), let loop = loop() else { return body() }
-        let began = LoopClock.now
+        let began = LoopClock.systemNow
         let label = label()
         let result = body()
-        let lasted = LoopClock.now.nanoseconds - began.nanoseconds
+        let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
         // The event gets the running mode of the loop.
         let detail = RunLoopEvent.Detail.callOut(.delegate(name()), label: label, nanoseconds: lasted)
         Trace.tell(loop, nil, detail, began: began, of: ObjectIdentifier(object))

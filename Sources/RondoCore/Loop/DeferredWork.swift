@@ -79,7 +79,7 @@ extension LoopThreadState {
     /// - Parameter loop: The loop of this state, for the trace.
     /// - Returns: Whether a source was signalled.
     func performDeferredWork(of loop: RunLoop) -> Bool {
-        let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
+        let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
         var count = 0
         var hasSignalled = false
         while !hasSignalled, let work = takeDeferredWork() {
@@ -88,7 +88,7 @@ extension LoopThreadState {
         }
         forgetNow()
         if let began, count > 0 {
-            let lasted = LoopClock.now.nanoseconds - began.nanoseconds
+            let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
             Trace.tell(
                 loop, RunLoop.Mode?.none, .deferredWork(count: count, nanoseconds: lasted), began: began,
                 of: nil)

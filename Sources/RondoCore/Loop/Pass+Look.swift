@@ -70,13 +70,13 @@ extension Pass {
                 return timersAreDue
             }
             // The clock is read again: `now` may have been read before observers were called.
-            let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
+            let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
             let end = min(plan.nearestTimer ?? .never, limit.instant)
             Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
             loop.threadState.forgetNow()
             loop.attention.endWaiting()
             if let fellAsleep {
-                let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
+                let lasted = LoopClock.systemNow.nanoseconds - fellAsleep.nanoseconds
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
             if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {

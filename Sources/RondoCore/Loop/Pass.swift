@@ -67,7 +67,7 @@ struct Pass {
 
     /// - Parameter start: The facts with which this pass begins; on return, those for the next one.
     private func runOnce(_ drainedMainQueue: inout Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
-        let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
+        let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
         loop.threadState.beginPass()
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Since the last pass this thread has called only observers, which may have made work. (Signals of
@@ -119,7 +119,7 @@ struct Pass {
         let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
         let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
         if let began {
-            let lasted = LoopClock.now.nanoseconds - began.nanoseconds
+            let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
         }
         return result
