@@ -159,7 +159,7 @@ struct LabCommandTests {
         }
     }
 
-    @Test func `a recording that cannot be written says so, and one that breaks off does when it is read`() throws {
+    @Test func `a recording that cannot be written says so, and so does one that breaks off`() throws {
         try withFile { file in
             let full = try TestServerProcess.run([
                 "env", "RONDO_TRACE=/dev/full", try Tool.path, "--version",

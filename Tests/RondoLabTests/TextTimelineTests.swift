@@ -45,6 +45,21 @@ struct TextTimelineTests {
         #expect(lane.contains("━ default ━") && lane.contains("━ private ━"))
     }
 
+    @Test func `no name of the program's brings a control character to the terminal`() {
+        let name = "a\u{1B}[2J\n\u{7F}\u{9B}b"
+        var maker = RecordingMaker()
+        maker.tables.loops[1].name = name
+        maker.tables.subjects[1].label = name
+        maker.tables.modes[1] = name
+        maker.add(.entry, 0)
+        maker.add(.timer, 10_000_000, 1_000_000, subject: 1)
+        maker.add(.exit, 100_000_000, detail: 3)
+        let lines = lines(maker.recording(ended: 100_000_000))
+        let shown = "a\\x1B[2J\\x0A\\x7F\\x9Bb"
+        #expect(lines.count { $0.contains(shown) } == 3)
+        #expect(!lines.joined().unicodeScalars.contains { $0.properties.generalCategory == .control })
+    }
+
     @Test func `a lane without a label says so, and notes have a lane`() throws {
         var maker = RecordingMaker()
         maker.add(.entry, 0)

@@ -66,7 +66,8 @@ package struct TextTimeline {
         let records = Dictionary(grouping: recording.records, by: \.loop)
         let notes = Dictionary(grouping: recording.records.lazy.filter { $0.kind == .mark }, by: \.thread)
         for loop in recording.tables.loops.indices.dropFirst() {
-            lines.append(terminal.tinted("run loop of \(recording.loopName(UInt16(loop)))", .strong))
+            let title = Self.shown("run loop of \(recording.loopName(UInt16(loop)))")
+            lines.append(terminal.tinted(title, .strong))
             let notes = notes[recording.tables.loops[loop].thread] ?? []
             let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [], notes)
             for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
@@ -135,7 +136,7 @@ package struct TextTimeline {
     // MARK: Text
 
     private func line(_ lane: Lane) -> String {
-        var text = "  " + lane.title.padded(Limits.title) + " "
+        var text = "  " + Self.shown(lane.title).padded(Limits.title) + " "
         var rest = lane.cells[...]
         // Whole stretches are tinted, not single columns, to keep the output short.
         while let first = rest.first {
@@ -171,8 +172,11 @@ package struct TextTimeline {
     private func letter(of mode: UInt16) -> Character { letters[mode] ?? "?" }
 
     private func name(ofMode mode: UInt16) -> String {
-        recording.modeName(TraceRecord(kind: .entry, began: 0, mode: mode))
+        Self.shown(recording.modeName(TraceRecord(kind: .entry, began: 0, mode: mode)))
     }
+
+    /// Names come from the program, and labels from its URLs.
+    private static func shown(_ name: String) -> String { TerminalText.harmless(name, keeping: []) }
 
     private func tint(_ mode: String) -> Tint {
         mode == "default" ? .accent : mode == "tracking" ? .waiting : .good

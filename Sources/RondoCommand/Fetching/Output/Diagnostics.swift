@@ -39,22 +39,3 @@ enum DiagnosticLines {
         return lines
     }
 }
-
-/// Makes text of a server safe for a terminal.
-enum TerminalText {
-    /// Replaces control characters, which can move the cursor and worse, by `\xNN`; line ends and tabs
-    /// remain.
-    static func harmless(_ text: String) -> String {
-        var harmless = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            let stays = ["\r", "\n", "\t"].contains(scalar) || scalar.properties.generalCategory != .control
-            if stays {
-                harmless.append(scalar)
-            } else {
-                let digits = String(scalar.value, radix: 16, uppercase: true)
-                harmless.append(contentsOf: "\\x\(digits.count < 2 ? "0" : "")\(digits)".unicodeScalars)
-            }
-        }
-        return String(harmless)
-    }
-}
