@@ -39,6 +39,18 @@ struct FetchCommandLineTests {
         #expect(failure?.status == ExitStatus.badUsage)
     }
 
+    @Test func `schemes are added, taken away and replaced from left to right`() throws {
+        let all: Set<String> = ["http", "https", "file", "data"]
+        #expect(try operation("--proto", "https", "u").protocols == all)
+        #expect(try operation("--proto", "-file,-data", "u").protocols == ["http", "https"])
+        #expect(try operation("--proto", "-all,HTTP,+https", "u").protocols == ["http", "https"])
+        #expect(try operation("--proto", "file,=https,-+http", "u").protocols == ["https", "http"])
+        let odd = try operation("--proto-redir", "odd,-http,ftp", "u")
+        #expect(odd.warnings == ["--proto-redir: unrecognized protocol 'odd'"])
+        #expect(!odd.redirectProtocols.contains("http") && odd.redirectProtocols.contains("https"))
+        #expect(throws: CommandFailure.self) { try operation("--proto", "=", "u") }
+    }
+
     @Test(arguments: [
         ([], 60), (["--keepalive-time", "10"], 10), (["--keepalive-time", "0"], 60),
         (["--no-keepalive", "--keepalive-time", "10"], nil),

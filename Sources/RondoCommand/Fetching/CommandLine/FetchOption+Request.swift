@@ -214,11 +214,10 @@ extension FetchOption {
             $0.current.keepPost(after: 303, $1)
         },
         .value(nil, "proto-redir", "schemes", .redirects, "Follow redirects to these schemes only.") {
-            $0.current.redirectProtocols = try SchemeList.changed(
-                $0.current.redirectProtocols, by: $1, for: "--proto-redir")
+            try $0.current.change(\.redirectProtocols, by: $1, for: "--proto-redir")
         },
         .value(nil, "proto", "schemes", .redirects, "Load these schemes only: '=https' for one.") {
-            $0.current.protocols = try SchemeList.changed($0.current.protocols, by: $1, for: "--proto")
+            try $0.current.change(\.protocols, by: $1, for: "--proto")
         },
         .flag("f", "fail", .redirects, "A status of 400 or more is a failure, 22, without its body.") {
             if $1, $0.current.failsWithBody {
@@ -290,19 +289,36 @@ extension FetchOperation {
     }
 }
 
-/// Sets of URL schemes in curl's notation: `=https`, `-all,https`, `+data`.
-enum SchemeList {
-    private static let all: Set<String> = ["http", "https", "file", "data"]
+extension FetchOperation {
+    private static let loadedSchemes: Set<String> = ["http", "https", "file", "data"]
+    /// The schemes that curl loads, and may be named here, too.
+    private static let curlSchemes: Set<String> = [
+        "dict", "file", "ftp", "ftps", "gopher", "gophers", "http", "https", "imap", "imaps", "ldap", "ldaps",
+        "mqtt", "pop3", "pop3s", "rtmp", "rtmpe", "rtmps", "rtmpt", "rtmpte", "rtmpts", "rtsp", "scp", "sftp",
+        "smb", "smbs", "smtp", "smtps", "telnet", "tftp",
+    ]
 
-    static func changed(_ schemes: Set<String>, by text: String, for option: String) throws -> Set<String> {
-        var schemes = schemes
-        for (index, item) in text.split(separator: ",").enumerated() {
-            let sign = item.first.flatMap { "=+-".contains($0) ? $0 : nil }
-            let name = (sign == nil ? item : item.dropFirst()).lowercased()
-            let named: Set<String> = name == "all" ? all : [name]
-            if sign == "=" || (sign == nil && index == 0) { schemes = [] }
-            if sign == "-" { schemes.subtract(named) } else { schemes.formUnion(named) }
+    /// Changes a set of URL schemes as curl's notation says: `=https`, `-all,https`, `+data`. A scheme without a
+    /// sign is added.
+    mutating func change(
+        _ schemes: WritableKeyPath<FetchOperation, Set<String>>, by text: String, for option: String
+    ) throws {
+        for item in text.split(separator: ",") {
+            let signs = item.prefix { "=+-".contains($0) }
+            let name = item.dropFirst(signs.count).lowercased()
+            guard name.first?.isLetter ?? false else {
+                throw CommandFailure.usage("\(option): expected schemes, '=http,https', not '\(text)'")
+            }
+            let named = name == "all" ? Self.loadedSchemes : [name]
+            if signs.last == "=" { self[keyPath: schemes] = [] }
+            if signs.last == "-" {
+                self[keyPath: schemes].subtract(named)
+            } else {
+                self[keyPath: schemes].formUnion(named)
+            }
+            if !named.isSubset(of: Self.loadedSchemes.union(Self.curlSchemes)) {
+                warnings.append("\(option): unrecognized protocol '\(name)'")
+            }
         }
-        return schemes
     }
 }
