@@ -71,6 +71,23 @@ import class Rondo.URLSession
         #expect(try Self.code(of: Task { try await task.receive() }) == .cancelled)
     }
 
+    @Test(arguments: [true, false])
+    func `US-41 an operation of a task that cannot begin fails if the thread of the loop has ended`(
+        isInvalidated: Bool
+    ) throws {
+        let running = try RunningLoop()
+        if isInvalidated { running.session.finishTasksAndInvalidate() }
+        try running.stop()
+        let url = try #require(URL(string: isInvalidated ? "ws://127.0.0.1/" : "http://127.0.0.1/"))
+        let webSocket = running.session.webSocketTask(with: url)
+        webSocket.resume()
+        #expect(try Self.code(of: Task { try await webSocket.receive() }) == .cancelled)
+        let stream = running.session.streamTask(withHostName: "127.0.0.1", port: 1)
+        stream.resume()
+        let read = Task { try await stream.readData(ofMinLength: 1, maxLength: 10, timeout: 0).0 }
+        #expect(try Self.code(of: read) == .cancelled)
+    }
+
     @Test func `US-41 a read of a stream task fails when the thread of the loop ends`() throws {
         let server = try TestServer { $0.waitForEnd() }
         let running = try RunningLoop()

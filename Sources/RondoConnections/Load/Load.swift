@@ -20,6 +20,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
     private let settings: LoadSettings
+    private let failure: LoadFailure?
     private let gate = Gate()
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
@@ -36,14 +37,17 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// The channel of the current exchange; nil if there is none.
     @exclusivity(unchecked) private var channel: SocketChannel?
 
-    /// - Parameter earlier: The partial file of an earlier download, whose rest `request` asks for.
+    /// - Parameters:
+    ///   - earlier: The partial file of an earlier download, whose rest `request` asks for.
+    ///   - failure: The failure with which the load ends in its first pass, because its request cannot be sent.
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
-        upgrade: (any Upgrade)? = nil
+        upgrade: (any Upgrade)? = nil, failing failure: LoadFailure? = nil
     ) {
         registration = ModeRegistration(schedule)
         self.settings = settings
+        self.failure = failure
         delivery = LoadDelivery(to: client)
         times = LoadTimes(
             timeout: request.value.timeoutInterval, settings, in: registration.modes)
@@ -171,6 +175,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         }
         if inbox.isSuspended { return }
         makeWaitingCalls()
+        if let failure { return driver.fail(failure) }
         let messages = inbox.take()
         if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }

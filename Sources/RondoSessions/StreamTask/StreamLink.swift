@@ -107,12 +107,12 @@ final class StreamLink: Sendable {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
         }
-        if isOver {
-            for call in takeLate() { driver.perform(call) }
-        } else {
-            load?.wakeUp()
-        }
+        if isOver { answerLate() } else { load?.wakeUp() }
         return result
+    }
+
+    private func answerLate() {
+        for call in takeLate() { driver.perform(call) }
     }
 
     // MARK: - The load
@@ -186,6 +186,15 @@ final class StreamLink: Sendable {
             state.error = error
         }
         for call in takeLate() { call() }
+    }
+
+    /// Ends a task that was never begun. Any thread; waiting operations are answered later.
+    func endBeforeStart(_ error: URLError) {
+        state.withLock { state in
+            state.isOver = true
+            state.error = error
+        }
+        answerLate()
     }
 
     /// The calls that answer all waiting operations, none of which can be performed any more.

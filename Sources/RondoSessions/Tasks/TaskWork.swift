@@ -149,12 +149,12 @@ final class TaskWork: Sendable {
         guard let engine, let client else { return }
         let request = state.withLock { $0.currentRequest } ?? TaskContent.noRequest
         guard client.begin() else { return endBeforeStart() }
-        let order = plan.content.order(request)
-        let sent: URLRequest
-        do throws(URLError) {
-            sent = try webSocket?.sentRequest(order.request) ?? order.request
+        var order = plan.content.order(request)
+        var sent = order.request
+        do throws(LoadFailure) {
+            if let webSocket { sent = try webSocket.sentRequest(sent) }
         } catch {
-            return fail(error)
+            order.failure = error
         }
         state.withLock { state in
             if state.currentRequest != nil { state.currentRequest = order.request }
@@ -175,7 +175,8 @@ final class TaskWork: Sendable {
                     settings: plan.content.settings(engine.settings),
                     defaults: client.defaults, writesFile: plan.kind == .download,
                     continuing: order.earlier,
-                    upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request))
+                    upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request),
+                    failing: order.failure)
             }
         let (isSuspended, isCanceling, priority) = state.withLock { state in
             state.load = load
@@ -184,7 +185,6 @@ final class TaskWork: Sendable {
         load.priority = priority
         if isSuspended { load.suspend() }
         if isCanceling { abort() }
-        if let failure = order.failure { load.abort(failure) }
         load.start()
         // Another thread may have called while there was no load.
         applySuspension()
@@ -200,8 +200,8 @@ final class TaskWork: Sendable {
         return upgrade
     }
 
-    /// Ends the task without a load.
-    private func fail(_ error: URLError, _ partial: PartialDownload? = nil) {
+    /// Ends the task without a load, for which there is no thread.
+    private func fail(_ error: URLError, _ partial: PartialDownload?) {
         engine?.driver.perform { [self] in
             _ = make(.fail(error, partial: partial))
             loadDidEnd()
@@ -219,8 +219,8 @@ final class TaskWork: Sendable {
             return state.resumeDataHandlers
         }
         guard let handlers else { return }
-        if let webSocket { engine?.driver.perform { _ = webSocket.end(error) } }
-        if let stream = plan.stream { engine?.driver.perform { stream.end(error) } }
+        webSocket?.endBeforeStart(error)
+        plan.stream?.endBeforeStart(error)
         for handler in handlers { engine?.driver.perform { handler(nil) } }
         client?.endBeforeStart(error)
     }

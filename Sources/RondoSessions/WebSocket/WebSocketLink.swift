@@ -147,17 +147,16 @@ final class WebSocketLink: Sendable {
     /// The request as the load sends it.
     ///
     /// - Throws: If the request cannot open a WebSocket (rule WS-1), or its subprotocols cannot be offered.
-    func sentRequest(_ request: URLRequest) throws(URLError) -> URLRequest {
-        let url = request.url
-        guard WebSocketURL.isWebSocket(url), let sent = WebSocketURL.sent(request) else {
-            throw URLErrors.error(
-                .unsupportedURL, "A WebSocket is opened by a GET of a ws or wss URL.", url: url)
+    func sentRequest(_ request: URLRequest) throws(LoadFailure) -> URLRequest {
+        guard WebSocketURL.isWebSocket(request.url), let sent = WebSocketURL.sent(request) else {
+            throw .upgrade(
+                .unsupportedURL, sentence: "A WebSocket is opened by a GET of a ws or wss URL.")
         }
         guard canOffer(with: request) else {
-            throw URLErrors.error(
+            throw .upgrade(
                 .badURL,
-                "The WebSocket's protocols cannot be offered: each is a token (RFC 9110, section 5.6.2), and named once.",
-                url: url)
+                sentence: "The WebSocket's protocols cannot be offered: each is a token (RFC 9110, section 5.6.2), "
+                    + "and named once.")
         }
         return sent
     }
@@ -205,6 +204,15 @@ final class WebSocketLink: Sendable {
         }
         for call in takeLate() { call() }
         return hasOpened ? error : told
+    }
+
+    /// Ends a task that was never begun. Any thread; waiting operations are answered later.
+    func endBeforeStart(_ error: URLError) {
+        state.withLock { state in
+            state.isOver = true
+            state.closing.error = error
+        }
+        answerLate()
     }
 
     /// A connection that ends before the handshake was answered is a bad response (rule WS-4).
