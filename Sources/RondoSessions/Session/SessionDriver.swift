@@ -41,6 +41,15 @@ enum SessionDriver: Sendable {
     /// (rule US-24). If the loop's thread has ended, `call` is released without having been made.
     func perform(_ call: @escaping @Sendable () -> Void) { prepare(call)() }
 
+    /// Makes `call` as `perform` does, after the calls that were added to `earlier` before it, even if the queue runs several
+    /// operations at once (rule US-19).
+    func perform(_ call: @escaping @Sendable () -> Void, after earlier: QueuedCalls) {
+        guard let queue else { return perform(call) }
+        _ = earlier.add(.upgraded(name: "late", size: 0, call), to: queue) { call in
+            if case .upgraded(_, _, let call) = call { call() }
+        }
+    }
+
     /// Makes `call` as `perform` does, but only after the returned function has been called, once, on any thread. Until
     /// the call is made it counts as an input source of the loop's modes, so that the loop's run goes on.
     func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {

@@ -58,6 +58,8 @@ final class StreamLink: Sendable {
     let host: String
     let port: Int
     private let driver: SessionDriver
+    /// Answers to operations that come after the end. They wait until the last call of the task has returned.
+    private let lateCalls = QueuedCalls()
 
     /// - Parameter awaitsConnection: True if a data task will hand its connection over.
     init(host: String, port: Int, driver: SessionDriver, awaitsConnection: Bool = false) {
@@ -112,7 +114,7 @@ final class StreamLink: Sendable {
     }
 
     private func answerLate() {
-        for call in takeLate() { driver.perform(call) }
+        for call in takeLate() { driver.perform(call, after: lateCalls) }
     }
 
     // MARK: - The load
@@ -173,6 +175,7 @@ final class StreamLink: Sendable {
             defer { if case .given = state.source { state.source = .lost } }
             return (load: state.load.take(), source: state.source, unanswered)
         }
+        lateCalls.setSuspended(false)
         if case .given(let connection) = old.source { connection.channel.close() }
         withExtendedLifetime(old) {}
     }
@@ -181,6 +184,7 @@ final class StreamLink: Sendable {
     ///
     /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {
+        lateCalls.setSuspended(true)
         state.withLock { state in
             state.isOver = true
             state.error = error

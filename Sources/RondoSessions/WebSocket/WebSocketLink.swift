@@ -48,6 +48,8 @@ final class WebSocketLink: Sendable {
     let state = Mutex(State())
     private let protocols: [String]
     private let driver: SessionDriver
+    /// Answers to operations that come after the end. They wait until the last call of the task has returned.
+    private let lateCalls = QueuedCalls()
 
     init(protocols: [String], driver: SessionDriver) {
         self.protocols = protocols
@@ -155,8 +157,8 @@ final class WebSocketLink: Sendable {
         guard canOffer(with: request) else {
             throw .upgrade(
                 .badURL,
-                sentence: "The WebSocket's protocols cannot be offered: each is a token (RFC 9110, section 5.6.2), "
-                    + "and named once.")
+                sentence: "The WebSocket's protocols cannot be offered: each is a token (RFC 9110, "
+                    + "section 5.6.2), and named once.")
         }
         return sent
     }
@@ -187,12 +189,14 @@ final class WebSocketLink: Sendable {
             return (load: state.load.take(), unanswered: isUnanswered ? state.takeAll() : nil)
         }
         withExtendedLifetime(old) {}
+        lateCalls.setSuspended(false)
     }
 
     /// Answers all waiting operations when the task ends. On the delegate queue or the session's run loop.
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
+        lateCalls.setSuspended(true)
         let error = WebSocketURL.shown(error)
         let (told, hasOpened) = state.withLock { state -> (any Error, Bool) in
             state.isOver = true
@@ -226,7 +230,7 @@ final class WebSocketLink: Sendable {
     // MARK: - After the end
 
     private func answerLate() {
-        for call in takeLate() { driver.perform(call) }
+        for call in takeLate() { driver.perform(call, after: lateCalls) }
     }
 
     /// The calls that answer all waiting operations: messages that have arrived are delivered, everything

@@ -261,6 +261,40 @@ import class Rondo.URLSessionWebSocketTask
         session.invalidateAndCancel()
     }
 
+    /// The first of two handlers has the queue run what comes behind it before it returns.
+    @Test func `US-19 WS-9 on a concurrent queue the answers after the end come one at a time`() throws {
+        let server = try socketServer { peer in
+            for text in ["one", "two"] { try peer.send(text: text) }
+            try peer.send(close: 1000)
+            _ = try peer.readFrame()
+        }
+        let notes = SocketNotes()
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 4
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: queue)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        try notes.waitForEnd()
+        let (log, bothWait) = (EventLog(), Latch())
+        task.receive { result in
+            log.note("begin \(result.words)")
+            #expect(throws: Never.self) {
+                try bothWait.wait()
+                for _ in 0..<3 {
+                    let passed = Latch()
+                    queue.addOperation { passed.open() }
+                    try passed.wait()
+                }
+            }
+            log.note("end \(result.words)")
+        }
+        task.receive { log.note("begin \($0.words)") }
+        bothWait.open()
+        try waitFor("both handlers") { log.entries.count == 3 ? () : nil }
+        #expect(log.entries == ["begin text: one", "end text: one", "begin text: two"])
+        session.invalidateAndCancel()
+    }
+
     // MARK: - WS-28
 
     enum Ending: CaseIterable {
