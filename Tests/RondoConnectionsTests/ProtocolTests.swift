@@ -330,6 +330,25 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
+    @Test func `UC-66 the messages of a protocol are taken in order, whenever they come`() {
+        let request = URLRequest(url: url("rondo-test://waits/order"))
+        let bridge = ProtocolBridge(ScriptedProtocol.self, request: request, on: nil) {}
+        let source = ScriptedProtocol(request: request, cachedResponse: nil, client: bridge)
+        var taken: [UInt8] = []
+        func take() -> Bool {
+            guard case .data(let data)? = bridge.next() else { return false }
+            taken += data
+            return true
+        }
+        for number in 0..<100 as Range<UInt8> {
+            bridge.urlProtocol(source, didLoad: Data([number]))
+            if number % 3 == 2 { #expect(take()) }
+        }
+        while take() {}
+        #expect(taken == Array(0..<100))
+        bridge.stop()
+    }
+
     /// A protocol that says more than its load takes, or goes on when it was stopped, takes no memory for it.
     @Test func `UC-66 messages of a protocol after its end are dropped, and so is more than a gibibyte`()
         throws

@@ -23,11 +23,16 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     static let maximumWaitingBytes = 1 << 30
 
     private struct State {
+        /// The messages to be taken next, the first one last: an array's first element is removed by moving all others.
+        var next: [Message] = []
+        /// The messages behind them, in order.
         var messages: [Message] = []
         var bytes = 0
         /// Messages are ignored from here on.
         var isOver = false
         var isStopped = false
+
+        mutating func dropMessages() { (next, messages) = ([], []) }
     }
 
     private let state = Mutex(State())
@@ -67,7 +72,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
             defer {
                 state.isOver = true
                 state.isStopped = true
-                state.messages = []
+                state.dropMessages()
             }
             return state.isStopped
         }
@@ -99,8 +104,11 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     /// The next message; nil if none waits.
     func next() -> Message? {
         state.withLock { state in
-            guard !state.messages.isEmpty else { return nil }
-            let message = state.messages.removeFirst()
+            if state.next.isEmpty {
+                state.next = state.messages.reversed()
+                state.messages = []
+            }
+            let message = state.next.popLast()
             if case .data(let data) = message { state.bytes -= data.count }
             return message
         }
@@ -113,6 +121,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
                 state.bytes += data.count
                 if state.bytes > Self.maximumWaitingBytes {
                     state.isOver = true
+                    state.dropMessages()
                     state.messages = [
                         .fail(URLErrors.error(.collectedTooMuch(Self.maximumWaitingBytes), url: nil))
                     ]
