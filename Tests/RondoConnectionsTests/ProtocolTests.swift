@@ -349,6 +349,26 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         bridge.stop()
     }
 
+    @Test func `UC-66 releasing a message may call the client again`() throws {
+        let request = URLRequest(url: url("rondo-test://waits/release"))
+        let bridge = ProtocolBridge(ScriptedProtocol.self, request: request, on: nil) {}
+        let source = ScriptedProtocol(request: request, cachedResponse: nil, client: bridge)
+        let memory = try #require(malloc(1000))
+        let isReleased = Box(false)
+        bridge.urlProtocol(
+            source,
+            didLoad: Data(
+                bytesNoCopy: memory, count: 1000,
+                deallocator: .custom { pointer, _ in
+                    free(pointer)
+                    bridge.urlProtocol(source, didLoad: Data())
+                    isReleased.value = true
+                }))
+        bridge.stop()
+        #expect(isReleased.value)
+        #expect(bridge.next() == nil)
+    }
+
     /// A protocol that says more than its load takes, or goes on when it was stopped, takes no memory for it.
     @Test func `UC-66 messages of a protocol after its end are dropped, and so is more than a gibibyte`()
         throws

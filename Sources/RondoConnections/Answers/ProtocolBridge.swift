@@ -32,7 +32,11 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         var isOver = false
         var isStopped = false
 
-        mutating func dropMessages() { (next, messages) = ([], []) }
+        /// - Returns: All messages, which the caller releases with no lock held: that may run code of the program.
+        mutating func takeMessages() -> [Message] {
+            defer { (next, messages) = ([], []) }
+            return next + messages
+        }
     }
 
     private let state = Mutex(State())
@@ -68,14 +72,14 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
 
     /// Stops the protocol, on the thread on which it was started (rule UC-66); its messages are ignored from here on.
     func stop() {
-        let wasStopped = state.withLock { state in
+        let (wasStopped, dropped) = state.withLock { state in
             defer {
                 state.isOver = true
                 state.isStopped = true
-                state.dropMessages()
             }
-            return state.isStopped
+            return (state.isStopped, state.takeMessages())
         }
+        withExtendedLifetime(dropped) {}
         if wasStopped { return }
         guard let loop, !loop.isCurrent else { return stopInstance() }
         let stop = DeferredStop(self)
@@ -109,28 +113,29 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
                 state.messages = []
             }
             let message = state.next.popLast()
-            if case .data(let data) = message { state.bytes -= data.count }
+            if case .data(let data)? = message { state.bytes -= data.count }
             return message
         }
     }
 
     private func add(_ message: Message) {
-        let isTaken = state.withLock { state in
-            guard !state.isOver else { return false }
+        let (isTaken, dropped) = state.withLock { state -> (Bool, [Message]) in
+            guard !state.isOver else { return (false, []) }
             if case .data(let data) = message {
                 state.bytes += data.count
                 if state.bytes > Self.maximumWaitingBytes {
                     state.isOver = true
-                    state.dropMessages()
+                    let dropped = state.takeMessages()
                     state.messages = [
                         .fail(URLErrors.error(.collectedTooMuch(Self.maximumWaitingBytes), url: nil))
                     ]
-                    return true
+                    return (true, dropped)
                 }
             }
             state.messages.append(message)
-            return true
+            return (true, [])
         }
+        withExtendedLifetime(dropped) {}
         if isTaken { onMessage() }
     }
 
