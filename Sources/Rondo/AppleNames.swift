@@ -110,7 +110,7 @@ extension String {
     public func addingPercentEscapes(using encoding: Encoding) -> String? {
         guard let bytes = data(using: encoding) else { return nil }
         let allowed = Set(
-            "!$&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~#[]%".utf8)
+            "!$&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~".utf8)
         return bytes.reduce(into: "") { text, byte in
             if allowed.contains(byte) {
                 text.unicodeScalars.append(Unicode.Scalar(byte))

@@ -89,6 +89,10 @@ struct CFTypeTests {
         #expect(some as? Stream.PropertyKey == .sslSettingsKey)
     }
 
+    @Test func `what cannot stand in a URL is escaped, and so is a percent sign`() {
+        #expect("a #%[]é~".addingPercentEscapes(using: .utf8) == "a%20%23%25%5B%5D%C3%A9~")
+    }
+
     @Test func `RL-7 a mode by the name that Core Foundation's string holds`() throws {
         let name = "org.example.mode"
         #expect(CFRunLoopMode(name as CFString) == RunLoop.Mode(name))
