@@ -17,6 +17,10 @@ extension URLConnection {
     ///   and no older ones. A broken database is treated as missing.
     /// - A URL has at most eight variants.
     ///
+    /// It is a cache for one user (a private cache, RFC 9111 §1): a response to a request with `Authorization` answers
+    /// others too, unless `Vary` names that field. A program that acts for several users gives each a cache of its own,
+    /// or none.
+    ///
     /// Programs may set `URLCache.shared`, and `URLConnection.Configuration.cache`, to a cache of any class.
     /// A cache of Foundation's own class that has a disk reads its whole folder for each response that is
     /// stored.
