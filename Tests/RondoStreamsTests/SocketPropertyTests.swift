@@ -191,6 +191,36 @@ import Testing
         #expect(findings == ["false", "true", "[4]", "true", "4"])
     }
 
+    @Test func `ST-40 a socket that stays open keeps the bytes that were not read, and its flags`() throws {
+        let findings = try onStreamThread { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            defer {
+                close(ours)
+                close(theirs)
+            }
+            _ = fcntl(ours, F_SETFD, 0)
+            let (input, output) = streamsOnSocket(ours)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            PlainSocket.send(Array("abc".utf8), on: theirs)
+            try loop.run { notes.count(of: "bytes") == 1 }
+            loop.pass()
+            var findings = [String(decoding: input.bytes(1).1, as: UTF8.self)]
+            try loop.run { notes.count(of: "bytes") == 2 }
+            findings.append("\(input.hasBytesAvailable)")
+            input.close()
+            output.close()
+            var rest = [UInt8](repeating: 0, count: 10)
+            let count = recv(ours, &rest, rest.count, Int32(MSG_DONTWAIT))
+            findings.append(String(decoding: rest.prefix(max(0, count)), as: UTF8.self))
+            return findings + notes.events + ["\(fcntl(ours, F_GETFD))"]
+        }
+        #expect(findings == ["a", "true", "bc", "open", "bytes", "bytes", "0"])
+    }
+
     @Test(arguments: ["closed", "dropped", "never opened"])
     func `ST-40 a socket that is to be closed with its streams is`(ending: String) throws {
         let findings = try onStreamThread { loop in

@@ -4,17 +4,7 @@ internal import RondoCore
 extension SocketChannel {
     /// Reads the bytes that have arrived, at most as many as `buffer` holds.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
-        if plainDescriptor >= 0 {
-            do throws(SocketError) {
-                switch try Socket.read(plainDescriptor, into: buffer) {
-                case .bytes(let count): return .bytes(count)
-                case .wantsRead: return .wouldBlock
-                case .end: return .end
-                }
-            } catch {
-                throw broken(error)
-            }
-        }
+        if plainDescriptor >= 0 { return try readPlain(into: buffer, peeks: false) }
         guard let engine else { throw notOpen }
         do throws(TLSError) {
             let neededWrite = engine.readNeedsWrite
@@ -31,6 +21,30 @@ extension SocketChannel {
             updateInterest()
             throw .tls(error)
         }
+    }
+
+    private func readPlain(
+        into buffer: UnsafeMutableRawBufferPointer, peeks: Bool
+    ) throws(ChannelError) -> ReadResult {
+        do throws(SocketError) {
+            switch try Socket.read(plainDescriptor, into: buffer, peeks: peeks) {
+            case .bytes(let count): return .bytes(count)
+            case .wantsRead: return .wouldBlock
+            case .end: return .end
+            }
+        } catch {
+            throw broken(error)
+        }
+    }
+
+    /// Whether bytes are to stay in the kernel until the client reads them: it keeps the descriptor when the channel is
+    /// closed. Over TLS they could not.
+    var leavesBytes: Bool { !closesDescriptor && plainDescriptor >= 0 }
+
+    /// Copies bytes that have arrived, without consuming them, of a channel that leaves them.
+    func peek(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
+        guard plainDescriptor >= 0 else { throw notOpen }
+        return try readPlain(into: buffer, peeks: true)
     }
 
     /// Writes bytes, perhaps fewer than given.

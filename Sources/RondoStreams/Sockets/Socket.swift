@@ -13,8 +13,8 @@ internal import RondoCore
 package final class Socket {
     /// The descriptor's number, or -1 once closed.
     package private(set) var descriptor: Int32
-    /// The descriptor's flags before it was adopted; -1 if this object made it. (An optional would put the
-    /// object into the next size class.)
+    /// The flags of the open file before the descriptor was adopted, with `O_CLOEXEC`, which is the descriptor's own; -1 if
+    /// this object made it. (An optional would put the object into the next size class.)
     private let flags: Int32
 
     package enum ReadResult: Equatable, Sendable {
@@ -31,12 +31,12 @@ package final class Socket {
 
     /// Takes over a connected descriptor and makes it non-blocking. If this throws, the caller still owns it.
     package init(adopting descriptor: Int32) throws(SocketError) {
-        let flags = fcntl(descriptor, F_GETFL)
-        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0,
+        let (flags, own) = (fcntl(descriptor, F_GETFL), fcntl(descriptor, F_GETFD))
+        guard flags >= 0, own >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0,
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) >= 0
         else { throw SocketError(code: errno, operation: .open) }
         self.descriptor = descriptor
-        self.flags = flags
+        self.flags = own & FD_CLOEXEC == 0 ? flags : flags | O_CLOEXEC
         setNoDelay()
     }
 
@@ -66,7 +66,10 @@ package final class Socket {
 
     /// Gives the descriptor up, open and with its former flags.
     package func relinquishDescriptor() {
-        if descriptor >= 0, flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags) }
+        if descriptor >= 0, flags >= 0 {
+            _ = fcntl(descriptor, F_SETFL, flags)
+            if flags & O_CLOEXEC == 0 { _ = fcntl(descriptor, F_SETFD, 0) }
+        }
         descriptor = -1
     }
 
@@ -143,11 +146,16 @@ extension Socket {
         try Self.read(descriptor, into: buffer)
     }
 
+    /// - Parameter peeks: Copies the bytes without consuming them.
     static func read(
-        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, peeks: Bool = false
     ) throws(SocketError) -> ReadResult {
         guard buffer.count > 0 else { return .bytes(0) }
-        switch SocketCalls.receive(descriptor, buffer.baseAddress, buffer.count) {
+        let outcome =
+            peeks
+            ? SocketCalls.peek(descriptor, buffer.baseAddress, buffer.count)
+            : SocketCalls.receive(descriptor, buffer.baseAddress, buffer.count)
+        switch outcome {
         case .bytes(0): return .end
         case .bytes(let count): return .bytes(count)
         case .wouldBlock: return .wantsRead

@@ -6,7 +6,8 @@ internal import RondoCore
 /// A readable socket has bytes or has met its end, and the delegate must be told which. So a little is read
 /// ahead; for small messages this takes no more calls than reading them does, and a client that asks for more
 /// gets the rest directly in its own buffer. While bytes are read ahead, no more are read, so that a client
-/// that pauses holds the peer back.
+/// that pauses holds the peer back. A socket that the client goes on with afterwards keeps its bytes: it is only asked
+/// whether it has any.
 ///
 /// Protected by the pair's lock, like the channel that is passed in.
 struct SocketReader {
@@ -21,6 +22,8 @@ struct SocketReader {
     /// The bytes read ahead. The memory is given back as soon as it is used up, because most connections are
     /// idle most of the time.
     private var ahead: ReadAhead?
+    /// Bytes were found, and left in the kernel: see `SocketChannel.leavesBytes`.
+    private var hasBytesInKernel = false
     /// The memory of bytes that are lent until the next operation.
     private var lent: ReadAhead?
     /// The bytes of the connection that were read before the pair had it; they follow `ahead` and precede the
@@ -40,13 +43,13 @@ struct SocketReader {
 
     /// - Returns: False if it was not open.
     mutating func close() -> Bool {
-        (ahead, lent, early) = (nil, nil, [])
+        (ahead, lent, early, hasBytesInKernel) = (nil, nil, [], false)
         defer { isOpen = false }
         return isOpen
     }
 
     /// Whether the socket is to be watched for bytes.
-    var wantsBytes: Bool { isOpen && ahead == nil && ending == nil }
+    var wantsBytes: Bool { isOpen && ahead == nil && !hasBytesInKernel && ending == nil }
 
     /// True if bytes wait for which the socket does not become readable.
     var hasEarlyBytes: Bool { !early.isEmpty }
@@ -69,7 +72,7 @@ struct SocketReader {
     /// A copy of the bytes read ahead.
     var bytesAhead: [UInt8] { (ahead?.bytes ?? []) + early }
 
-    mutating func dropAhead() { (ahead, early) = (nil, []) }
+    mutating func dropAhead() { (ahead, early, hasBytesInKernel) = (nil, [], false) }
 
     // MARK: - Reading
 
@@ -84,6 +87,7 @@ struct SocketReader {
         case .atEnd: return 0
         default: return -1
         }
+        hasBytesInKernel = false
         var count = ahead?.take(buffer) ?? 0
         if let used = ahead, used.isEmpty {
             ahead = nil
@@ -110,7 +114,11 @@ struct SocketReader {
         atMost limit: Int, from channel: SocketChannel?, _ writer: inout SocketWriter
     ) -> UnsafeMutableBufferPointer<UInt8>? {
         endLoan()
-        if ahead == nil { lookAhead(channel, &writer) }
+        hasBytesInKernel = false
+        if ahead == nil {
+            // What is lent counts as read.
+            fillAhead(leavesBytes(channel) ? limit : ReadAhead.capacity, channel, &writer)
+        }
         guard let found = ahead else { return nil }
         lent = found
         let bytes = found.lend(atMost: limit)
@@ -123,7 +131,7 @@ struct SocketReader {
     mutating func lookForBytes(_ channel: SocketChannel?, _ writer: inout SocketWriter) -> Bool {
         endLoan()
         if ahead == nil { lookAhead(channel, &writer) }
-        return ahead != nil
+        return ahead != nil || hasBytesInKernel
     }
 
     /// Handles the readiness of the channel.
@@ -135,9 +143,28 @@ struct SocketReader {
         return true
     }
 
+    private func leavesBytes(_ channel: SocketChannel?) -> Bool {
+        early.isEmpty && channel?.leavesBytes ?? false
+    }
+
     private mutating func lookAhead(_ channel: SocketChannel?, _ writer: inout SocketWriter) {
+        guard leavesBytes(channel) else { return fillAhead(ReadAhead.capacity, channel, &writer) }
+        // One byte tells bytes from the end.
+        var byte: UInt8 = 0
+        let isFound = withUnsafeMutableBytes(of: &byte) { receive($0, channel, &writer, peeks: true) } > 0
+        hasBytesInKernel = isFound
+        // The client itself may have taken bytes that were found before.
+        core.update(deferred: true) { $0.setReady(isFound) }
+        reportEnding()
+    }
+
+    private mutating func fillAhead(
+        _ limit: Int, _ channel: SocketChannel?, _ writer: inout SocketWriter
+    ) {
         let found = ReadAhead.take()
-        found.fill { receive($0, channel, &writer) }
+        found.fill {
+            receive(UnsafeMutableRawBufferPointer(rebasing: $0.prefix(limit)), channel, &writer)
+        }
         if found.isEmpty {
             ReadAhead.give(back: found)
         } else {
@@ -149,8 +176,11 @@ struct SocketReader {
     }
 
     /// Reads from the channel, and remembers the end or a failure.
+    ///
+    /// - Parameter peeks: Only copies the bytes, of a channel that leaves them.
     private mutating func receive(
-        _ buffer: UnsafeMutableRawBufferPointer, _ channel: SocketChannel?, _ writer: inout SocketWriter
+        _ buffer: UnsafeMutableRawBufferPointer, _ channel: SocketChannel?, _ writer: inout SocketWriter,
+        peeks: Bool = false
     ) -> Int {
         if !early.isEmpty, !buffer.isEmpty {
             let taken = early.prefix(buffer.count)
@@ -160,7 +190,7 @@ struct SocketReader {
         }
         guard !buffer.isEmpty, ending == nil, let channel, channel.isOpen else { return 0 }
         do throws(ChannelError) {
-            switch try channel.read(into: buffer) {
+            switch try peeks ? channel.peek(into: buffer) : channel.read(into: buffer) {
             case .bytes(let count): return count
             case .wouldBlock: return 0
             // If a write has failed because the connection was lost, the end that follows is not an orderly
