@@ -33,6 +33,30 @@ import Testing
             ])
     }
 
+    @Test func `RL-60 RL-62 blocks for several modes run once, in their order beside others`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let modes: [[RunLoop.Mode]] = [
+                [.other], [.work, .other], [.work], [.other, .common], [.other, .work, .common], [.common],
+            ]
+            for round in 1...2 {
+                for (number, modes) in modes.enumerated() {
+                    loop.perform(inModes: modes) { log.note("\(round).\(number)") }
+                }
+            }
+            for mode in [RunLoop.Mode.work, .default, .other, .work, .default, .other] {
+                log.note(mode == .default ? "default" : mode.rawValue)
+                loop.poll(mode)
+            }
+            return log.entries
+        }
+        #expect(
+            entries == [
+                "work", "1.1", "1.2", "1.4", "2.1", "2.2", "2.4", "default", "1.3", "1.5", "2.3", "2.5",
+                "other", "1.0", "2.0", "work", "default", "other",
+            ])
+    }
+
     @Test func `RL-61 perform wakes a sleeping loop, performWithoutWaking does not`() throws {
         let log = EventLog()
         let thread = LoopThread { loop in

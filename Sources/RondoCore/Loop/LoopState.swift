@@ -155,7 +155,7 @@ struct LoopState: ~Copyable {
     }
 
     mutating func append(_ block: PerformedBlock, to queues: Set<BlockQueueName>) {
-        let shared = BlockQueue.Shared(block, in: Array(queues))
+        let shared = BlockQueue.Shared(block, in: queues)
         let sequence = nextSequence()
         for queue in queues {
             switch queue {
@@ -180,16 +180,14 @@ struct LoopState: ~Copyable {
         }
         guard hasQueuedBlocks(for: mode) else { return }
         var none = BlockQueue()
-        let shared =
+        let others =
             modes[mode].isCommon
             ? modes[mode].blocks.takeAll(with: &commonBlocks, into: &blocks)
             : modes[mode].blocks.takeAll(with: &none, into: &blocks)
-        for box in shared {
-            for queue in box.queues {
-                switch queue {
-                case .common: commonBlocks.remove(box)
-                case .mode(let other): modes[other].blocks.remove(box)
-                }
+        for queue in others {
+            switch queue {
+            case .common: commonBlocks.removeTaken()
+            case .mode(let other): modes[other].blocks.removeTaken()
             }
         }
     }

@@ -12,10 +12,11 @@ struct ModePerforms {
     func callDue() -> Bool {
         let pass = loop.threadState.passes
         let due = loop.state.withLock { [mode, loop] state in
-            let due = state.orderedPerforms.filter {
-                $0.pass != pass && state.modes[mode].isNamed(among: $0.modes)
+            let waiting = state.orderedPerforms
+            let due = waiting.filter { state.modes[mode].calls($0, in: pass) }
+            if !due.isEmpty {
+                state.orderedPerforms = waiting.filter { !state.modes[mode].calls($0, in: pass) }
             }
-            state.orderedPerforms.removeAll { perform in due.contains { $0 === perform } }
             loop.hints.notePending(state.pendingWork)
             return due
         }
@@ -39,6 +40,11 @@ extension LoopState {
 }
 
 extension ModeState {
+    /// Whether `perform` is called at the start of the pass: not if it was made in it.
+    fileprivate func calls(_ perform: OrderedPerform, in pass: UInt) -> Bool {
+        perform.pass != pass && isNamed(among: perform.modes)
+    }
+
     /// Whether `names` contains the name of this mode, or the common name if this is a common mode.
     fileprivate func isNamed(among names: [String]) -> Bool {
         names.contains { $0 == name.rawValue || isCommon && $0 == RunLoop.Mode.common.rawValue }

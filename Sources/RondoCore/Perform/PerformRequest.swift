@@ -37,7 +37,7 @@ public final class PerformRequest: Sendable {
         state = Mutex(State(pass: loop.threadState.passes))
         // With an empty array there is nothing to wait for (rule PL-7).
         guard !modes.isEmpty, let list = loop.performRequests else { return }
-        list.append(self)
+        list.insert(self)
         state.withLock { state in
             state.content = content
             state.list = list
@@ -109,22 +109,22 @@ public final class PerformRequest: Sendable {
 
 /// The requests that wait on one loop, by target. Retained by the loop until its thread ends.
 final class PerformRequestList: Sendable {
-    private let requests = Mutex<[ObjectIdentifier: [PerformRequest]]>([:])
+    private let requests = Mutex<[ObjectIdentifier: ObjectSet<PerformRequest>]>([:])
 
-    func append(_ request: PerformRequest) {
-        requests.withLock { $0[request.target, default: []].append(request) }
+    func insert(_ request: PerformRequest) {
+        requests.withLock { $0[request.target, default: ObjectSet()].insert(request) }
     }
 
     func remove(_ request: PerformRequest) {
         // The request is not released under the lock: the caller retains it.
         requests.withLock { requests in
-            requests[request.target]?.removeAll { $0 === request }
+            requests[request.target]?.remove(request)
             if requests[request.target]?.isEmpty ?? false { requests[request.target] = nil }
         }
     }
 
     func requests(for target: AnyObject) -> [PerformRequest] {
-        requests.withLock { $0[ObjectIdentifier(target)] ?? [] }
+        requests.withLock { $0[ObjectIdentifier(target)].map { Array($0) } ?? [] }
     }
 
     deinit {

@@ -35,7 +35,7 @@ extension RunLoop {
         requireOwnThread("cancelPerform(target:)")
         let found = state.withLock { state in
             let found = state.orderedPerforms.filter { $0.isFor(target) }
-            state.orderedPerforms.removeAll { perform in found.contains { $0 === perform } }
+            state.orderedPerforms.removeAll { $0.isFor(target) }
             hints.notePending(state.pendingWork)
             return found
         }

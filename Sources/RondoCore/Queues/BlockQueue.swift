@@ -9,9 +9,9 @@ struct BlockQueue {
     /// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
     final class Shared: @unchecked Sendable {
         fileprivate(set) var block: PerformedBlock?
-        let queues: [BlockQueueName]
+        let queues: Set<BlockQueueName>
 
-        init(_ block: PerformedBlock, in queues: [BlockQueueName]) {
+        init(_ block: PerformedBlock, in queues: Set<BlockQueueName>) {
             self.block = block
             self.queues = queues
         }
@@ -22,6 +22,9 @@ struct BlockQueue {
         /// Nil if the block is also in other queues; `shared` holds it then.
         fileprivate let own: PerformedBlock?
         fileprivate let shared: Shared?
+
+        /// Whether the block was taken from another queue.
+        fileprivate var isTaken: Bool { shared.map { $0.block == nil } ?? false }
     }
 
     private var entries: [Entry] = []
@@ -36,29 +39,31 @@ struct BlockQueue {
         entries.append(Entry(sequence: sequence, own: nil, shared: shared))
     }
 
-    mutating func remove(_ shared: Shared) {
-        entries.removeAll { $0.shared === shared }
-    }
+    /// Removes the blocks that were taken from other queues.
+    mutating func removeTaken() { entries.removeAll(where: \.isTaken) }
 
     /// Moves everything in this queue and `common` to the end of `taken`, in order.
     ///
-    /// - Returns: The shared blocks, which the caller takes out of the other queues.
-    mutating func takeAll(with common: inout BlockQueue, into taken: inout PerformedBlocks) -> [Shared] {
+    /// - Returns: The queues of the shared blocks among them, for the caller to call `removeTaken()` of each. Once for all
+    ///   blocks: under the loop's lock, the time must not grow by their square.
+    mutating func takeAll(
+        with common: inout BlockQueue, into taken: inout PerformedBlocks
+    ) -> Set<BlockQueueName> {
         var all = entries + common.entries
         if !entries.isEmpty, !common.entries.isEmpty { all.sort { $0.sequence < $1.sequence } }
         self = BlockQueue()
         common = BlockQueue()
-        var shared: [Shared] = []
+        var others: Set<BlockQueueName> = []
         for entry in all {
             if let block = entry.own {
                 taken.append(block)
             } else if let box = entry.shared, let block = box.block.take() {
                 // (A box is in `all` twice if its modes include both the running one and the common name.)
-                shared.append(box)
+                others.formUnion(box.queues)
                 taken.append(block)
             }
         }
-        return shared
+        return others
     }
 
     mutating func removeAll(into taken: inout PerformedBlocks) {
