@@ -134,6 +134,24 @@ import Testing
         #expect(document.contains("Escape: Hover or tap"))
     }
 
+    @Test func `keys go from a run to its sleep, and back`() throws {
+        let probe = """
+            <script>addEventListener('load', () => {
+              const canvas = document.querySelector('canvas'), details = document.querySelector('.details'), said = [];
+              for (const key of ['ArrowRight', 'ArrowRight', 'ArrowLeft']) {
+                canvas.dispatchEvent(new KeyboardEvent('keydown', {key}));
+                said.push(details.firstChild.textContent);
+              }
+              document.body.dataset.said = said.join(' / ');
+            });</script></body>
+            """
+        let page = TracePage.html(RecordingMaker.sample, title: "sample")
+            .replacingOccurrences(of: "</body>", with: probe)
+        #expect(
+            try document(of: page).contains(
+                "data-said=\"Running in default / Asleep in default / Running in default\""))
+    }
+
     @Test func `a picture of a hundred thousand events draws at most one span for each pixel and lane`()
         throws
     {

@@ -107,12 +107,12 @@ enum PageScriptControls {
             return this.painter.rows.filter(r => r.lane && r.lane.spans.count + (r.lane.held ? r.lane.held.count : 0));
           }
 
-          /** Every span of a lane in order of beginning, held back or not. */
+          /** Every span of a lane in order of beginning, held back or not, and every sleep. */
           step(by) {
             const lane = this.selected ? this.selected.lane : (this.lanes[0] || {}).lane;
             if (!lane) return;
             const all = [];
-            for (const spans of [lane.spans, lane.held]) {
+            for (const spans of [lane.spans, lane.held, lane.sleep]) {
               if (spans) for (let i = 0; i < spans.count; i++) all.push({lane, spans, index: i, ref: spans.ref[i]});
             }
             all.sort((a, b) => a.spans.from[a.index] - b.spans.from[b.index]);
