@@ -171,6 +171,30 @@ import Testing
         #expect(document.contains("data-median-frame="))
     }
 
+    /// Browsers draw nothing at all on a canvas that is too high.
+    @Test func `of many run loops a page draws as many as fit, and counts the others`() throws {
+        var maker = RecordingMaker()
+        for number in 2...600 {
+            maker.tables.loops.append(TraceTables.Loop(name: "loop of test \(number)", thread: 0))
+            maker.add(.entry, 1_000, loop: UInt16(number))
+            maker.add(.pass, 1_100, 1_000, detail: 6, loop: UInt16(number))
+            maker.add(.exit, 3_000, detail: 3, loop: UInt16(number))
+        }
+        let probe = """
+            <script>addEventListener('load', () => {
+              const canvas = document.querySelector('canvas');
+              document.querySelector('figure').dataset.height = canvas.height / devicePixelRatio;
+            });</script></body>
+            """
+        let page = TracePage.html(maker.recording(), title: "many loops")
+            .replacingOccurrences(of: "</body>", with: probe)
+        let document = try document(of: page)
+        let (height, others) = (value("height", in: document), value("others", in: document))
+        // A loop takes 80 pixels: its title, a lane for its mode and one for its passes. The first one has never passed.
+        #expect(try #require(height) <= 10_000)
+        #expect(others == 600 - 1 - 123)
+    }
+
     @Test func `a report lists its experiments with the verdicts that were computed`() throws {
         let experiment = try #require(Experiment.named("timer-modes"))
         let bad = Outcome(

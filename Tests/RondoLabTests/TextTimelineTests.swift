@@ -45,6 +45,14 @@ struct TextTimelineTests {
         #expect(lane.contains("━ default ━") && lane.contains("━ private ━"))
     }
 
+    @Test func `of many run loops the first fifty are printed, and the others counted`() {
+        var maker = RecordingMaker()
+        for number in 2...60 { maker.tables.loops.append(TraceTables.Loop(name: "\(number)", thread: 0)) }
+        let lines = lines(maker.recording())
+        #expect(lines.count { $0.hasPrefix("run loop of ") } == 50)
+        #expect(lines.contains("… and 10 other run loops"))
+    }
+
     @Test func `no name of the program's brings a control character to the terminal`() {
         let name = "a\u{1B}[2J\n\u{7F}\u{9B}b"
         var maker = RecordingMaker()

@@ -23,6 +23,7 @@ package struct TextTimeline {
     }
 
     private enum Limits {
+        static let loops = 50
         static let lanes = 14
         static let title = 26
     }
@@ -65,13 +66,17 @@ package struct TextTimeline {
         let activations = Dictionary(grouping: recording.activations, by: \.loop)
         let records = Dictionary(grouping: recording.records, by: \.loop)
         let notes = Dictionary(grouping: recording.records.lazy.filter { $0.kind == .mark }, by: \.thread)
-        for loop in recording.tables.loops.indices.dropFirst() {
+        let loops = recording.tables.loops.indices.dropFirst()
+        for loop in loops.prefix(Limits.loops) {
             let title = Self.shown("run loop of \(recording.loopName(UInt16(loop)))")
             lines.append(terminal.tinted(title, .strong))
             let notes = notes[recording.tables.loops[loop].thread] ?? []
             let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [], notes)
             for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
             if lanes.count > Limits.lanes { lines.append("  … and \(lanes.count - Limits.lanes) more") }
+        }
+        if loops.count > Limits.loops {
+            lines.append("… and \(loops.count - Limits.loops) other run loops")
         }
         return lines + [axis, key]
     }

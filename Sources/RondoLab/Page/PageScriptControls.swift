@@ -24,6 +24,7 @@ enum PageScriptControls {
 
           resize() {
             this.painter.layOut(this.stage.clientWidth || 800);
+            this.figure.dataset.others = this.painter.others;
             this.redraw();
           }
 
@@ -143,7 +144,8 @@ enum PageScriptControls {
           }
 
           nextHeldBack() {
-            const order = this.model.heldBack.slice().sort((a, b) => a - b);
+            const order = this.painter.rows.flatMap(r => r.lane && r.lane.held ? [...r.lane.held.ref] : []);
+            order.sort((a, b) => a - b);
             if (!order.length) return;
             const now = this.selected ? this.selected.ref : -1;
             this.showHeldBack(order.find(ref => ref > now) ?? order[0]);
@@ -157,6 +159,10 @@ enum PageScriptControls {
               this.show(held.from[index], held.to[index]);
               return;
             }
+            // Its loop is one of those that are not drawn.
+            this.select(null);
+            this.details.classList.remove('hint');
+            this.write(this.details, this.model.describe(ref));
           }
 
           key(event) {

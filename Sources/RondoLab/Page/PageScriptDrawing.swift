@@ -5,6 +5,9 @@
 enum PageScriptDrawing {
     static let text = #"""
         const LANE = 20, GAP = 4, HEAD = 26, AXIS = 24, MAP = 22, GUTTER = 120, LABEL = 15;
+        /** The highest picture, in pixels of the page: browsers draw nothing on a canvas of 32,768 of the screen's, of which
+            up to three are one of the page's. */
+        const MOST_HEIGHT = 10000;
         const FONT = '"DejaVu Sans", "Noto Sans", system-ui, sans-serif';
         const GLYPHS = {12: '■', 13: '▲', 14: '●', 15: '◆', 16: '+'};
 
@@ -54,7 +57,11 @@ enum PageScriptDrawing {
             this.plot = this.width - this.left - (this.isNarrow ? 0 : 8);
             this.rows = [];
             let y = MAP + AXIS;
+            this.others = this.model.groups.length;
             for (const group of this.model.groups) {
+              const height = HEAD + group.lanes.length * (LANE + GAP + (this.isNarrow ? LABEL : 0)) + 6;
+              if (y + height + HEAD > MOST_HEIGHT) break;
+              this.others--;
               this.rows.push({group, y, height: HEAD});
               y += HEAD;
               for (const lane of group.lanes) {
@@ -63,6 +70,10 @@ enum PageScriptDrawing {
                 y += LANE + GAP;
               }
               y += 6;
+            }
+            if (this.others) {
+              this.rows.push({group: {place: 0, title: '… and ' + this.others + ' others'}, y, height: HEAD});
+              y += HEAD;
             }
             this.height = y + 4;
             const scale = Math.min(3, window.devicePixelRatio || 1);
