@@ -96,6 +96,18 @@ import Testing
         } throws: { ($0 as? ChildError)?.systemCode == EBADF }
     }
 
+    @Test(arguments: [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
+    func `CH-9 a standard descriptor is not given by number, too`(number: Int32) {
+        #expect {
+            try Child.spawn(
+                {
+                    var configuration = Child.Configuration("true")
+                    configuration.descriptors = [number: 2]
+                    return configuration
+                }())
+        } throws: { ($0 as? ChildError)?.code == .configuration }
+    }
+
     @Test func `CH-10 no child spawned meanwhile holds another one's pipe`() throws {
         // Each child reads to the end of its input, which comes only if no other child has the writing end.
         let threads = (0..<4).map { _ in

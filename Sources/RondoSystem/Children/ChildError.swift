@@ -12,7 +12,8 @@ public struct ChildError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let workingDirectory = Code(name: "workingDirectory")
         /// The kernel had no process, descriptor or memory for the child, or is older than Linux 5.4.
         public static let system = Code(name: "system")
-        /// The configuration is invalid: a NUL in a string, or a descriptor given twice.
+        /// The configuration is invalid: a NUL in a string, or one of the descriptors 0 to 2 among
+        /// those that are given by number.
         public static let configuration = Code(name: "configuration")
         /// A signal could not be sent.
         public static let signal = Code(name: "signal")

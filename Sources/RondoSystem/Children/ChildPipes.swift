@@ -19,8 +19,14 @@ struct ChildPipes {
     private var childEnds: [Int32] = []
     private let name: String
 
-    /// - Throws: If no descriptor is left; none stays open then.
+    /// - Throws: If a descriptor is given twice, or none is left; none stays open then.
     init(_ configuration: Child.Configuration) throws(ChildError) {
+        let standard = STDIN_FILENO...STDERR_FILENO
+        guard !configuration.descriptors.keys.contains(where: standard.contains) else {
+            throw ChildError(
+                .configuration, systemCode: EINVAL, path: configuration.program,
+                "the descriptors 0 to 2 of a child are its standardInput, standardOutput and standardError")
+        }
         name = (configuration.program as NSString).lastPathComponent
         descriptors = configuration.descriptors
         do throws(SystemError) {
