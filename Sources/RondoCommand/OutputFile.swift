@@ -25,17 +25,15 @@ enum OutputFile {
     }
 
     /// Writes all of `text` to the file at `path` and replaces its content; `-` is standard output.
-    static func write(_ text: String, to path: String) throws {
-        guard path == "-" else { return try write(Array(text.utf8), to: path) }
-        var text = text
-        let code = text.withUTF8 { writeAll(STDOUT_FILENO, UnsafeRawBufferPointer($0)) }
-        if code != 0 {
+    static func write(_ text: String, to path: String) throws { try write(Array(text.utf8), to: path) }
+
+    /// Writes bytes as above.
+    static func write(_ bytes: [UInt8], to path: String) throws {
+        if path == "-" {
+            let code = bytes.withUnsafeBytes { writeAll(STDOUT_FILENO, $0) }
+            guard code != 0 else { return }
             throw CommandFailure("cannot write to standard output: \(String(cString: strerror(code)))")
         }
-    }
-
-    /// Writes bytes as above, but only to files.
-    static func write(_ bytes: [UInt8], to path: String) throws {
         var status = stat()
         let isDevice = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
         do {
