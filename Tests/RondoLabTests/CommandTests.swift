@@ -50,7 +50,8 @@ struct LabCommandTests {
                 import os, subprocess, sys
                 rondo, folder = sys.argv[1:3]
                 os.mkdir(folder)
-                ended = subprocess.run([rondo, 'lab', 'run', 'timer-modes', '--save', '-'], cwd=folder, capture_output=True)
+                ended = subprocess.run([rondo, 'lab', 'run', 'timer-modes', '--save', '-'], cwd=folder,
+                                       capture_output=True)
                 print(b'RONDOTR1' in ended.stdout, os.listdir(folder))
                 for name in os.listdir(folder): os.remove(os.path.join(folder, name))
                 os.rmdir(folder)
