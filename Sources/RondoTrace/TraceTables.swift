@@ -84,7 +84,8 @@ struct TraceIndex {
             if isOwn, tables.loops[Int(known)].thread == 0 { tables.loops[Int(known)].thread = thread }
             return (known, false)
         }
-        guard tables.loops.count < TraceTables.Limits.loops else { return (0, false) }
+        // A loop whose thread has ended was forgotten, and each request to it would take a place.
+        guard tables.loops.count < TraceTables.Limits.loops, loop.isAlive else { return (0, false) }
         let place = UInt16(tables.loops.count)
         let name = loop.threadName.map(readable) ?? (isOwn ? tables.threads[Int(thread)] : "")
         tables.loops.append(TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0))

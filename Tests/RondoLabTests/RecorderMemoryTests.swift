@@ -22,6 +22,22 @@ struct RecorderMemoryTests {
         #expect(recorder.soFar().records.map(\.loop) == [1, 1, 1])
     }
 
+    @Test func `requests to a loop whose thread has ended take no place in the tables`() throws {
+        let recorder = Recorder()
+        let thread = LoopThread { _ in }
+        let loop = try thread.loop
+        try thread.value()
+        for _ in 1...3 {
+            recorder.runLoop(
+                loop,
+                did: RunLoopEvent(
+                    detail: .request(.stop, label: nil), began: 0, mode: nil, depth: 0, subject: nil))
+            recorder.lookForHeldBack()
+        }
+        #expect(recorder.soFar().tables.loops.count == 1)
+        #expect(recorder.soFar().records.map(\.loop) == [0, 0, 0])
+    }
+
     @Test func `an object has one entry for each of its labels, in whatever turns it has them`() {
         var index = TraceIndex()
         let object = ObjectIdentifier(NSObject())
