@@ -128,8 +128,8 @@ extension Recording {
 
     /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
     ///
-    /// - Parameter earlier: The file that `file` may continue; if `file` continues another one, or this one cannot be read,
-    ///   `file` is read alone.
+    /// - Parameter earlier: The file that `file` may continue. If it continues another one, or `earlier` cannot be
+    ///   read, `file` is read alone.
     package init(file: [UInt8], continuing earlier: [UInt8]? = nil) throws(TraceFileError) {
         var reader = TraceReader()
         if let earlier, (try? reader.read(earlier)) == nil || !reader.isContinued(by: file) {
