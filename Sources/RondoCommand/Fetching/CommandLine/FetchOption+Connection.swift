@@ -228,7 +228,14 @@ extension FetchOption {
             (($0.current.proxyTLS.certificate), $0.current.proxyTLS.password) = ConnectText.certificate(
                 $1, $0.current.proxyTLS.password)
         },
+        .value(nil, "proxy-cert-type", "type", .tls, "As --cert-type, for the proxy.") {
+            $0.current.proxyTLS.isPEM = try isPEM($1, for: "--proxy-cert-type")
+        },
         .value(nil, "proxy-key", "file", .tls, "As --key, for the proxy.") { $0.current.proxyTLS.key = $1 },
+        .value(nil, "proxy-key-type", "type", .tls, "PEM.") { _ = try isPEM($1, for: "--proxy-key-type") },
+        .value(nil, "proxy-pass", "password", .tls, "As --pass, for the proxy.") {
+            $0.current.proxyTLS.password = $1
+        },
     ]
 
     /// A time of 0 means no limit, as in curl.
