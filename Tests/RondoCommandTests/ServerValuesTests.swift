@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoTestSupport
 import Testing
 
 @testable import RondoCommand
@@ -167,6 +168,19 @@ struct ServerValuesTests {
 
 /// What paths lead to.
 struct SiteTests {
+    @Test func `a folder for whose listing there is no descriptor is busy, not forbidden`() async {
+        await #expect(processExitsWith: .success) {
+            let site = Site(folder: ServedFolder("/"), size: 0)
+            let spare = open("/dev/null", O_RDONLY)
+            let content = withNoDescriptorLeft {
+                // One is left, for the folder itself.
+                close(spare)
+                return site.content(for: "/")
+            }
+            guard case .busy = content else { fatalError("\(content)") }
+        }
+    }
+
     @Test func `a site is not left, neither by dots nor by links`() throws {
         let base = NSTemporaryDirectory() + "/rondo-site-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: base + "/in/sub", withIntermediateDirectories: true)

@@ -16,6 +16,13 @@ final class ServedFolder: Sendable {
         case busy
     }
 
+    enum Listed {
+        case entries(FolderListing)
+        /// It cannot be read, or is no folder any more.
+        case forbidden
+        case busy
+    }
+
     private let descriptor: Int32
     /// `O_PATH`, which the C library's module does not export.
     private static let pathOnly: Int32 = 0o10000000
@@ -41,12 +48,12 @@ final class ServedFolder: Sendable {
         }
     }
 
-    /// The entries of the folder at `path`; nil if it cannot be read, or is no folder any more.
-    func list(_ path: [UInt8]) -> FolderListing? {
+    /// The entries of the folder at `path`.
+    func list(_ path: [UInt8]) -> Listed {
         withNode(at: path) { node, _ in
             list(node)
-        } onFailure: { _ in
-            nil
+        } onFailure: { found in
+            if case .busy = found { .busy } else { .forbidden }
         }
     }
 
@@ -106,12 +113,13 @@ final class ServedFolder: Sendable {
         return .file(ServedFile(file, status, type: MediaTypes.type(ofFile: name)))
     }
 
-    private func list(_ node: Int32) -> FolderListing? {
+    private func list(_ node: Int32) -> Listed {
         let folder = Foundation.open("/proc/self/fd/\(node)", O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-        guard folder >= 0 else { return nil }
+        guard folder >= 0 else { return Self.isBusy(errno) ? .busy : .forbidden }
         guard let stream = fdopendir(folder) else {
+            let code = errno
             close(folder)
-            return nil
+            return Self.isBusy(code) ? .busy : .forbidden
         }
         defer { closedir(stream) }
         var listing = FolderListing(isRoot: place(of: node) == place(of: descriptor))
@@ -126,7 +134,7 @@ final class ServedFolder: Sendable {
             if let entry = self.entry(name, in: folder) { listing.entries.append(entry) }
         }
         listing.sort()
-        return listing
+        return .entries(listing)
     }
 
     private static func name(of entry: UnsafeMutablePointer<dirent>) -> [UInt8]? {

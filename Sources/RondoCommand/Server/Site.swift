@@ -53,7 +53,12 @@ struct Site: Sendable {
         case .file(let file): return .file(file)
         case .forbidden: return .forbidden
         case .busy: return .busy
-        case .missing, .folder: return folder.list(path).map { .folder(path: path, $0) } ?? .forbidden
+        case .missing, .folder: break
+        }
+        switch folder.list(path) {
+        case .entries(let listing): return .folder(path: path, listing)
+        case .forbidden: return .forbidden
+        case .busy: return .busy
         }
     }
 }
