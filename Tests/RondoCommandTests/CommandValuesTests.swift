@@ -54,6 +54,13 @@ struct ProgressLineTests {
         for tenth in 1...100 { meter.note(tenth <= 50 ? tenth * 1000 : 50_000, at: Double(tenth) / 10) }
         #expect(meter.rate == 0)
     }
+
+    @Test func `a rate that is noted at each pass keeps few samples`() {
+        var meter = RateMeter()
+        for pass in 1...10_000 { meter.note(pass * 1000, at: Double(pass) / 1000) }
+        #expect(meter.samples.count < 70)
+        #expect(abs(meter.rate - 1e6) < 1)
+    }
 }
 
 struct TerminalTests {

@@ -52,8 +52,9 @@ final class ServedFolder: Sendable {
     func list(_ path: [UInt8]) -> Listed {
         withNode(at: path) { node, _ in
             list(node)
-        } onFailure: { found in
-            if case .busy = found { .busy } else { .forbidden }
+        } onFailure: { found -> Listed in
+            if case .busy = found { return .busy }
+            return .forbidden
         }
     }
 

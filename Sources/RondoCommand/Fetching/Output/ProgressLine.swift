@@ -55,13 +55,17 @@ struct ProgressLine: Equatable {
 /// Measures bytes a second over the last few seconds.
 struct RateMeter {
     private static let window = 3.0
-    private var samples: [(time: Double, total: Int)]
+    /// The least seconds between two samples that are kept, so that they are few however often they are noted.
+    private static let interval = 0.05
+    private(set) var samples: [(time: Double, total: Int)]
 
     /// - Parameter start: The time at which no byte had arrived.
     init(from start: Double = 0) { samples = [(start, 0)] }
 
     /// Records that `total` bytes had arrived after `time` seconds.
     mutating func note(_ total: Int, at time: Double) {
+        // The last sample is always the newest one; the one before it decides whether it is kept.
+        if samples.count > 1, time - samples[samples.count - 2].time < Self.interval { samples.removeLast() }
         samples.append((time, total))
         while samples.count > 2, samples[1].time <= time - Self.window { samples.removeFirst() }
     }
