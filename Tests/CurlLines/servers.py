@@ -223,6 +223,9 @@ class HTTPServer(Server):
                 if name == "badgzip":
                     content = b"this is no gzip"
                 fields.append(("Content-Encoding", coding))
+        elif name == "mixed":
+            fields = [("Content-Type", "multipart/x-mixed-replace; boundary=x")]
+            content = b"--x\r\nContent-Type: text/plain\r\n\r\none\r\n--x\r\nX-A: 1\r\n\r\ntwo\r\n--x--\r\n"
         elif name == "chunked":
             fields.append(("Transfer-Encoding", "chunked"))
             self.head(connection, status, fields)

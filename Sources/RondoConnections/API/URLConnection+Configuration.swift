@@ -49,6 +49,9 @@ extension URLConnection {
         /// false, the delegate gets the body as it was transferred.
         public var decodesContent = true
 
+        /// Whether the parts of a `multipart/x-mixed-replace` are separated, if `decodesContent` is true.
+        package var separatesParts = true
+
         /// The maximum of body bytes read each second, averaged over some seconds; nil for no limit. Further
         /// bytes wait in the kernel, and TCP holds the server back.
         public var maximumBytesPerSecond: Int?
@@ -157,6 +160,7 @@ extension URLConnection.Configuration {
         values.beginsElsewhere = beginsElsewhere
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent
+        values.separatesParts = separatesParts
         values.maximumRate = maximumBytesPerSecond
         if let tell = onDiagnostic { values.onStep = { tell(URLConnection.Diagnostic($0)) } }
         return values

@@ -26,13 +26,13 @@ final class ContentPipe {
 
     /// Nil if the body is the content: nothing is encoded, and there are no parts.
     static func of(
-        _ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits
+        _ head: ResponseHead, method: String, separatesParts: Bool, limits: @autoclosure () -> ContentLimits
     ) throws(ContentDecodingError) -> ContentPipe? {
         // A range of an encoded body (206) cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
         let isEncoded = hasContent && head.fields.has("Content-Encoding")
         let codings = isEncoded ? ContentCoding.codings(in: head.fields) ?? [] : []
-        let boundary = head.fields.contentTypeOfParts.flatMap {
+        let boundary = (separatesParts ? head.fields.contentTypeOfParts : nil).flatMap {
             MultipartReader.boundary(ofMixedReplace: $0)
         }
         if codings.isEmpty, boundary == nil { return nil }

@@ -33,16 +33,19 @@ struct ContentReader {
     /// Prepares for the content of `incoming`, from which `response` was made. A part of a multipart is such
     /// a response, too.
     ///
-    /// - Parameter limits: The limits for decoding; nil if the body is to be treated as the content, whatever
-    ///   its head says.
+    /// - Parameters:
+    ///   - separatesParts: Whether the parts of a multipart response are separated.
+    ///   - limits: The limits for decoding; nil if the body is to be treated as the content, whatever its head
+    ///     says.
     mutating func begin(
-        _ incoming: IncomingResponse, _ response: URLResponse, method: String,
+        _ incoming: IncomingResponse, _ response: URLResponse, method: String, separatesParts: Bool,
         limits: RondoHTTP.ContentLimits?
     ) throws(LoadFailure) {
         if case .http = incoming { discard() }
         if let limits, case .http(let head, _) = incoming {
             do throws(ContentDecodingError) {
-                pipe = try ContentPipe.of(head, method: method, limits: limits)
+                pipe = try ContentPipe.of(
+                    head, method: method, separatesParts: separatesParts, limits: limits)
             } catch {
                 throw .content(error)
             }

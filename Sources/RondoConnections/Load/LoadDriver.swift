@@ -357,6 +357,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         do throws(LoadFailure) {
             try content.begin(
                 incoming, response, method: state.lastSent.method,
+                separatesParts: settings.values.separatesParts,
                 limits: settings.values.decodesContent ? settings.values.contentLimits : nil)
         } catch {
             return perform(state.failed(error))

@@ -53,6 +53,8 @@ package final class LoadSettings: Sendable {
         /// The request target in place of the URL's path and query.
         var requestTarget: String?
         var decodesContent = true
+        /// Whether the parts of a multipart response are separated, where content is decoded.
+        var separatesParts = true
         /// The maximum of body bytes for each second.
         var maximumRate: Int?
         /// Called for the steps of exchanges.
@@ -61,7 +63,7 @@ package final class LoadSettings: Sendable {
         var refresh: @Sendable (URLRequest, Values) -> Void
 
         /// Whether the content of a load is what other loads of its URL get, so that the cache can be used.
-        var sharesContent: Bool { decodesContent && requestTarget == nil }
+        var sharesContent: Bool { decodesContent && separatesParts && requestTarget == nil }
     }
 
     let values: Values

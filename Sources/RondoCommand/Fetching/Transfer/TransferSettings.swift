@@ -43,6 +43,7 @@ extension FetchOperation {
         configuration.cache = nil
         configuration.redirects.follows = false
         configuration.decodesContent = decodes
+        configuration.separatesParts = false
         configuration.maximumBytesPerSecond = maximumRate
         configuration.connect = connect
         configuration.connect.timeout = connectTimeout
