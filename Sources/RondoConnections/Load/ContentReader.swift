@@ -33,19 +33,17 @@ struct ContentReader {
     /// Prepares for the content of `incoming`, from which `response` was made. A part of a multipart is such
     /// a response, too.
     ///
-    /// - Parameters:
-    ///   - separatesParts: Whether the parts of a multipart response are separated.
-    ///   - limits: The limits for decoding; nil if the body is to be treated as the content, whatever its head
-    ///     says.
+    /// - Parameter settings: These say whether the body is decoded and divided, or treated as the content
+    ///   whatever its head says.
     mutating func begin(
-        _ incoming: IncomingResponse, _ response: URLResponse, method: String, separatesParts: Bool,
-        limits: RondoHTTP.ContentLimits?
+        _ incoming: IncomingResponse, _ response: URLResponse, method: String, _ settings: LoadSettings
     ) throws(LoadFailure) {
         if case .http = incoming { discard() }
-        if let limits, case .http(let head, _) = incoming {
+        if settings.values.decodesContent, case .http(let head, _) = incoming {
             do throws(ContentDecodingError) {
                 pipe = try ContentPipe.of(
-                    head, method: method, separatesParts: separatesParts, limits: limits)
+                    head, method: method, separatesParts: settings.values.separatesParts,
+                    limits: settings.values.contentLimits)
             } catch {
                 throw .content(error)
             }

@@ -355,10 +355,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return deliver(incoming, response, for: upgrade)
         }
         do throws(LoadFailure) {
-            try content.begin(
-                incoming, response, method: state.lastSent.method,
-                separatesParts: settings.values.separatesParts,
-                limits: settings.values.decodesContent ? settings.values.contentLimits : nil)
+            try content.begin(incoming, response, method: state.lastSent.method, settings)
         } catch {
             return perform(state.failed(error))
         }
