@@ -166,6 +166,19 @@ struct ServerValuesTests {
     }
 }
 
+struct ServerCertificateTests {
+    @Test func `of a kept certificate that has expired it is said`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-certificate-\(UUID().uuidString).pem"
+        defer { unlink(path) }
+        let made = try ServerCertificate.kept(at: path, ["localhost"])
+        #expect(made.origin.hasPrefix("made, for localhost"))
+        #expect(try ServerCertificate.kept(at: path, ["localhost"]).origin == "as the file has it")
+        let later = Date(timeIntervalSinceNow: 366 * 86_400)
+        let expired = try ServerCertificate.kept(at: path, ["localhost"], now: later)
+        #expect(expired.origin.contains("it expired on"))
+    }
+}
+
 /// What paths lead to.
 struct SiteTests {
     @Test func `a folder for whose listing there is no descriptor is busy, not forbidden`() async {

@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoLab
 
 /// The identity of the server in TLS: read from a file, or made.
@@ -35,11 +36,16 @@ struct ServerCertificate {
     }
 
     /// Reads a chain and its key from a PEM file. If there is no file, makes an identity and saves it there.
-    static func kept(at path: String, _ names: [String]) throws -> ServerCertificate {
+    static func kept(at path: String, _ names: [String], now: Date = Date()) throws -> ServerCertificate {
         if access(path, F_OK) == 0 {
             let identity = try TLSIdentity(chainFile: path)
+            let end = identity.certificates.first.flatMap { $0.notAfter < now ? $0.notAfter : nil }
+            let warning = end.map {
+                "; it expired on \(HTTPDate.format($0)), and no client trusts it: without the file a new one is made"
+            }
             return ServerCertificate(
-                identity: identity, path: path, origin: "as the file has it", temporaryFolder: nil)
+                identity: identity, path: path, origin: "as the file has it" + (warning ?? ""),
+                temporaryFolder: nil)
         }
         let identity = try TLSIdentity(selfSignedFor: names, validFor: 365 * 86_400)
         try writePrivately(identity.certificates[0].pemRepresentation + identity.privateKeyPEM, to: path)
