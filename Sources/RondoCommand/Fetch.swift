@@ -22,7 +22,7 @@ struct Fetch: ParsableCommand {
     /// - Returns: The exit status.
     /// - Throws: `CommandFailure` if the command line is invalid.
     static func run(_ arguments: [String]) throws -> Int32 {
-        let commandLine: FetchCommandLine
+        var commandLine: FetchCommandLine
         do {
             commandLine = try FetchCommandLine(arguments)
         } catch let failure as CommandFailure where failure.status == ExitStatus.badUsage {
@@ -41,6 +41,7 @@ struct Fetch: ParsableCommand {
                 throw CommandFailure.usage(
                     "--mode: a loop runs in one mode at a time; 'common' is a set of modes")
             }
+            try commandLine.askForPasswords(PasswordPrompt.ask)
             return try FetchRun(commandLine).run()
         }
         return 0

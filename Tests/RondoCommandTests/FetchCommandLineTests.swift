@@ -96,6 +96,26 @@ struct FetchCommandLineTests {
             ])
     }
 
+    @Test func `passwords that the command line lacks are asked for`() throws {
+        var prompts: [String] = []
+        let answer = { (prompt: String) in
+            prompts.append(prompt)
+            return "p\(prompts.count)"
+        }
+        var line = try FetchCommandLine(["-u", "a", "-U", "b", "u"])
+        try line.askForPasswords(answer)
+        #expect(line.operations[0].user == "a:p1" && line.operations[0].proxyUser == "b:p2")
+        #expect(
+            prompts == ["Enter host password for user 'a':", "Enter proxy password for user 'b':"])
+        prompts = []
+        line = try FetchCommandLine(["-u", "c:", "u", "--next", "-u", "d", "u"])
+        try line.askForPasswords(answer)
+        #expect(line.operations.map(\.user) == ["c:", "d:p1"])
+        #expect(prompts == ["Enter host password for user 'd' on URL #2:"])
+        line = try FetchCommandLine(["-u", "e", "--oauth2-bearer", "token", "u"])
+        try line.askForPasswords { _ in throw CommandFailure("nothing to ask for") }
+    }
+
     @Test func `every option is told of once, and each letter means one`() {
         let names = FetchOption.all.map(\.name)
         #expect(Set(names).count == names.count)

@@ -111,6 +111,50 @@ import Testing
         #expect(output == status)
     }
 
+    @Test func `a password is asked for on the terminal, which does not show it`() throws {
+        let output = try python(
+            """
+            import base64, os, pty
+            server, url = silent_server()
+            process, terminal = pty.fork()
+            if process == 0: os.execv(sys.argv[1], [sys.argv[1], 'fetch', '-s', '-u', 'name', url])
+            shown = b''
+            while b':' not in shown: shown += os.read(terminal, 100)
+            os.write(terminal, b'secret\\n')
+            client, _ = server.accept()
+            got = b''
+            while b'\\r\\n\\r\\n' not in got: got += client.recv(65536)
+            client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
+            while b'ok' not in shown: shown += os.read(terminal, 100)
+            print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown.decode().split())
+            print(base64.b64decode(got.split(b'Authorization: Basic ')[1].split()[0]).decode())
+            """)
+        #expect(
+            output == """
+                0 ['Enter', 'host', 'password', 'for', 'user', "'name':", 'ok']
+                name:secret
+                """)
+    }
+
+    @Test func `Ctrl-C ends the wait for a password, and without a terminal there is none`() throws {
+        let output = try python(
+            """
+            import os, pty, signal
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            process, terminal = pty.fork()
+            if process == 0: os.execv(sys.argv[1], [sys.argv[1], 'fetch', '-u', 'name', 'http://127.0.0.1:1/'])
+            shown = b''
+            while b':' not in shown: shown += os.read(terminal, 100)
+            os.write(terminal, b'\\x03')
+            while b'\\n' not in shown: shown += os.read(terminal, 100)
+            print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+            alone = fetch('-u', 'name', 'http://127.0.0.1:1/', stderr=subprocess.PIPE, start_new_session=True)
+            print('no terminal' in alone.stderr.read().decode(), alone.wait())
+            """)
+        #expect(output == "-2\nTrue 2")
+    }
+
     @Test func `output that cannot be written is a failure`() throws {
         let output = try python(
             """

@@ -96,6 +96,27 @@ struct FetchCommandLine: Sendable {
         }
     }
 
+    // MARK: - Passwords
+
+    /// Adds the passwords of users that -u and -U name without one.
+    ///
+    /// - Parameter ask: Returns the answer to a prompt.
+    mutating func askForPasswords(_ ask: (_ prompt: String) throws -> String) throws {
+        for index in operations.indices {
+            let place = operations.count > 1 ? " on URL #\(index + 1)" : ""
+            func completed(_ user: String, _ kind: String) throws -> String {
+                if user.contains(":") { return user }
+                return try "\(user):" + ask("Enter \(kind) password for user '\(user)'\(place):")
+            }
+            if let user = operations[index].user, operations[index].bearer == nil {
+                operations[index].user = try completed(user, "host")
+            }
+            if let user = operations[index].proxyUser {
+                operations[index].proxyUser = try completed(user, "proxy")
+            }
+        }
+    }
+
     // MARK: - Called by options
 
     /// Begins a new operation for the URLs that follow.

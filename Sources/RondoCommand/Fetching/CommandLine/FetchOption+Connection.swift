@@ -35,7 +35,7 @@ extension FetchOption {
     static let identity: [FetchOption] = [
         .value(
             "u", "user", "user:password", .identity,
-            "Name and password, sent in Basic to the host of the URL and no other."
+            "Name and password, sent in Basic to the host of the URL and no other. A name alone: the password is asked for on the terminal."
         ) { $0.current.user = $1 },
         .flag(nil, "basic", .identity, "Send name and password in Basic (default).") {
             if $1 { $0.current.authentication = .basic }
@@ -124,7 +124,10 @@ extension FetchOption {
             "x", "proxy", "url", .connection,
             "Use this proxy: http://, https://, socks5:// or socks4://host:port; '' for none. Without it, as http_proxy, https_proxy, all_proxy and no_proxy say."
         ) { $0.current.proxy = $1 },
-        .value("U", "proxy-user", "user:password", .connection, "Name and password for the proxy.") {
+        .value(
+            "U", "proxy-user", "user:password", .connection,
+            "Name and password for the proxy. A name alone: as with -u."
+        ) {
             $0.current.proxyUser = $1
         },
         .value(nil, "noproxy", "hosts", .connection, "Use no proxy for these hosts; * for all.") {
