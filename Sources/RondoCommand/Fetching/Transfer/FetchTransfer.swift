@@ -38,8 +38,6 @@ final class FetchTransfer {
 
     private var operation: FetchOperation { job.operation }
 
-    /// The most seconds that a server can delay a retry.
-    private static let longestPause: Int64 = 3600
     /// The most bytes of an unwanted body that are read.
     private static let shortBody: Int64 = 65_536
     /// The most loads whose times are recorded; the last load always is.
@@ -460,17 +458,9 @@ final class FetchTransfer {
             context.messages.warn("no retry: \(input.name) was read, and cannot be sent again")
             return nil
         }
-        let wanted = record.head?.value("Retry-After").flatMap { Int64($0) }.map {
-            Double(min(max($0, 0), Self.longestPause))
-        }
-        let delay =
-            operation.retryDelay.flatMap { $0 > 0 ? $0 : nil }
-            ?? wanted ?? min(Double(1 << min(record.retries, 10)), 600)
-        if let most = operation.maximumRetryTime, most > 0 {
-            if stopwatch.elapsed > most { return nil }
-            if wanted != nil, stopwatch.elapsed + delay > most { return nil }
-        }
-        return delay
+        return RetryDelay.seconds(
+            operation, retries: record.retries, retryAfter: record.head?.value("Retry-After"),
+            elapsed: stopwatch.elapsed)
     }
 
     private func retry(after delay: Double, _ result: Result<Void, FetchFailure>) {
