@@ -184,6 +184,7 @@ import Testing
     @Test(arguments: [
         ("200 OK", "['-z', 'Fri, 01 Jan 2021 00:00:00 GMT']"),
         ("416 Range Not Satisfiable", "['-C', '100', '-o', '/dev/null']"),
+        ("200 OK", "['-I', '-X', 'GET', '-o', '/dev/null']"),
     ])
     func `an unwanted body without an end is not read`(_ status: String, _ options: String) throws {
         let output = try python(

@@ -183,7 +183,7 @@ final class FetchTransfer {
             return .discarded
         }
         record.redirectURL = next?.text
-        if operation.asksForHead { return .discarded }
+        if operation.asksForHead { return request.method == "HEAD" ? .discarded : unwanted(response) }
         return try startBody(head, response, of: request)
     }
 
