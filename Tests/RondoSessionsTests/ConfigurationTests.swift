@@ -379,6 +379,25 @@ import Testing
         #expect(try Self.load(URLSession(configuration: configuration), target).count > 1)
     }
 
+    @Test func `US-88 versions of TLS that two threads set at the same time are both kept`() throws {
+        let configuration = URLSessionConfiguration.default
+        let isOver = Box(false)
+        let other = LoopThread { _ in
+            while !isOver.value {
+                configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
+                configuration.tlsMinimumSupportedProtocolVersion = .TLSv12
+            }
+        }
+        let lost = (0..<50_000).count { round in
+            let version: tls_protocol_version_t = round % 2 == 0 ? .TLSv12 : .TLSv13
+            configuration.tlsMaximumSupportedProtocolVersion = version
+            return configuration.tlsMaximumSupportedProtocolVersion != version
+        }
+        isOver.value = true
+        try other.value()
+        #expect(lost == 0)
+    }
+
     @Test func `US-16 the settings of connection apply, unless a property of Apple's was set`() throws {
         let server = try Self.headServer()
         let configuration = URLSessionConfiguration.ephemeral

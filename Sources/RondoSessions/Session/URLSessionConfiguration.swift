@@ -279,12 +279,12 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// count as TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { connection.tls.minimumVersion == .tls13 ? .TLSv13 : .TLSv12 }
-        set { connection.tls.minimumVersion = newValue == .TLSv13 ? .tls13 : .tls12 }
+        set { set(\.connection.tls.minimumVersion, newValue == .TLSv13 ? .tls13 : .tls12) }
     }
 
     /// The newest version of TLS that is offered; TLS 1.3 unless set.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
         get { connection.tls.maximumVersion == .tls12 ? .TLSv12 : .TLSv13 }
-        set { connection.tls.maximumVersion = newValue == .TLSv13 ? .tls13 : .tls12 }
+        set { set(\.connection.tls.maximumVersion, newValue == .TLSv13 ? .tls13 : .tls12) }
     }
 }
