@@ -1,12 +1,15 @@
-/// Bytes that were received and not yet read, for the simple way of using a codec.
-struct ByteQueue: Sendable {
+/// Bytes that were received and not yet read. Taking the first ones moves no others.
+package struct ByteQueue: Sendable {
     private var storage: [UInt8] = []
     private var start = 0
 
-    var isEmpty: Bool { start == storage.count }
-    var unread: ArraySlice<UInt8> { storage[start...] }
+    package init() {}
 
-    mutating func append(_ bytes: some Sequence<UInt8>) {
+    package var isEmpty: Bool { start == storage.count }
+    package var count: Int { storage.count - start }
+    package var unread: ArraySlice<UInt8> { storage[start...] }
+
+    package mutating func append(_ bytes: some Sequence<UInt8>) {
         // Bytes that were read are dropped before more are stored, so that the queue holds hardly more than
         // the unread ones.
         if isEmpty {
@@ -19,8 +22,8 @@ struct ByteQueue: Sendable {
         storage.append(contentsOf: bytes)
     }
 
-    mutating func consume(_ count: Int) {
-        precondition(count <= storage.count - start, "bug in Rondo: more was read than there was")
+    package mutating func consume(_ count: Int) {
+        precondition(count <= self.count, "bug in Rondo: more was read than there was")
         start += count
     }
 }

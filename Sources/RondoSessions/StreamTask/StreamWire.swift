@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
+internal import RondoHTTP
 internal import RondoStreams
 
 /// The load of a stream task, which serves the connection of the stream.
@@ -45,7 +46,7 @@ final class StreamWire {
     private var isPaused = false
 
     /// Bytes that were read and not delivered: a read waits until its minimum is there.
-    private var inbox: [UInt8] = []
+    private var inbox = ByteQueue()
     private var sawEnd = false
     private var hasClosedRead = false
     private var hasClosedWrite = false
@@ -78,7 +79,7 @@ final class StreamWire {
     /// - Parameter received: Bytes that were read from the connection already.
     func begin(_ channel: SocketChannel, received: [UInt8] = []) {
         self.channel = channel
-        inbox = received
+        inbox.append(received)
         phase = .open
         serve()
     }
@@ -149,7 +150,7 @@ final class StreamWire {
             case .close:
                 guard withQueues({ $0.take(next) }) else { continue }
                 hasClosedRead = true
-                inbox = []
+                inbox = ByteQueue()
                 tellOfEnd()
             case .read(let read):
                 if inbox.count >= read.minimum || sawEnd || hasClosedRead {
@@ -165,8 +166,8 @@ final class StreamWire {
 
     private func give(_ read: StreamQueues.Read) {
         stopTimer(read.number)
-        let data = Data(inbox.prefix(read.maximum))
-        inbox.removeFirst(data.count)
+        let data = Data(inbox.unread.prefix(read.maximum))
+        inbox.consume(data.count)
         let isAtEnd = (sawEnd || hasClosedRead) && inbox.isEmpty
         load?.call("readData") { read.handler(data, isAtEnd, nil) }
         if isAtEnd { tellOfEnd() }
@@ -182,7 +183,9 @@ final class StreamWire {
             try withUnsafeTemporaryAllocation(byteCount: wanted, alignment: 16) {
                 (buffer) throws(ChannelError) in
                 result = try channel.read(into: buffer)
-                if case .bytes(let count) = result { inbox.append(contentsOf: buffer[..<count]) }
+                if case .bytes(let count) = result {
+                    inbox.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                }
             }
             switch result {
             case .bytes: break
@@ -344,11 +347,11 @@ final class StreamWire {
             }
         }
         // Bytes that were read already belong to TLS.
-        guard channel.secure(tls, received: inbox) else {
+        guard channel.secure(tls, received: Array(inbox.unread)) else {
             Log.sessions.warning("A stream task that is secured already cannot be secured again.")
             return
         }
-        inbox = []
+        inbox = ByteQueue()
         phase = .securing
     }
 
@@ -363,7 +366,8 @@ final class StreamWire {
     /// Hands the connection to the program, by the last call of the task.
     private func capture() {
         guard let channel, let connection = channel.moveConnection() else { return }
-        let (input, output) = Foundation.Stream.makeStreams(over: connection, received: inbox)
+        let (input, output) = Foundation.Stream.makeStreams(
+            over: connection, received: Array(inbox.unread))
         link.state.withLock { $0.isCaptured = true }
         let streams = CapturedStreams(input: input, output: output)
         tell("didBecome inputStream") { $0.tellCaptured(streams) }
@@ -383,7 +387,7 @@ final class StreamWire {
         if case .ended = phase { return }
         phase = .ended
         for timer in timers.values { timer.invalidate() }
-        (timers, limits, inbox, inquiry) = ([:], [:], [], nil)
+        (timers, limits, inbox, inquiry) = ([:], [:], ByteQueue(), nil)
         load?.end(failure)
     }
 
@@ -391,7 +395,7 @@ final class StreamWire {
     func close() {
         phase = .ended
         for timer in timers.values { timer.invalidate() }
-        (timers, limits, inbox, inquiry, channel) = ([:], [:], [], nil, nil)
+        (timers, limits, inbox, inquiry, channel) = ([:], [:], ByteQueue(), nil, nil)
     }
 }
 
