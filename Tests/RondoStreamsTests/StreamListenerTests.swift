@@ -142,6 +142,25 @@ import Testing
         #expect(findings == ["1"])
     }
 
+    @Test func `a listener whose loop's thread has ended accepts on another loop`() throws {
+        nonisolated(unsafe) var listener: StreamListener?
+        _ = try onStreamThread { loop in
+            listener = try StreamListener(port: 0, host: "127.0.0.1")
+            listener?.schedule(in: loop, forMode: .default)
+            return []
+        }
+        let findings = try onStreamThread { loop in
+            guard let listener else { return [] }
+            let server = EchoServer(listener, loop)
+            let peer = try PlainSocket.connected(to: listener.port)
+            defer { close(peer) }
+            try loop.run { server.accepted == 1 }
+            listener.close()
+            return ["\(server.accepted)"]
+        }
+        #expect(findings == ["1"])
+    }
+
     @Test func `several listeners share one port`() throws {
         var configuration = StreamListener.Configuration()
         configuration.sharesPort = true

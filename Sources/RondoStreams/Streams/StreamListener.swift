@@ -208,13 +208,17 @@ public final class StreamListener {
     // MARK: - Schedule
 
     /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; several modes, or `.common`,
-    /// are allowed. All must be modes of one loop: a second loop traps.
+    /// are allowed. All must be modes of one loop: a second loop traps, unless the first one's thread has ended.
     public func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let source else { return }
-        precondition(
-            loop == nil || loop === aRunLoop,
-            "A StreamListener accepts on one run loop. For connections on several threads make several "
-                + "listeners whose configuration says sharesPort.")
+        // The thread's end has taken the source out of the modes.
+        if let loop, !loop.isAlive { (self.loop, modes) = (nil, []) }
+        if let loop, loop !== aRunLoop {
+            // Not a precondition: in release builds its message would be lost.
+            fatalError(
+                "A StreamListener accepts on one run loop. For connections on several threads make several "
+                    + "listeners whose configuration says sharesPort.")
+        }
         guard !modes.contains(mode) else { return }
         loop = aRunLoop
         modes.append(mode)
