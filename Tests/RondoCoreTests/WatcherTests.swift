@@ -58,6 +58,21 @@ import Testing
         #expect(next.map(\.pointee.io.fd) == [0, 1, 2, 3, 4])
     }
 
+    /// In a process of its own, which too many would end.
+    @Test func `SRC-16 one descriptor may have more sources than a number of 16 bits counts`() async {
+        await #expect(processExitsWith: .success) {
+            var table = WatcherTable()
+            var started = StartedWatchers()
+            let place = table.take()
+            place.pointee.io.fd = 3
+            for _ in 0..<(1 << 16) { _ = started.add(place) }
+            for _ in 1..<(1 << 16) { started.remove(place) }
+            precondition(started.contains(3))
+            started.remove(place)
+            precondition(started.isEmpty && !started.contains(3))
+        }
+    }
+
     /// Adds a source to `.work` for each of `pipes`.
     private static func add(_ name: String, of pipes: [BytePipe], to loop: RunLoop, _ log: EventLog)
         -> [RunLoop.Source]

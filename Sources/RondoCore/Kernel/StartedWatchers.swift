@@ -1,7 +1,7 @@
 /// The started watchers of a mode's sources, counted by descriptor, and the mirror of their descriptors.
 struct StartedWatchers {
     /// Indexed by descriptor.
-    private var counts: [UInt16] = []
+    private var counts: [UInt32] = []
     private var total = 0
     /// Rondo's own epoll set with the same descriptors, while the mode is embedded in a foreign loop. Set by `ModeLoop`.
     var mirror: DescriptorMirror?
