@@ -191,6 +191,25 @@ import Testing
         }
     }
 
+    @Test func `a close that waits behind a write which fails closes the stream`() async throws {
+        try await withLoop { loop in
+            let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: 3)
+            defer { memory.deallocate() }
+            let mode = RunLoop.Mode("held")
+            nonisolated(unsafe) let output = OutputStream(toBuffer: memory, capacity: 3)
+            let writer = StreamWriter(output, in: loop, forMode: mode)
+            let writing = Task { try await writer.write([1, 2, 3, 4]) }
+            while writer.waitingCount < 1 { await Task.yield() }
+            let closing = Task { await writer.close() }
+            while writer.waitingCount < 2 { await Task.yield() }
+            loop.perform { loop.run(mode: mode, before: .distantPast) }
+            let error = await #expect(throws: NSError.self) { try await writing.value }
+            #expect(error?.code == Int(ENOSPC))
+            await closing.value
+            #expect(output.streamStatus == .closed)
+        }
+    }
+
     @Test func `a loop whose thread ends keeps no task waiting`() async throws {
         let thread = RunLoopThread(name: "ending")
         let loop = thread.start()

@@ -63,6 +63,9 @@ public final class StreamWriter: Sendable {
         try? await add([], isLast: true)
     }
 
+    /// The number of writes and closes that wait; for tests.
+    package var waitingCount: Int { state.withLock { $0.jobs.count } }
+
     private func add(_ bytes: ArraySlice<UInt8>, isLast: Bool) async throws {
         let id = state.withLock { state in
             state.nextID += 1
@@ -103,7 +106,7 @@ public final class StreamWriter: Sendable {
                 }
                 done?.continuation.resume()
             case .failed(let error):
-                failAll(error)
+                failWrites(error)
             }
         }
     }
@@ -116,17 +119,16 @@ public final class StreamWriter: Sendable {
 
     private func attempt(_ job: Job, _ stream: OutputStream) -> Outcome {
         switch stream.streamStatus {
-        case .open: break
         case .opening, .notOpen: return .wait
+        case _ where job.isLast:
+            stream.close()
+            return .wrote(0)
+        case .open: break
         case .error:
             stream.close()
             return .failed(stream.streamError ?? NSError.unexplained)
-        case .closed: return job.isLast ? .wrote(0) : .failed(NSError.posix(EPIPE))
+        case .closed: return .failed(NSError.posix(EPIPE))
         default: return .failed(NSError.posix(ENOSPC))
-        }
-        if job.isLast {
-            stream.close()
-            return .wrote(0)
         }
         guard !job.bytes.isEmpty else { return .wrote(0) }
         guard stream.hasSpaceAvailable else {
@@ -138,6 +140,15 @@ public final class StreamWriter: Sendable {
         }
         if count > 0 { return .wrote(count) }
         return .failed(count == 0 ? NSError.posix(ENOSPC) : stream.streamError ?? NSError.unexplained)
+    }
+
+    /// Fails what waits, but for a close, which is made.
+    private func failWrites(_ error: any Error) {
+        let failed = state.withLock { state in
+            defer { state.jobs.removeAll { !$0.isLast } }
+            return state.jobs.filter { !$0.isLast }
+        }
+        for job in failed { job.continuation.resume(throwing: error) }
     }
 
     private func failAll(_ error: any Error) {
