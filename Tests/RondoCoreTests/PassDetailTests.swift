@@ -6,6 +6,18 @@ import Testing
 
 /// Details of the steps of a pass.
 @Suite(.leavesNothing) struct PassDetailTests {
+    @Test func `a turn that a callback of another turn makes does not end that one`() throws {
+        let found = try onLoopThread { loop -> [Bool] in
+            var found: [Bool] = []
+            loop.threadState.turn {
+                loop.threadState.turn { found.append(loop.threadState.isInTurn) }
+                found.append(loop.threadState.isInTurn)
+            }
+            return found + [loop.threadState.isInTurn]
+        }
+        #expect(found == [true, true, false])
+    }
+
     @Test func `RL-57 the passes that serve a batch do not ask the kernel again`() throws {
         let log = EventLog()
         let looks = try onLoopThread { loop -> [Int] in

@@ -146,8 +146,10 @@ final class LoopThreadState {
     }
 
     func turn<Result>(_ body: () -> Result) -> Result {
+        // A callback may make a turn inside another one.
+        let outer = isInTurn
         isInTurn = true
-        defer { isInTurn = false }
+        defer { isInTurn = outer }
         return body()
     }
 
