@@ -153,6 +153,18 @@ import Testing
         }
     }
 
+    /// In a process of its own: what was on the stack of that thread is never released.
+    @Test func `a join returns, too, after a callback has ended the thread`() async {
+        await #expect(processExitsWith: .success) {
+            let thread = RunLoopThread()
+            thread.start()
+            thread.perform { Thread.exit() }
+            try joined(thread)
+            // Without LeakSanitizer's look, which would find that.
+            _exit(0)
+        }
+    }
+
     /// In a process of its own: other tests open descriptors and threads.
     @Test func `threads that have ended leave neither descriptors nor threads behind`() async {
         await #expect(processExitsWith: .success) {

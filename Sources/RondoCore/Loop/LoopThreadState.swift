@@ -25,6 +25,8 @@ final class LoopThreadState {
     private(set) var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
     private(set) var isInTurn = false
+    /// Called when the loop has ended, also if a callback has ended the thread.
+    var whenEnded: (@Sendable () -> Void)?
     /// The loop's own clock; nil if it uses the machine's.
     private(set) var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if something was called since, or the loop has slept. Without it bench-guard's

@@ -159,6 +159,10 @@ public final class RunLoopThread: Sendable {
         Thread.current.qualityOfService = qualityOfService
         let loop = RunLoop.currentLoop()
         loop.state.withLock { $0.threadName = name }
+        loop.threadState.whenEnded = { [self] in
+            state.withLock { $0.phase = .ended }
+            changed.notify()
+        }
         // (Not a `Port`, which registers an observer at the notification center: 0.5 ms of W16's start.)
         let keepAlive = RunLoop.Source {}
         loop.add(keepAlive, forMode: mode)
@@ -180,8 +184,6 @@ public final class RunLoopThread: Sendable {
         keepAlive.invalidate()
         // Cancel callbacks are made and descriptors closed before a `join()` returns.
         ThreadEnd.runNow()
-        state.withLock { $0.phase = .ended }
-        changed.notify()
     }
 }
 

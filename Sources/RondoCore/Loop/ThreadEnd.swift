@@ -14,9 +14,11 @@ struct ThreadEnd {
         // `Unmanaged` to pass through C: retained by `adoptThread`, and released below.
         let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
         pthread_setspecific(LoopThreadState.key, pointer)
+        let whenEnded = loop.takeUnretainedValue().threadState.whenEnded.take()
         ThreadEnd(loop: loop.takeUnretainedValue()).run()
         pthread_setspecific(LoopThreadState.key, nil)
         loop.release()
+        whenEnded?()
     }
 
     /// Ends the calling thread's loop now, before the thread ends.
