@@ -254,6 +254,8 @@ class HTTPServer(Server):
             fields.append(("Content-Disposition", 'attachment; filename="named.txt"'))
         elif name == "cdpath":
             fields.append(("Content-Disposition", 'attachment; filename="../up/evil.txt"'))
+        elif name == "cdsemicolon":
+            fields.append(("Content-Disposition", "attachment; filename=\"one;two.txt\"; filename*=UTF-8''other.txt"))
         elif name == "etag":
             fields.append(("ETag", '"abc"'))
             if values.get("if-none-match") == '"abc"':

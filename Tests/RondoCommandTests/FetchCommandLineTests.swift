@@ -385,6 +385,10 @@ struct FetchRequestTests {
     @Test(arguments: [
         ("attachment; filename=\"a.txt\"", "a.txt"), ("attachment; filename=\"../../b\"", "b"),
         ("attachment; filename=.profile", "profile"), ("attachment; filename=\"..\"", nil), ("inline", nil),
+        ("attachment; filename=\"a;b.txt\"; x=y", "a;b.txt"), ("attachment; x=\"; filename=a\"", nil),
+        ("attachment; filename=\"a\\\"b.txt\"", "a\"b.txt"), ("attachment; filename='a.txt'", "a.txt"),
+        ("attachment; filename*=UTF-8''b; filename=a", "a"),
+        ("attachment; filename=\"-a\u{1B}[2Jb\"", "a[2Jb"),
     ])
     func `UC-26 a suggested name stays in the folder`(value: String, name: String?) {
         #expect(

@@ -6,7 +6,7 @@ internal import RondoHTTP
 ///
 /// A name that the server gives is taken as it is, without its harmful characters. A name from another source
 /// gets the extension of the media type if it has none of its own.
-enum SuggestedFilename {
+package enum SuggestedFilename {
     /// In bytes of UTF-8, leaving room for an appended number: Linux allows 255.
     static let maximumLength = 240
 
@@ -27,7 +27,7 @@ enum SuggestedFilename {
     /// `exe.jpg`) are removed. So are characters with a special meaning at the beginning: a dot hides the
     /// file, and could make it `.profile` or `.ssh`; a dash is an option to most programs. They are not
     /// replaced by others, so that a harmless name stays the same, and no name consists of replacements only.
-    static func harmless(_ name: String) -> String? {
+    package static func harmless(_ name: String) -> String? {
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last ?? []
         let visible = last.filter { !isInvisible($0) }
         let start = visible.drop { $0 == "." || $0 == "-" || isBlank($0) }

@@ -1,4 +1,6 @@
 import Rondo
+import RondoConnections
+import RondoHTTP
 import RondoMutex
 
 /// Collects the heads of responses as received, for `-i`, `-I` and `-D`.
@@ -52,21 +54,12 @@ struct ReceivedHead: Equatable, Sendable {
 
     func value(_ name: String) -> String? { values(name).first }
 
-    /// The file name that Content-Disposition suggests, without folders and leading dots (rule UC-26).
+    /// The file name that Content-Disposition suggests, without its harmful characters (rule UC-26). As in
+    /// curl, filename* is not read, and single quotes are no part of the name.
     var suggestedName: String? {
-        guard let text = value("Content-Disposition") else { return nil }
-        for part in text.split(separator: ";").dropFirst() {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).lowercased() == "filename"
-            else {
-                continue
-            }
-            let quotes = CharacterSet(charactersIn: "\"' ")
-            let name = pair[1].trimmingCharacters(in: quotes)
-            let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last ?? ""
-            let harmless = last.drop { $0 == "." }
-            if !harmless.isEmpty { return String(harmless) }
+        let name = value("Content-Disposition").flatMap { FieldParameters.of($0)["filename"] }
+        return name.flatMap {
+            SuggestedFilename.harmless($0.trimmingCharacters(in: CharacterSet(charactersIn: "'")))
         }
-        return nil
     }
 }
