@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoLab
 import RondoStreams
 import Testing
@@ -168,6 +169,21 @@ struct FetchRequestTests {
     func `a text that is not a URL is refused`(text: String) {
         let failure = #expect(throws: FetchFailure.self) { try FetchURL(text) }
         #expect(failure?.status == .malformedURL)
+    }
+
+    @Test(arguments: [
+        ("Thu, 01 Feb 2024 10:00:00 +0100", "Thu, 01 Feb 2024 09:00:00 GMT"),
+        ("Thu, 01 Feb 2024 10:00:00 -0530", "Thu, 01 Feb 2024 15:30:00 GMT"),
+        ("Thu Feb  1 10:00:00 CET 2024", "Thu, 01 Feb 2024 09:00:00 GMT"),
+        ("1 Feb 2024 10:00:00 pdt", "Thu, 01 Feb 2024 17:00:00 GMT"),
+        ("1 Feb 2024 +0100", "Wed, 31 Jan 2024 23:00:00 GMT"),
+        ("20240201 10:00:00 +0100", "Thu, 01 Feb 2024 09:00:00 GMT"),
+        ("01-Feb-2024 10:00:00", "Thu, 01 Feb 2024 10:00:00 GMT"),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("1 Feb 2024 10:00:00 XYZ", nil), ("old.txt", nil), ("2024-02-01", nil),
+    ])
+    func `a time counts in its zone`(text: String, expected: String?) {
+        #expect(TimeText.date(text).map(HTTPDate.format) == expected)
     }
 
     @Test func `globs count, the last one fastest, and give names`() throws {
