@@ -157,6 +157,31 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-12 US-64 a request without cookies has none when its download is resumed`() throws {
+        let server = try RangeServer(.stops(at: 100_000))
+        let configuration = URLSessionConfiguration.ephemeral
+        let cookie = try #require(
+            HTTPCookie(properties: [.name: "name", .value: "1", .domain: "127.0.0.1", .path: "/"]))
+        configuration.httpCookieStorage?.setCookie(cookie)
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        var request = URLRequest(url: server.url)
+        request.httpShouldHandleCookies = false
+        let task = session.downloadTask(with: request)
+        task.resume()
+        try waitFor("the bytes") { notes.written[0] == 100_000 ? () : nil }
+        let answers = Box<[Data?]>([])
+        task.cancel(byProducingResumeData: { answers.value.append($0) })
+        try notes.waitForEnds(1)
+        let data = try #require(answers.value.first ?? nil)
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.content == RangeServer.body)
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=100000-"])
+        #expect(server.requests.map { $0.value("Cookie") } == [nil, nil])
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-64 the session that resumes adds the fields of its own configuration`() throws {
         let server = try RangeServer(.continues)
         func session(_ token: String) -> URLSession {

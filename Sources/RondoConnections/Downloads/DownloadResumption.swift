@@ -18,6 +18,8 @@ struct DownloadResumption: Codable, Equatable {
     /// The fields of the last request, except for those that ask for a part: the server may need them again. Nil in the
     /// data of sessions, which keep them beside this value, and in data of earlier versions.
     var fields: [String: String]?
+    /// Whether cookies go with the request, and are kept (rule US-12). Nil, in data of earlier versions: not known.
+    var handlesCookies: Bool?
 
     /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a Range of the
     /// program's own: its body need not begin with the first byte of the file, nor reach to the last.
@@ -90,6 +92,7 @@ struct DownloadResumption: Codable, Equatable {
     /// The request for the whole file.
     var requestForWhole: URLRequest {
         var request = URLRequest(url: url)
+        request.httpShouldHandleCookies = handlesCookies ?? true
         for (name, value) in fields ?? [:] { request.setValue(value, forHTTPHeaderField: name) }
         return request
     }

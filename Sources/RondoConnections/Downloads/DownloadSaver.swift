@@ -127,12 +127,13 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// How a later download can go on; nil if it cannot.
     private func resumption(of work: Work) -> DownloadResumption? {
         guard var resumption = work.resumption else { return nil }
-        guard work.continued == nil else { return resumption }
+        guard work.continued == nil, let first = work.download?.request else { return resumption }
+        resumption.handlesCookies = first.httpShouldHandleCookies
         // Redirects to another origin have removed what was meant for the first one.
         let fields = work.connection?.currentRequest.allHTTPHeaderFields
         resumption.fields = fields.map(DownloadResumption.fieldsForWhole)
         // The first URL as it was sent: HSTS may have made it an https URL.
-        if let first = work.download.flatMap({ CanonicalRequest.of($0.request)?.url }) {
+        if let first = CanonicalRequest.of(first)?.url {
             resumption.leftOrigin = leftOrigin || !Redirect.areSameOrigin(first, resumption.url)
         }
         return resumption

@@ -96,7 +96,10 @@ final class DownloadTarget {
         guard let file, var resumption = resumption(of: request), length < resumption.total ?? .max else {
             return nil
         }
-        if continued == nil { resumption.leftOrigin = leftOrigin }
+        if continued == nil {
+            resumption.leftOrigin = leftOrigin
+            resumption.handlesCookies = request.handlesCookies
+        }
         self.file = nil
         return PartialDownload(file, resumption, fields: continued?.fields ?? request.fields)
     }

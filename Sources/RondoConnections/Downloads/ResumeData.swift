@@ -38,7 +38,7 @@ package struct ResumeData: Codable, Sendable {
 
     /// The request for the whole file.
     package var request: URLRequest {
-        var request = URLRequest(url: resumption.url)
+        var request = resumption.requestForWhole
         for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
         return request
     }
