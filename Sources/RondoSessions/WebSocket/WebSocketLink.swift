@@ -39,6 +39,8 @@ final class WebSocketLink: Sendable {
         var closing = Closing()
         var offersCompression = true
         var hasOpened = false
+        /// The program has cancelled the task before the WebSocket was open, so that it does not open any more.
+        var isCancelled = false
         var isOver = false
         /// The time for the closing handshake has expired.
         var isTimeUp = false
@@ -123,8 +125,12 @@ final class WebSocketLink: Sendable {
             )
         }
         return change { state in
+            guard state.hasOpened else {
+                state.isCancelled = true
+                return false
+            }
             // A WebSocket that ends already is not changed.
-            guard state.hasOpened, !state.isOver else { return state.hasOpened }
+            guard !state.isOver else { return true }
             guard state.closing.error == nil else { return true }
             state.queues.close = close
             state.queues.dropMessages()

@@ -82,13 +82,16 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
+        // A call that is made now could be dropped when the load is told of the cancellation, with its handler.
+        let isCancelled = link.state.withLock { state in
+            state.hasOpened = !state.isCancelled
+            return state.isCancelled
+        }
+        if isCancelled { return }
         self.channel = channel
         phase = .open
         connection.receive(received)
-        let client = link.state.withLock { state in
-            state.hasOpened = true
-            return state.client
-        }
+        let client = link.state.withLock { $0.client }
         load?.call("didOpenWithProtocol", size: 0) { [subprotocol] in client?.tellOpened(subprotocol) }
         serve()
     }

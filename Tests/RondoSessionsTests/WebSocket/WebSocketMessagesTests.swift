@@ -354,6 +354,33 @@ import class Rondo.URLSessionWebSocketTask
         #expect(notes.calls.count { $0.hasPrefix("complete") } == 1)
     }
 
+    @Test func `WS-28 a WebSocket that is cancelled does not open while the load is not told yet`() throws {
+        let mayAnswer = Latch()
+        let server = try socketServer(beforeAnswer: { try mayAnswer.wait() }) { peer in
+            try peer.send(text: "one")
+            peer.waitForEnd()
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        let received = EventLog()
+        task.receive { received.note($0.words) }
+        task.resume()
+        try waitFor("the request") { server.requests.isEmpty ? nil : () }
+        let link = try #require(task.work.webSocket)
+        // The first step of `cancel()`.
+        #expect(!link.close(with: 0, reason: nil))
+        mayAnswer.open()
+        // The connection is handed over in the pass in which this comes.
+        try waitFor("the handshake") { link.state.withLock { $0.load == nil } ? nil : () }
+        try RunLoop.loader.waitUntilAsleep()
+        task.cancel()
+        try notes.waitForEnd()
+        #expect(received.entries == ["error -999"])
+        #expect(notes.calls == ["complete -999"])
+        session.invalidateAndCancel()
+    }
+
     @Test func `WS-8 WS-28 the resource timeout fails a message that is being sent, by one call`() throws {
         let isOver = Latch()
         let server = try socketServer { _ in try isOver.wait() }
