@@ -171,4 +171,21 @@ import class Rondo.URLSessionTask
         try waitFor("the ends") { notes.completed == 6 ? () : nil }
         #expect(server.accepted == 3)
     }
+
+    @Test func `US-74 a task whose place another one is taking is cancelled, too`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let notes = Notes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try waitFor("the request") { server.requests.isEmpty ? nil : () }
+        // The first step of becoming a download task, which has not replaced this one in the table yet.
+        #expect(task.work.pass(to: session.table.nextIdentifier()))
+        session.invalidateAndCancel()
+        try waitFor("the end") { notes.calls.last == "invalid" ? () : nil }
+        #expect(notes.calls == ["complete -999", "invalid"])
+    }
 }

@@ -9,7 +9,12 @@ extension URLSession {
         guard !engine.isShared else { return }
         let (created, running) = table.invalidate()
         for task in created { task.cancel() }
-        if cancelsAll { for task in running { task.cancel() } }
+        if cancelsAll {
+            for task in running {
+                task.cancel()
+                task.work.cancel()
+            }
+        }
         engine.pool.renew()
         becomeInvalidIfDone()
     }

@@ -63,6 +63,9 @@ final class TaskWork: Sendable {
     func suspend(_ number: Int) { change(number) { $0.suspend() } }
     func cancel(_ number: Int) { change(number) { $0.cancel() } }
 
+    /// Cancels the task, also if another one is taking its place.
+    func cancel() { perform(state.withLock { $0.life.cancel() }) }
+
     private func change(_ number: Int, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
         perform(
             state.withLock { state in
