@@ -87,7 +87,10 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             state.hasOpened = !state.isCancelled
             return state.isCancelled
         }
-        if isCancelled { return }
+        if isCancelled {
+            channel.wantsRead = false
+            return
+        }
         self.channel = channel
         phase = .open
         connection.receive(received)
