@@ -65,7 +65,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Sends a message, and returns when the kernel has taken all of it.
     ///
-    /// If the Swift task is cancelled, a message that was not begun is withdrawn (rule WS-26).
+    /// If the Swift task is cancelled, a message of which nothing was sent is withdrawn (rule WS-26).
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func send(_ message: Message) async throws {
