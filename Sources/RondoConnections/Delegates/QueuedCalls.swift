@@ -39,15 +39,19 @@ package final class QueuedCalls: Sendable {
     /// - Parameters:
     ///   - queue: The delegate queue; nil if there is none, or none any more. Waiting calls are then still made by the
     ///     old queue, and so are later calls, which would otherwise overtake them.
+    ///   - mayBeDeferred: See `DelegateQueue.submit`; the same for all calls.
     ///   - make: Makes a call, on the queue.
     package func add(
-        _ call: DelegateCall, to queue: DelegateQueue?, make: @escaping @Sendable (DelegateCall) -> Void
+        _ call: DelegateCall, to queue: DelegateQueue?, mayBeDeferred: Bool = true,
+        make: @escaping @Sendable (DelegateCall) -> Void
     ) -> Adding {
         let waiting = Waiting(call: call)
         let (isTaken, drain, mayRead) = state.withLock { state -> (Bool, (@Sendable () -> Void)?, Bool) in
             guard queue != nil || state.isDraining else { return (false, nil, true) }
             if let queue, state.drain == nil {
-                state.drain = { [self] in queue.submit { self.makeFirst(make) } }
+                state.drain = { [self] in
+                    queue.submit(mayBeDeferred: mayBeDeferred) { self.makeFirst(make) }
+                }
             }
             if let last = state.waiting.indices.last,
                 let joined = state.waiting[last].call.joined(with: waiting.call)

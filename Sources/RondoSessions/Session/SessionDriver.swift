@@ -45,7 +45,8 @@ enum SessionDriver: Sendable {
     /// operations at once (rule US-19).
     func perform(_ call: @escaping @Sendable () -> Void, after earlier: QueuedCalls) {
         guard let queue else { return perform(call) }
-        _ = earlier.add(.upgraded(name: "late", size: 0, call), to: queue) { call in
+        let call = DelegateCall.upgraded(name: "late", size: 0, call)
+        _ = earlier.add(call, to: queue, mayBeDeferred: false) { call in
             if case .upgraded(_, _, let call) = call { call() }
         }
     }
