@@ -87,14 +87,37 @@ struct FetchCommandLineTests {
             header: "X: 1"
             silent
               max-time 5 # so long
+
             d=x
             """
         #expect(
-            ConfigFile.arguments(in: text) == [
-                "--url", "http://h/a b\"c", "-o", "out.txt", "--header", "X: 1", "--silent", "--max-time",
-                "5",
-                "-d", "x",
+            ConfigFile.lines(in: text) == [
+                .init(number: 2, option: "--url", value: "http://h/a b\"c"),
+                .init(number: 3, option: "-o", value: "out.txt"),
+                .init(number: 4, option: "--header", value: "X: 1"),
+                .init(number: 5, option: "--silent", value: nil),
+                .init(number: 6, option: "--max-time", value: "5"),
+                .init(number: 8, option: "-d", value: "x"),
             ])
+    }
+
+    @Test func `each line of a config file is read by itself`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-config-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let read = { (text: String) in
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            return try FetchCommandLine(["-K", path])
+        }
+        let line = try read("silent = \"\"\n-fm5\n-L # yes\nno-clobber\nproxy = \"\"\nurl = \"u\"\n")
+        let operation = line.operations[0]
+        #expect(line.common.isSilent && operation.fails && operation.followsRedirects)
+        #expect(operation.totalTimeout == 5 && !operation.overwrites && operation.proxy == "")
+        #expect(operation.urls.map(\.text) == ["u"])
+        for text in ["url = u\nsilent = true\n", "url = u\nproxy =\nurl = x\n", "url = u\nunknown\n"] {
+            let failure = #expect(throws: CommandFailure.self, "\(text)") { try read(text) }
+            #expect(failure?.message.hasPrefix("\(path):2: option --") == true)
+            #expect(failure?.status == ExitStatus.badUsage)
+        }
     }
 
     @Test func `passwords that the command line lacks are asked for`() throws {

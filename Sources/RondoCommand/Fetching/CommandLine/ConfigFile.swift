@@ -1,14 +1,23 @@
 /// Config files in curl's format (`-K`): one option on each line, with or without its dashes, and its value
 /// after a space, colon or equals sign.
 enum ConfigFile {
-    /// The same options as command-line arguments.
-    static func arguments(in text: String) -> [String] {
-        text.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline).flatMap(arguments(ofLine:))
+    struct Line: Equatable {
+        /// Counted from 1.
+        let number: Int
+        /// A letter, or letters, behind one dash, or a name behind two.
+        let option: String
+        let value: String?
     }
 
-    private static func arguments(ofLine line: Substring) -> [String] {
-        var rest = line.drop(while: \.isWhitespace)
-        if rest.isEmpty || rest.first == "#" { return [] }
+    /// The lines that have an option.
+    static func lines(in text: String) -> [Line] {
+        text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated()
+            .compactMap { line($1, number: $0 + 1) }
+    }
+
+    private static func line(_ text: Substring, number: Int) -> Line? {
+        var rest = text.drop(while: \.isWhitespace)
+        if rest.isEmpty || rest.first == "#" { return nil }
         let hasDash = rest.first == "-"
         let word = rest.prefix { character in
             !character.isWhitespace && (hasDash || (character != "=" && character != ":"))
@@ -16,8 +25,7 @@ enum ConfigFile {
         rest = rest.dropFirst(word.count).drop { $0.isWhitespace || (!hasDash && ($0 == "=" || $0 == ":")) }
         // A value may be joined to a one-letter option.
         let option = hasDash ? String(word) : word.count == 1 ? "-\(word)" : "--\(word)"
-        let value = value(at: rest)
-        return value.map { [option, $0] } ?? [option]
+        return Line(number: number, option: option, value: value(at: rest))
     }
 
     /// A value in double quotes, with `\"`, `\\`, `\n`, `\r`, `\t` and `\v`, or the text up to the next

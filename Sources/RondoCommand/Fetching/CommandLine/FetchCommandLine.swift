@@ -133,8 +133,26 @@ struct FetchCommandLine: Sendable {
         }
         let text = try InputFile.text(path, for: "-K")
         depth += 1
-        try read(ConfigFile.arguments(in: text))
+        for line in ConfigFile.lines(in: text) {
+            do {
+                try read(line)
+            } catch let failure as CommandFailure {
+                throw CommandFailure("\(path):\(line.number): \(failure.message)", status: failure.status)
+            }
+        }
         depth -= 1
+    }
+
+    private mutating func read(_ line: ConfigFile.Line) throws {
+        var rest = (line.value.map { [$0] } ?? [])[...]
+        if line.option.hasPrefix("--") {
+            try readLong(String(line.option.dropFirst(2)), &rest)
+        } else {
+            try readShort(line.option.dropFirst(), &rest)
+        }
+        if let value = rest.first, !value.isEmpty {
+            throw CommandFailure.usage("option \(line.option): takes no value, so '\(value)' has no use")
+        }
     }
 }
 
