@@ -312,8 +312,22 @@ struct FetchRequestTests {
         #expect(sent.value(forHTTPHeaderField: "Content-Length") == request.body.length.map { "\($0)" })
     }
 
-    @Test func `a netrc file names users and passwords`() {
-        let netrc = Netrc(
+    @Test func `words of a netrc file may be in quotes`() throws {
+        let netrc = try Netrc(
+            #"""
+            machine "a" login "us er" password "p\"a\\s\ns" # "
+            machine b login us"er password "#\x"
+            """#)
+        #expect(netrc.credential(for: "a", user: nil)?.user == "us er")
+        #expect(netrc.credential(for: "a", user: nil)?.password == "p\"a\\s\ns")
+        #expect(netrc.credential(for: "b", user: nil)?.user == "us\"er")
+        #expect(netrc.credential(for: "b", user: nil)?.password == "#x")
+        let failure = #expect(throws: CommandFailure.self) { try Netrc("machine a\npassword \"x\n") }
+        #expect(failure?.message.contains("line 2") == true && failure?.status == ExitStatus.unreadable)
+    }
+
+    @Test func `a netrc file names users and passwords`() throws {
+        let netrc = try Netrc(
             "# c\nmachine a login x password y\nmacdef init\nmachine b login no\n\nmachine c\n login z\ndefault login d password e"
         )
         #expect(netrc.credential(for: "A", user: nil)?.password == "y")

@@ -36,22 +36,8 @@ enum ConfigFile {
             let word = rest.prefix { !$0.isWhitespace }
             return word.hasPrefix("#") ? nil : String(word)
         }
-        var value = ""
-        var characters = rest.dropFirst()
-        while let character = characters.popFirst(), character != "\"" {
-            guard character == "\\" else {
-                value.append(character)
-                continue
-            }
-            switch characters.popFirst() {
-            case "t": value += "\t"
-            case "n": value += "\n"
-            case "r": value += "\r"
-            case "v": value += "\u{B}"
-            case let other?: value.append(other)
-            case nil: break
-            }
-        }
-        return value
+        var behind = rest.dropFirst()
+        let controls = QuotedText.lineControls.merging(["v": "\u{B}"]) { $1 }
+        return QuotedText.read(&behind, controls: controls).text
     }
 }

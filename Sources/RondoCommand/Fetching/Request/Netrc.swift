@@ -11,9 +11,10 @@ struct Netrc: Equatable, Sendable {
 
     private let entries: [Entry]
 
-    init(_ text: String) {
+    /// - Throws: `CommandFailure` if a quote is not closed in its line.
+    init(_ text: String) throws(CommandFailure) {
         var entries: [Entry] = []
-        var words = Self.words(of: text)[...]
+        var words = try Self.words(of: text)[...]
         while let word = words.popFirst() {
             switch word {
             case "machine": if let host = words.popFirst() { entries.append(Entry(host: host)) }
@@ -35,17 +36,41 @@ struct Netrc: Equatable, Sendable {
     }
 
     /// The words of the text without comments and macros; a macro ends with an empty line.
-    private static func words(of text: String) -> [String] {
+    private static func words(of text: String) throws(CommandFailure) -> [String] {
         var isMacro = false
         var words: [String] = []
-        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
             if isMacro {
                 isMacro = !line.isEmpty
                 continue
             }
-            let found = line.split(whereSeparator: \.isWhitespace).prefix { !$0.hasPrefix("#") }
+            guard let found = Self.words(ofLine: line) else {
+                throw CommandFailure(
+                    "-n: line \(index + 1): a quote is not closed", status: ExitStatus.unreadable)
+            }
             isMacro = found.first == "macdef"
-            if !isMacro { words += found.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "\"")) } }
+            if !isMacro { words += found }
+        }
+        return words
+    }
+
+    /// The words, which may be in double quotes; nil if a quote is not closed.
+    private static func words(ofLine line: Substring) -> [String]? {
+        var words: [String] = []
+        var rest = line.drop(while: \.isWhitespace)
+        while let first = rest.first, first != "#" {
+            if first == "\"" {
+                rest.removeFirst()
+                let word = QuotedText.read(&rest, controls: QuotedText.lineControls)
+                guard word.isClosed else { return nil }
+                words.append(word.text)
+            } else {
+                let word = rest.prefix { !$0.isWhitespace }
+                words.append(String(word))
+                rest = rest[word.endIndex...]
+            }
+            rest = rest.drop(while: \.isWhitespace)
         }
         return words
     }
