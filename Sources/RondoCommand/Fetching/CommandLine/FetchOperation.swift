@@ -170,6 +170,10 @@ struct FetchOperation: Sendable {
         if resumption != nil, !overwrites {
             throw CommandFailure.usage("-C and --no-clobber exclude each other")
         }
+        if resumption == .file, usesSuggestedNames {
+            throw CommandFailure.usage(
+                "-C - and -J exclude each other: the bytes that a file has are not known before its name")
+        }
         if removesOnError, resumption != nil {
             throw CommandFailure.usage("-C and --remove-on-error exclude each other")
         }
