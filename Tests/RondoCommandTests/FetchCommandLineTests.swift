@@ -34,6 +34,7 @@ struct FetchCommandLineTests {
         ["--unknown", "u"], ["-o"], ["--data=x", "u"], ["--ma", "u"], ["-?", "u"], [], ["-m", "x", "u"],
         ["-I", "-d", "x", "u"], ["-F", "a", "u"], ["-F", "a=b", "-d", "c", "u"], ["--http2", "u"],
         ["--fail", "--fail-with-body", "u"], ["-i", "-J", "-O", "u"], ["-C", "-", "-OJ", "u"],
+        ["-C", "3", "-d", "x", "u"], ["-C", "-", "-F", "a=b", "-o", "f", "u"],
     ])
     func `contradictory options are refused`(words: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }

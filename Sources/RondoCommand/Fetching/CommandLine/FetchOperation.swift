@@ -162,10 +162,17 @@ struct FetchOperation: Sendable {
             throw CommandFailure.usage(
                 "-i and -J exclude each other: heads and body would share a name that a head gives")
         }
-        if asksForHead, let kind, !(movesDataToQuery && kind == .data) {
-            throw CommandFailure.usage(
-                "-I and \(kind.rawValue) exclude each other: a request has one method and one body (-G takes -d to the query)"
-            )
+        if let kind, !(movesDataToQuery && kind == .data) {
+            if asksForHead {
+                throw CommandFailure.usage(
+                    "-I and \(kind.rawValue) exclude each other: a request has one method and one body (-G takes -d to the query)"
+                )
+            }
+            if resumption != nil {
+                throw CommandFailure.usage(
+                    "-C and \(kind.rawValue) exclude each other: neither the data nor the response to them is continued (-G takes -d to the query)"
+                )
+            }
         }
         if resumption != nil, !overwrites {
             throw CommandFailure.usage("-C and --no-clobber exclude each other")

@@ -273,7 +273,7 @@ final class FetchTransfer {
     private func startBody(
         _ head: ReceivedHead, _ response: URLResponse, of request: FetchRequest
     ) throws(FetchFailure) -> BodyUse {
-        if offset > 0, request.method == "GET" {
+        if offset > 0, !request.isUpload {
             if head.status == 416 { return unwanted(response) }
             let isPart = head.status == 206 || head.value("Content-Range") != nil
             if !isPart, response.expectedContentLength == offset { return unwanted(response) }
