@@ -118,9 +118,10 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Removes and returns the events since the last call, for a file that is written while the program runs.
     func drain() -> Drained {
-        let now = LoopClock.systemNow.nanoseconds
-        return state.withLock { state in
-            Drained(
+        state.withLock { state in
+            // Read behind the lock: of each thread at most the event that waits for the lock began before.
+            let now = LoopClock.systemNow.nanoseconds
+            return Drained(
                 tables: state.index.tables, records: state.ring.removeAll(), begun: state.spans.takeBegun(),
                 open: state.spans.open(at: now), running: state.entries.values.flatMap { $0 }, until: now)
         }

@@ -4,7 +4,7 @@ package import RondoCore
 /// program's objects.
 package struct Recording: Sendable, Equatable {
     package var tables: TraceTables
-    /// In order of beginning.
+    /// In order of beginning; none begins before the recording.
     package var records: [TraceRecord]
     /// The beginning and end of the recording, in nanoseconds on the monotonic clock.
     package var began: Int64
@@ -17,7 +17,7 @@ package struct Recording: Sendable, Equatable {
 
     package init(tables: TraceTables, records: [TraceRecord], began: Int64, ended: Int64, dropped: Int) {
         self.tables = tables
-        self.records = Self.clipped(Self.sorted(records))
+        self.records = Self.moved(Self.clipped(Self.sorted(records)), to: began)
         self.began = began
         self.ended = ended
         self.dropped = dropped
@@ -58,6 +58,20 @@ package struct Recording: Sendable, Equatable {
             record.duration = next - record.began
             return record
         }
+    }
+
+    /// Has the spans that had begun before the recording begin with it: only the rest of them is in it. The order
+    /// remains that of nesting.
+    private static func moved(_ records: [TraceRecord], to began: Int64) -> [TraceRecord] {
+        guard let first = records.first, first.began < began else { return records }
+        return sorted(
+            records.map { record in
+                guard record.began < began else { return record }
+                var record = record
+                if record.kind != .mark { record.duration = max(0, record.ended - began) }
+                record.began = began
+                return record
+            })
     }
 
     /// Binary search: a recording of a day has too many moments to go through them all for each span.

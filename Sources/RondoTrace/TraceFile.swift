@@ -18,7 +18,8 @@ internal import RondoCore
 // Numbers are little-endian. A reader skips frames of an unknown type.
 //
 // A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full one's last 'U'.
-// Its indices are the same, and it repeats the tables, and the 'B' of spans that have not ended.
+// Its indices are the same, and it repeats the tables, and the 'B' of spans that have not ended. Records of spans that
+// began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
 
 /// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {

@@ -48,4 +48,41 @@ struct TraceWriterTests {
         #expect(try Recording(file: read(file), continuing: other) == alone)
         #expect(try Recording(file: read(file), continuing: [1, 2, 3]) == alone)
     }
+
+    /// They are recorded when they end. An event may also wait for the recorder while the file is changed.
+    @Test func `of spans that began before the file it has the rest`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer { for path in [file, file + ".1"] { unlink(path) } }
+        let read = { (path: String) in Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+        // Every write changes the file.
+        let writer = try TraceWriter(path: file, maximumLength: 1)
+        let (began, ended) = try onLoopThread { loop in
+            let note = { (detail: RunLoopEvent.Detail, began: Int64) in
+                writer.recorder.runLoop(
+                    loop,
+                    did: RunLoopEvent(detail: detail, began: began, mode: .default, depth: 1, subject: nil))
+            }
+            let began = LoopClock.systemNow.nanoseconds
+            note(.entry, began)
+            writer.flush()
+            let ended = LoopClock.systemNow.nanoseconds
+            note(.wait(nanoseconds: ended - began - 2), began + 1)
+            note(.callOut(.timer, label: nil, nanoseconds: ended - began), began)
+            note(.exit(.stopped), began + 1)
+            return (began, ended)
+        }
+        writer.finish()
+
+        let alone = try Recording(file: read(file))
+        #expect(alone.began > began)
+        #expect(alone.records.map(\.kind) == [.entry, .timer, .wait, .exit])
+        #expect(alone.records.allSatisfy { $0.began == alone.began })
+        #expect(alone.records.map(\.ended) == [alone.began, ended, ended - 1, alone.began])
+        #expect(alone.activations.map(\.result) == [.stopped])
+        #expect(alone.activations.allSatisfy { $0.ended == alone.began })
+        #expect(try Recording(file: alone.file) == alone)
+        // With the file before they are whole.
+        let both = try Recording(file: read(file), continuing: read(file + ".1"))
+        #expect(both.records.map(\.began) == [began, began, began + 1, began + 1])
+    }
 }

@@ -24,8 +24,8 @@ extension Recording {
 
         var before = began
         appendColumn("began", to: &text) { record in
-            defer { before = max(before, record.began) }
-            return max(0, record.began - before)
+            defer { before = record.began }
+            return record.began - before
         }
         appendColumn("took", to: &text) { $0.duration }
         appendColumn("kind", to: &text) { Int64($0.kind.rawValue) }
