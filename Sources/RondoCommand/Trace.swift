@@ -90,8 +90,9 @@ struct Trace: ParsableCommand {
         } catch {
             throw CommandFailure("cannot read \(file): \(error.localizedDescription)")
         }
-        // Most recordings fit into one file.
-        let earlier: [UInt8]? = try? Array(Data(contentsOf: URL(fileURLWithPath: file + ".1")))
+        // Most recordings fit into one file. The other one is beside the file itself, and not beside a symbolic link.
+        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        let earlier: [UInt8]? = try? Array(Data(contentsOf: URL(fileURLWithPath: path + ".1")))
         do throws(TraceFileError) {
             return try Recording(file: bytes, continuing: earlier)
         } catch {

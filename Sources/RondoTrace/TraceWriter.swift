@@ -6,7 +6,8 @@ internal import RondoMutex
 ///
 /// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
 /// anew, at the moment up to which FILE.1 was written. FILE can be read alone: it repeats the tables, and names the
-/// activations and held-back members that had begun before.
+/// activations and held-back members that had begun before. Where it cannot be renamed, it begins anew all the same, and
+/// there is no FILE.1.
 final class TraceWriter: Sendable {
     enum Limits {
         /// The bytes at which a file is full: those of as many events as a recorder keeps, apart from the tables with
@@ -42,6 +43,8 @@ final class TraceWriter: Sendable {
         var descriptor: Int32
         /// The bytes that were written since the file began.
         var length = 0
+        /// Whether it was said that the file cannot be renamed.
+        var hasReportedRotation = false
 
         mutating func close() {
             if descriptor >= 0 { _ = Foundation.close(descriptor) }
@@ -61,10 +64,10 @@ final class TraceWriter: Sendable {
     private let writing = PeriodicThread(name: "rondo.trace", interval: Limits.interval)
 
     init(path: String, maximumLength: Int = Limits.length) throws(Failure) {
-        // The program may change its working directory.
-        self.path = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
-        self.maximumLength = maximumLength
         let file = try Self.openFile(path)
+        // The program may change its working directory, and what is renamed is the file and no symbolic link.
+        self.path = Self.resolved(path)
+        self.maximumLength = maximumLength
         isFile = file.isRegular
         state = Mutex(State(descriptor: file.descriptor))
         state.withLock { write(TraceEncoder.head(began: recorder.beganAt), &$0) }
@@ -109,8 +112,11 @@ final class TraceWriter: Sendable {
         var status = stat()
         let isRegular = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         guard isRegular else { return (descriptor, false) }
-        // A file system without locks refuses them for another reason.
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+        // A file system without locks refuses them for another reason. A program that has renamed the file between the
+        // two calls has locked another one, which has its name now.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK,
+            isOpen(path, as: descriptor)
+        else {
             _ = close(descriptor)
             throw Failure(path, reason: "another program is being recorded into it")
         }
@@ -122,21 +128,67 @@ final class TraceWriter: Sendable {
         return (descriptor, true)
     }
 
+    /// The path without symbolic links, of a file that is open; the same path if it has no other.
+    private static func resolved(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// Whether the file at `path` is the one that is open.
+    private static func isOpen(_ path: String, as descriptor: Int32, _ flags: Int32 = 0) -> Bool {
+        var named = stat()
+        var opened = stat()
+        return fstatat(AT_FDCWD, path, &named, flags) == 0 && fstat(descriptor, &opened) == 0
+            && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino
+    }
+
     private func rotate(_ state: inout State, after last: Recorder.Drained) {
         do throws(Failure) {
-            // A file that was removed leaves its place to the next one.
-            guard rename(path, path + ".1") == 0 || errno == ENOENT else { throw Failure(path, code: errno) }
-            // Not a file that another program has made in between.
-            let file = try Self.openFile(path, O_EXCL)
+            let next = try nextFile(after: state.descriptor)
             state.close()
-            state = State(descriptor: file.descriptor)
-            write(
-                TraceEncoder.head(began: last.until) + state.encoder.frames(last.tables, [], begun: last.open)
-                    + TraceEncoder.running(last.running, at: last.until), &state)
-            state.length = 0
+            state.descriptor = next
         } catch {
-            error.report()
-            state.close()
+            // The newest events are written all the same, in place of the older ones.
+            if !state.hasReportedRotation { error.report() }
+            state.hasReportedRotation = true
+            guard ftruncate(state.descriptor, 0) == 0, lseek(state.descriptor, 0, SEEK_SET) == 0 else {
+                Failure(path, code: errno).report()
+                return state.close()
+            }
+        }
+        state.encoder = TraceEncoder()
+        write(
+            TraceEncoder.head(began: last.until) + state.encoder.frames(last.tables, [], begun: last.open)
+                + TraceEncoder.running(last.running, at: last.until), &state)
+        state.length = 0
+    }
+
+    /// Makes the next file, and renames the one that is full.
+    private func nextFile(after descriptor: Int32) throws(Failure) -> Int32 {
+        let (earlier, next) = (path + ".1", path + ".next")
+        // A program that ended in between has left it.
+        _ = unlink(next)
+        // Made before anything is renamed: where there can be no further file, both are left as they are.
+        let made = try Self.openFile(next, O_EXCL).descriptor
+        do throws(Failure) {
+            // A file that was removed or moved leaves its place to the next one. Another one in its place is not touched.
+            let isNamed = access(path, F_OK) == 0
+            guard !isNamed || Self.isOpen(path, as: descriptor, AT_SYMLINK_NOFOLLOW) else {
+                throw Failure(path, reason: "another file has taken its place")
+            }
+            guard !isNamed || rename(path, earlier) == 0 else { throw Failure(earlier, code: errno) }
+            guard rename(next, path) == 0 else {
+                let failure = Failure(path, code: errno)
+                // It is written on, so it gets its name back.
+                if isNamed { _ = rename(earlier, path) }
+                throw failure
+            }
+            return made
+        } catch {
+            _ = unlink(next)
+            _ = close(made)
+            throw error
         }
     }
 

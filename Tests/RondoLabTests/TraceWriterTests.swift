@@ -85,4 +85,70 @@ struct TraceWriterTests {
         let both = try Recording(file: read(file), continuing: read(file + ".1"))
         #expect(both.records.map(\.began) == [began, began, began + 1, began + 1])
     }
+
+    @Test func `a recording that is full and cannot be renamed begins anew in its file`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer {
+            unlink(file)
+            rmdir(file + ".1")
+        }
+        try #require(mkdir(file + ".1", 0o755) == 0)
+        let writer = try TraceWriter(path: file, maximumLength: 1)
+        for number in Int64(0)..<3 {
+            writer.flush()
+            writer.recorder.mark("note", value: number)
+        }
+        writer.finish()
+        let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
+        #expect(recording.isComplete && recording.records.map(\.duration) == [2])
+    }
+
+    @Test func `a recording that is full, where there can be no further file, leaves the earlier one`() throws
+    {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer {
+            for path in [file, file + ".1"] { unlink(path) }
+            rmdir(file + ".next")
+        }
+        try Data("earlier".utf8).write(to: URL(fileURLWithPath: file + ".1"))
+        try #require(mkdir(file + ".next", 0o755) == 0)
+        let writer = try TraceWriter(path: file, maximumLength: 1)
+        writer.flush()
+        writer.recorder.mark("note", value: 7)
+        writer.finish()
+        #expect(try String(contentsOfFile: file + ".1", encoding: .utf8) == "earlier")
+        let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
+        #expect(recording.isComplete && recording.records.map(\.duration) == [7])
+    }
+
+    @Test func `a file in the place of a recording that was moved is not touched`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer { for path in [file, file + ".1", file + ".moved"] { unlink(path) } }
+        let writer = try TraceWriter(path: file, maximumLength: 1)
+        try #require(rename(file, file + ".moved") == 0)
+        try Data("a stranger's".utf8).write(to: URL(fileURLWithPath: file))
+        writer.flush()
+        writer.recorder.mark("note", value: 7)
+        writer.finish()
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "a stranger's")
+        #expect(!FileManager.default.fileExists(atPath: file + ".1"))
+        let moved = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file + ".moved"))))
+        #expect(moved.isComplete && moved.records.map(\.duration) == [7])
+    }
+
+    @Test func `of a recording by a symbolic link the file is renamed, and not the link`() throws {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        let link = file + "-link"
+        defer { for path in [file, file + ".1", link, link + ".1"] { unlink(path) } }
+        try #require(symlink(file, link) == 0)
+        let writer = try TraceWriter(path: link, maximumLength: 1)
+        writer.recorder.mark("note", value: 1)
+        writer.flush()
+        writer.recorder.mark("note", value: 2)
+        writer.finish()
+        let read = { (path: String) in Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+        let recording = try Recording(file: read(link), continuing: read(file + ".1"))
+        #expect(recording.isComplete && recording.records.map(\.duration) == [1, 2])
+        #expect(!FileManager.default.fileExists(atPath: link + ".1"))
+    }
 }
