@@ -61,9 +61,11 @@ package final class Recorder: RunLoop.Instrument {
     /// not exist there, and may have held their locks. Nothing is recorded then.
     static let hasForked = Atomic(false)
 
+    /// Taken by `fork` (`startTracing`), and while loops are checked, whose locks would otherwise remain locked in the
+    /// child. A semaphore, because a `Mutex` is unlocked by the function that locks it.
+    static let forkLock = DispatchSemaphore(value: 1)
+
     private let state: Mutex<State>
-    /// Locked while loops are checked and the results are recorded.
-    private let looking = Mutex(())
     private let look: PeriodicThread
     /// The length in nanoseconds of an activation at whose end the recorder checks its loop.
     private let longActivation: Int64
@@ -175,13 +177,21 @@ package final class Recorder: RunLoop.Instrument {
     /// - Parameter busyLoop: The loop that ends a long activation on the calling thread; only it is
     ///   checked. Nil means all loops.
     func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
+        var members: [Any] = []
         // Checks are recorded in the order in which they are made.
-        looking.withLock { _ in lookAndNote(busyLoop: busyLoop) }
+        Self.forkLock.wait()
+        lookAndNote(busyLoop: busyLoop, keeping: &members)
+        Self.forkLock.signal()
+        // Behind the lock: the last release of a member runs code of the program, which may fork.
+        withExtendedLifetime(members) {}
     }
 
-    private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?) {
+    private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?, keeping members: inout [Any]) {
         let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
-        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: HeldBackEvent.all(of: $0)) }
+        members.append(loops)
+        let found = loops.map {
+            (loop: $0, isAlive: $0.isAlive, held: HeldBackEvent.all(of: $0, keeping: &members))
+        }
         let now = LoopClock.systemNow.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }

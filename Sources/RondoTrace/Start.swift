@@ -10,12 +10,19 @@ internal import RondoMutex
 func startTracing(_ path: UnsafePointer<CChar>) {
     let path = String(cString: path)
     do throws(TraceWriter.Failure) {
-        let writer = try TraceWriter(path: path)
+        let writer = try TraceWriter(path: path, isOfProcess: true)
         TraceWriter.ofProcess.withLock { $0 = writer }
         writer.start()
         // The first use of a static makes it: not in the child, where another thread may have been about to make it.
         Recorder.hasForked.store(false, ordering: .relaxed)
-        pthread_atfork(nil, nil) { Recorder.hasForked.store(true, ordering: .relaxed) }
+        pthread_atfork(
+            { if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.wait() } },
+            { if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.signal() } },
+            {
+                if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.signal() }
+                Recorder.hasForked.store(true, ordering: .relaxed)
+                TraceWriter.closeInChild()
+            })
         atexit {
             if Recorder.hasForked.load(ordering: .relaxed) { return }
             TraceWriter.ofProcess.withLock { $0 }?.finish()

@@ -2,6 +2,8 @@ internal import CRondoSystem
 internal import RondoCore
 internal import RondoMutex
 
+internal import struct Synchronization.Atomic
+
 /// A recorder that writes its events to a file as they happen, in a bounded amount of space.
 ///
 /// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
@@ -45,32 +47,41 @@ final class TraceWriter: Sendable {
         var length = 0
         /// Whether it was said that the file cannot be renamed.
         var hasReportedRotation = false
-
-        mutating func close() {
-            if descriptor >= 0 { _ = Foundation.close(descriptor) }
-            descriptor = -1
-        }
     }
 
     /// The writer of RONDO_TRACE.
     static let ofProcess = Mutex<TraceWriter?>(nil)
+    /// The descriptor of its file, -1 if none is open: a child by `fork` cannot take the lock of the writer's state.
+    private static let descriptorOfProcess = Atomic<Int32>(-1)
 
     let recorder = Recorder()
     private let path: String
     private let maximumLength: Int
+    private let isOfProcess: Bool
     /// False for pipes and devices, which are not rotated.
     private let isFile: Bool
     private let state: Mutex<State>
     private let writing = PeriodicThread(name: "rondo.trace", interval: Limits.interval)
 
-    init(path: String, maximumLength: Int = Limits.length) throws(Failure) {
+    init(path: String, maximumLength: Int = Limits.length, isOfProcess: Bool = false) throws(Failure) {
         let file = try Self.openFile(path)
         // The program may change its working directory, and what is renamed is the file and no symbolic link.
         self.path = Self.resolved(path)
         self.maximumLength = maximumLength
+        self.isOfProcess = isOfProcess
         isFile = file.isRegular
-        state = Mutex(State(descriptor: file.descriptor))
-        state.withLock { write(TraceEncoder.head(began: recorder.beganAt), &$0) }
+        state = Mutex(State(descriptor: -1))
+        state.withLock { state in
+            replaceDescriptor(by: file.descriptor, &state)
+            write(TraceEncoder.head(began: recorder.beganAt), &state)
+        }
+    }
+
+    /// Closes the file of RONDO_TRACE in a child by `fork`, which would keep the file's lock, and the reader of a pipe
+    /// waiting for the end, as long as it lives.
+    static func closeInChild() {
+        let descriptor = descriptorOfProcess.exchange(-1, ordering: .relaxed)
+        if descriptor >= 0 { _ = close(descriptor) }
     }
 
     // MARK: - The recording
@@ -96,7 +107,7 @@ final class TraceWriter: Sendable {
         state.withLock { state in
             write(state.encoder.frames(rest.tables, rest.records), &state)
             write(TraceEncoder.end(rest.ended, dropped: rest.dropped), &state)
-            state.close()
+            replaceDescriptor(by: -1, &state)
         }
     }
 
@@ -145,16 +156,17 @@ final class TraceWriter: Sendable {
 
     private func rotate(_ state: inout State, after last: Recorder.Drained) {
         do throws(Failure) {
-            let next = try nextFile(after: state.descriptor)
-            state.close()
-            state.descriptor = next
+            // No child comes into being while there are two.
+            Recorder.forkLock.wait()
+            defer { Recorder.forkLock.signal() }
+            try replaceDescriptor(by: nextFile(after: state.descriptor), &state)
         } catch {
             // The newest events are written all the same, in place of the older ones.
             if !state.hasReportedRotation { error.report() }
             state.hasReportedRotation = true
             guard ftruncate(state.descriptor, 0) == 0, lseek(state.descriptor, 0, SEEK_SET) == 0 else {
                 Failure(path, code: errno).report()
-                return state.close()
+                return replaceDescriptor(by: -1, &state)
             }
         }
         state.encoder = TraceEncoder()
@@ -192,6 +204,15 @@ final class TraceWriter: Sendable {
         }
     }
 
+    /// Closes the file, and goes on with another one; with none if `descriptor` is -1.
+    private func replaceDescriptor(by descriptor: Int32, _ state: inout State) {
+        let last = state.descriptor
+        state.descriptor = descriptor
+        // Before the number is free for a file of the program's, which a child must not close.
+        if isOfProcess { Self.descriptorOfProcess.store(descriptor, ordering: .relaxed) }
+        if last >= 0 { _ = close(last) }
+    }
+
     private func write(_ bytes: [UInt8], _ state: inout State) {
         state.length += bytes.count
         var rest = bytes[...]
@@ -204,7 +225,7 @@ final class TraceWriter: Sendable {
                 if errno == EINTR { continue }
                 // Said once: nothing more is written then.
                 Failure(path, code: errno).report()
-                return state.close()
+                return replaceDescriptor(by: -1, &state)
             }
             rest = rest.dropFirst(count)
         }

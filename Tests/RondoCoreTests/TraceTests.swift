@@ -326,7 +326,9 @@ extension RunLoopEvent {
 
 extension RunLoop {
     fileprivate var heldBackInWords: [String] {
-        HeldBackEvent.all(of: self).map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
+        var members: [Any] = []
+        return HeldBackEvent.all(of: self, keeping: &members).map { "\($0.kind.summary) \($0.label ?? "")" }
+            .sorted()
     }
 }
 

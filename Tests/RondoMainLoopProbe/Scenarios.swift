@@ -15,14 +15,24 @@ let scenarios: [String: Scenario] = [
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
     "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
-    "forked": { _ in goesOnInAChild() },
+    "forked": goesOnInAChild,
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.
-private func goesOnInAChild() {
+///
+/// - Parameter arguments: The name of the recording.
+private func goesOnInAChild(_ arguments: [String]) {
+    let isRecording = {
+        (0..<64).contains { number in
+            let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+            return arguments.contains { path?.hasSuffix($0) ?? false }
+        }
+    }
+    expect(isRecording(), "the parent has the recording open")
     expect(daemon(1, 1) == 0, "there is a child")
     // Should it not end by itself.
     alarm(60)
+    expect(!isRecording(), "the child has not")
 }
 
 // MARK: - The loop

@@ -29,9 +29,10 @@ import Testing
 
     /// What it prints comes when it ends.
     @Test func `a recorded program that goes on in a child by fork ends there`() throws {
-        let file = NSTemporaryDirectory() + "/rondo-forked-\(UUID().uuidString)"
+        let name = "rondo-forked-\(UUID().uuidString)"
+        let file = "\(NSTemporaryDirectory())/\(name)"
         defer { unlink(file) }
-        try Self.play("forked", environment: ["RONDO_TRACE=\(file)"])
+        try Self.play("forked", name, environment: ["RONDO_TRACE=\(file)"])
     }
 
     @Test func `RL-2 the main loop is the main thread's current one`() throws { try Self.play("RL-2") }

@@ -21,12 +21,15 @@ package struct HeldBackEvent: Sendable {
     /// The events that `loop` would serve if it ran in other modes. Any thread.
     ///
     /// Events of the running mode are never included, even if their callbacks have to wait for another one.
-    package static func all(of loop: RunLoop) -> [HeldBackEvent] {
+    ///
+    /// - Parameter members: Gets the members that were looked at, for the caller to release: that may run code of the program.
+    package static func all(of loop: RunLoop, keeping members: inout [Any]) -> [HeldBackEvent] {
         let now = LoopClock.now
         let waiting = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
             return OtherModeMembers(of: state, now: now, isMain: loop.isMain)
         }
+        members.append(waiting)
         var found = waiting.blocks.map {
             HeldBackEvent(subject: ObjectIdentifier(loop), kind: .block, label: nil, mode: $0, since: nil)
         }
