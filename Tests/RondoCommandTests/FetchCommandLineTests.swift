@@ -397,7 +397,7 @@ struct FetchRequestTests {
         let fields = [
             "session=1; Path=/", "a=2; Domain=bank.test", "b=3; Domain=.bank.test; Secure; Path=/x",
             "c=4; Domain=bank.test; Max-Age=0", "d=5; Domain=127.0.0.1; Max-Age=1000", "e=6; Domain=com",
-            "f=7; Domain=bank.test\tTRUE",
+            "f=7; Domain=bank.test\tTRUE", "g=8; Domain=bank.test", "g=9; Domain=bank.test; Max-Age=0",
         ]
         let text = fields.map { "Set-Cookie: \($0)\r\n" }.joined()
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))

@@ -91,12 +91,15 @@ final class FetchCookies: Sendable {
                 line.lowercased().hasPrefix("set-cookie:")
                 ? Self.cookie(ofField: String(line.dropFirst(11)), from: nil, now: now)
                 : Self.cookie(of: line, now: now)
-            guard var cookie = found,
-                !(droppingSessions && cookie.expires == nil), !cookie.isExpired(at: now)
-            else { continue }
+            guard var cookie = found, !(droppingSessions && cookie.expires == nil) else { continue }
             state.withLock { state in
                 cookie.createdAt = state.nextDate()
-                _ = state.table.insert(cookie)
+                // One that has expired takes the place of an earlier one, too, as in curl.
+                if cookie.isExpired(at: now) {
+                    state.table.remove(cookie.key)
+                } else {
+                    state.table.insert(cookie)
+                }
             }
         }
     }
