@@ -284,21 +284,17 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func flush() {
         var budget = Self.writtenAtOnce
         while isServed, !hasEndedWriting, let channel {
-            // The task may have been suspended in a call that was made meanwhile.
-            if load?.standsStill ?? false {
+            // The task may have been suspended in a call that was made meanwhile: then no further message is taken.
+            guard budget > 0, !(load?.standsStill ?? false) else {
                 channel.wantsWrite = true
                 return
             }
+            if unsent.isEmpty, !writeNext() { break }
             guard write(to: channel, &budget) else { return }
             hasFirstFrame = false
             endCurrent()
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
             written = 0
-            guard budget > 0 else {
-                channel.wantsWrite = true
-                return
-            }
-            guard writeNext() else { break }
         }
         channel?.wantsWrite = false
     }

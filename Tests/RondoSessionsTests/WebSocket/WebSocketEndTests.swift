@@ -57,48 +57,6 @@ import Testing
         #expect(task.closeCode.rawValue == Int(broken.close))
     }
 
-    @Test func `US-30 a WebSocket whose handler suspends the task sends no further message`() throws {
-        let (isStill, isCounted) = (Latch(), Latch())
-        let frames = Box<[String]>([])
-        let hasMore = Box(true)
-        let server = try socketServer { peer in
-            try isStill.wait()
-            let first = try peer.readFrame().text
-            hasMore.value = peer.hasUnread
-            isCounted.open()
-            let rest = try (2...5).map { _ in try peer.readFrame().text }
-            frames.value = [first] + rest
-            try peer.closeInTurn()
-        }
-        let handled = try onLoopThread { loop -> [[Int]] in
-            let notes = SocketNotes()
-            let session = URLSession(
-                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
-            let task = session.webSocketTask(with: server.socketURL)
-            let handled = Box<[Int]>([])
-            for number in 1...5 {
-                task.send(.string("\(number)")) { _ in
-                    handled.change { $0.append(number) }
-                    if number == 1 { task.suspend() }
-                }
-            }
-            task.resume()
-            loop.run(.work) { !handled.value.isEmpty }
-            loop.runInVain(.work)
-            isStill.open()
-            #expect(throws: Never.self) { try isCounted.wait() }
-            let before = handled.value
-            task.resume()
-            loop.run(.work) { handled.value.count == 5 }
-            task.cancel(with: .normalClosure, reason: nil)
-            loop.run(.work) { notes.isComplete }
-            return [before, handled.value]
-        }
-        #expect(handled == [[1], [1, 2, 3, 4, 5]])
-        #expect(!hasMore.value)
-        #expect(frames.value == ["1", "2", "3", "4", "5"])
-    }
-
     @Test func `WS-11 and WS-24 a deflate bomb is stopped at the limit`() throws {
         // A megabyte of zeros again and again, with the context of the one before: 1,000 : 1.
         let bomb = try TestServerProcess.run([

@@ -210,6 +210,51 @@ import class Rondo.URLSessionWebSocketTask
         #expect(isWithdrawn == true)
     }
 
+    @Test func `US-30 WS-26 a WebSocket whose handler suspends the task takes no further message`() throws {
+        let (isStill, isCounted) = (Latch(), Latch())
+        let frames = Box<[String]>([])
+        let hasMore = Box(true)
+        let server = try socketServer { peer in
+            try isStill.wait()
+            let first = try peer.readFrame().text
+            hasMore.value = peer.hasUnread
+            isCounted.open()
+            let rest = try (3...5).map { _ in try peer.readFrame().text }
+            frames.value = [first] + rest
+            try peer.closeInTurn()
+        }
+        let handled = try onLoopThread { loop -> [[Int]] in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            let task = session.webSocketTask(with: server.socketURL)
+            let handled = Box<[Int]>([])
+            let link = task.work.webSocket
+            let numbers = (1...5).map { number in
+                link?.send(.text("\(number)")) { _ in
+                    handled.change { $0.append(number) }
+                    if number == 1 { task.suspend() }
+                }
+            }
+            task.resume()
+            loop.run(.work) { !handled.value.isEmpty }
+            loop.runInVain(.work)
+            isStill.open()
+            #expect(throws: Never.self) { try isCounted.wait() }
+            let before = handled.value
+            let isWithdrawn = numbers[1].flatMap { link?.cancelSend($0) }
+            #expect(isWithdrawn == true)
+            task.resume()
+            loop.run(.work) { handled.value.count == 4 }
+            task.cancel(with: .normalClosure, reason: nil)
+            loop.run(.work) { notes.isComplete }
+            return [before, handled.value]
+        }
+        #expect(handled == [[1], [1, 3, 4, 5]])
+        #expect(!hasMore.value)
+        #expect(frames.value == ["1", "3", "4", "5"])
+    }
+
     @Test func `WS-26 a message that is cancelled while it is being sent goes if it comes back`() {
         var queues = WebSocketQueues()
         let first = queues.add(.message(.text("first"))) { _ in }
