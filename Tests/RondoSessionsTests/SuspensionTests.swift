@@ -63,16 +63,26 @@ import Testing
             ])
     }
 
-    /// Suspends its task when a piece of the body was sent.
+    /// Suspends its task when a piece of the body was sent, or when an informational response has come.
     private final class Pausing: NSObject, URLSessionDataDelegate, Sendable {
         let sent = Box<[Int64]>([])
         let isComplete = Box(false)
+        private let isForHints: Bool
+
+        init(forHints: Bool = false) { isForHints = forHints }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            didReceiveInformationalResponse response: HTTPURLResponse
+        ) {
+            task.suspend()
+        }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64,
             totalBytesSent: Int64, totalBytesExpectedToSend: Int64
         ) {
-            if sent.value.isEmpty { task.suspend() }
+            if sent.value.isEmpty, !isForHints { task.suspend() }
             sent.change { $0.append(totalBytesSent) }
         }
 
@@ -117,6 +127,42 @@ import Testing
         }
         #expect(reports == 1)
         #expect(!hasMore.value)
+        #expect(delegate.isComplete.value)
+    }
+
+    /// Both responses come in one packet.
+    @Test func `US-30 a task that is suspended right before the server's go-ahead sends no body`() throws {
+        let (isStill, isCounted) = (Latch(), Latch())
+        let delegate = Pausing(forHints: true)
+        let hasBody = Box(true)
+        let server = try TestServer { peer in
+            let head = try peer.readHead()
+            try peer.send("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+            try isStill.wait()
+            hasBody.value = peer.hasUnread
+            isCounted.open()
+            _ = try peer.readBody(of: head)
+            try peer.respond(body: "done")
+        }
+        try onLoopThread { loop in
+            let session = URLSession(
+                configuration: .ephemeral, delegate: delegate, runLoop: loop, modes: [.work])
+            var request = URLRequest(url: server.url())
+            request.httpMethod = "POST"
+            request.setValue("100-continue", forHTTPHeaderField: "Expect")
+            let task = session.uploadTask(with: request, from: Data("body".utf8))
+            task.resume()
+            loop.run(.work) { task.state == .suspended }
+            loop.runInVain(.work)
+            isStill.open()
+            #expect(throws: Never.self) { try isCounted.wait() }
+            #expect(delegate.sent.value.isEmpty)
+            task.resume()
+            loop.run(.work) { delegate.isComplete.value }
+            session.invalidateAndCancel()
+        }
+        #expect(!hasBody.value)
+        #expect(delegate.sent.value == [4])
         #expect(delegate.isComplete.value)
     }
 

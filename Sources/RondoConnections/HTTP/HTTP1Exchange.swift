@@ -305,14 +305,17 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private func send() {
         sender?.beginPass()
-        while case .open = phase, sendFailure == nil, let outcome = sender?.send(over: connection) {
+        while case .open = phase, sendFailure == nil {
+            // The delegate may have suspended the load in a call before this one.
+            if !isSent, owner.standsStill {
+                channel.wantsWrite = true
+                return
+            }
+            guard let outcome = sender?.send(over: connection) else { return }
             switch outcome {
             case .progress(let now, let total, let expected):
                 owner.received(.sent(now, total: total, expected: expected), from: self)
-                // The delegate may have suspended the load in that call.
-                guard case .open = phase, owner.standsStill else { continue }
-                channel.wantsWrite = true
-                return
+                continue
             case .blocked:
                 channel.wantsWrite = true
                 return
