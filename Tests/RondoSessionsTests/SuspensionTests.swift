@@ -67,6 +67,8 @@ import Testing
     private final class Pausing: NSObject, URLSessionDataDelegate, Sendable {
         let sent = Box<[Int64]>([])
         let isComplete = Box(false)
+        /// Whether the end of each request was noted.
+        let hasRequestEnds = Box<[Bool]>([])
         private let isForHints: Bool
 
         init(forHints: Bool = false) { isForHints = forHints }
@@ -84,6 +86,12 @@ import Testing
         ) {
             if sent.value.isEmpty, !isForHints { task.suspend() }
             sent.change { $0.append(totalBytesSent) }
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+        ) {
+            hasRequestEnds.change { $0 += metrics.transactionMetrics.map { $0.requestEndDate != nil } }
         }
 
         func urlSession(
@@ -128,6 +136,46 @@ import Testing
         #expect(reports == 1)
         #expect(!hasMore.value)
         #expect(delegate.isComplete.value)
+    }
+
+    @Test(arguments: [false, true])
+    func `US-30 a task that is suspended in the call for the last bytes keeps its connection`(isFile: Bool)
+        throws
+    {
+        let hasAnswered = Latch()
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(body: "done")
+                hasAnswered.open()
+            }
+        }
+        let folder = try Folder()
+        let file = try folder.file(Data("body".utf8))
+        let delegate = Pausing()
+        try onLoopThread { loop in
+            let session = URLSession(
+                configuration: .ephemeral, delegate: delegate, runLoop: loop, modes: [.work])
+            var request = URLRequest(url: server.url())
+            request.httpMethod = "POST"
+            let task =
+                isFile
+                ? session.uploadTask(with: request, fromFile: file)
+                : session.uploadTask(with: request, from: Data("body".utf8))
+            task.resume()
+            loop.run(.work) { task.state == .suspended }
+            #expect(throws: Never.self) { try hasAnswered.wait() }
+            task.resume()
+            loop.run(.work) { delegate.isComplete.value }
+            let next = session.dataTask(with: server.url())
+            next.resume()
+            loop.run(.work) { next.state == .completed && delegate.hasRequestEnds.value.count == 2 }
+            session.invalidateAndCancel()
+        }
+        #expect(delegate.sent.value == [4])
+        #expect(delegate.hasRequestEnds.value == [true, true])
+        #expect(server.requests.count == 2)
+        #expect(server.accepted == 1)
     }
 
     /// Both responses come in one packet.

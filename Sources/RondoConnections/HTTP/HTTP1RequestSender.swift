@@ -12,7 +12,7 @@ internal import RondoStreams
 struct HTTP1RequestSender {
     enum Outcome {
         /// Bytes of the body were sent: in this piece, so far, and in total (-1 if not known). Call `send`
-        /// again.
+        /// again. `isSent` is already set if they were the last ones and no frame follows them.
         case progress(Int, total: Int, expected: Int)
         /// The channel takes no more at present, or `RequestBody.maximumPerPass` bytes were sent.
         case blocked
@@ -109,29 +109,31 @@ struct HTTP1RequestSender {
     private mutating func send(_ data: Data, over connection: HTTP1Connection) throws(ChannelError)
         -> Outcome
     {
+        var count = 0
         if bodySent < data.count {
             if bodySent >= limit { return .blocked }
             let (start, end) = (bodySent, min(data.count, bodySent + RequestBody.pieceSize))
             // `Data.withUnsafeBytes` does not support typed throws.
-            let count = try data.withUnsafeBytes { bytes in
+            count = try data.withUnsafeBytes { bytes in
                 Result { () throws(ChannelError) in
                     try connection.channel.write(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
                 }
             }.get()
             guard count > 0 else { return .blocked }
             bodySent += count
-            return .progress(count, total: bodySent, expected: data.count)
         }
-        do throws(HTTP1Error) {
-            // The codec counts the body; for a body of known length it adds no bytes.
-            _ = try connection.codec.frame(bodyOf: data.count)
-            var nothing: [UInt8] = []
-            try connection.codec.sendEnd(into: &nothing)
-        } catch {
-            return .failed(.http(HTTPFailure(error)))
+        if bodySent == data.count {
+            do throws(HTTP1Error) {
+                // The codec counts the body; for a body of known length it adds no bytes.
+                _ = try connection.codec.frame(bodyOf: data.count)
+                var nothing: [UInt8] = []
+                try connection.codec.sendEnd(into: &nothing)
+            } catch {
+                return .failed(.http(HTTPFailure(error)))
+            }
+            isSent = true
         }
-        isSent = true
-        return .sent
+        return count > 0 ? .progress(count, total: bodySent, expected: data.count) : .sent
     }
 
     // MARK: - A body from a stream
@@ -154,6 +156,12 @@ struct HTTP1RequestSender {
                 let count = piece.count
                 piece.count = 0
                 bodySent += count
+                // Nothing follows the last piece of a body of known length, unless its stream gives too much.
+                if length == Int64(bodySent) {
+                    if let failure = read(piece, of: stream, for: connection) { return failure }
+                    self.piece = nil
+                    isSent = true
+                }
                 return .progress(count, total: bodySent, expected: length.map { Int($0) } ?? -1)
             }
             if piece.streamHasEnded {
