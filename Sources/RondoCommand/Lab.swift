@@ -74,10 +74,12 @@ struct Lab: ParsableCommand {
         func run() throws {
             guard let experiment = Experiment.named(name) else { return }
             try OutputFile.check(html, json, save)
-            let view = ExperimentView(terminal: .standardOutput)
+            // Standard output is for the result alone, where one goes there.
+            let terminal: Terminal = [html, json, save].contains("-") ? .standardError : .standardOutput
+            let view = ExperimentView(terminal: terminal)
             view.begin(experiment)
             var prediction: Int?
-            let isAtTerminal = Terminal.standardOutput.isTerminal && isatty(STDIN_FILENO) == 1
+            let isAtTerminal = terminal.isTerminal && isatty(STDIN_FILENO) == 1
             if quiz ?? isAtTerminal {
                 prediction = view.ask(experiment, maySkip: quiz == nil) { readLine() }
                 if prediction == nil, quiz == true { throw CommandFailure("no prediction was made") }
@@ -107,7 +109,7 @@ struct Lab: ParsableCommand {
 
         func run() throws {
             try OutputFile.check(output)
-            let terminal = Terminal.standardOutput
+            let terminal: Terminal = output == "-" ? .standardError : .standardOutput
             var outcomes: [Outcome] = []
             var notRun: [(Experiment, String)] = []
             let width = Experiment.all.map(\.name.count).max() ?? 0
