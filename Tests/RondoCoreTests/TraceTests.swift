@@ -264,6 +264,37 @@ import Testing
         }
         #expect(events.map(\.summary) == ["work 1 entry", "work 1 exit timedOut"])
     }
+
+    @Test func `an instrument that is released may use a loop`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            InstrumentTurn.take {
+                RunLoop.instrument = Waker(loop, log)
+                RunLoop.instrument = nil
+            }
+        }
+        // A loop of another test that tells of an event may hold it for a moment longer.
+        try waitFor("the release") { log.entries.isEmpty ? nil : () }
+        #expect(log.entries == ["released"])
+    }
+}
+
+/// Wakes a loop when it is released.
+private final class Waker: RunLoop.Instrument {
+    private let loop: RunLoop
+    private let log: EventLog
+
+    init(_ loop: RunLoop, _ log: EventLog) {
+        self.loop = loop
+        self.log = log
+    }
+
+    deinit {
+        loop.wakeUp()
+        log.note("released")
+    }
+
+    func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {}
 }
 
 /// Records the events of one loop.

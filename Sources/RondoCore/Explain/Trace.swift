@@ -51,10 +51,14 @@ enum Trace {
     fileprivate static let listeners = Mutex(Listeners())
 
     fileprivate static func change(_ body: (inout Listeners) -> Void) {
-        listeners.withLock { listeners in
+        let before = listeners.withLock { listeners in
+            let before = listeners
             body(&listeners)
             isListening.store(!listeners.isEmpty, ordering: .releasing)
+            return before
         }
+        // Released behind the lock: the `deinit` of an instrument may use a loop, which makes events.
+        withExtendedLifetime(before) {}
     }
 
     /// Makes a call-out, and an event for it.
