@@ -265,4 +265,24 @@ struct ServeTests {
             """, "http://unused", try CommandTool.path)
         #expect(output == "1\n1\n1\n0")
     }
+
+    /// A thread of the command's own reads from the terminal.
+    @Test func `a server in the background that reads from its terminal is stopped`() throws {
+        let script = """
+            import os, pty, signal, sys
+            session, terminal = pty.fork()
+            if session == 0:
+                # As a shell starts a job.
+                job = os.fork()
+                if job == 0:
+                    os.setpgid(0, 0)
+                    os.execv(sys.argv[1], ['rondo', 'serve', '--size', '1', '--until-stdin-closes'])
+                _, status = os.waitpid(job, os.WUNTRACED)
+                isStopped = os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTTIN
+                if isStopped: os.kill(job, signal.SIGKILL)
+                os._exit(0 if isStopped else 1)
+            print(os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]))
+            """
+        #expect(try TestServerProcess.run(["python3", "-c", script, try CommandTool.path]) == "0")
+    }
 }

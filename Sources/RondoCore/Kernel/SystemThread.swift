@@ -22,8 +22,9 @@ package enum SystemThread {
     ///   - name: Shown by debuggers, which see the first 15 bytes.
     ///   - blocksSignals: Whether the thread leaves signals to the program's threads, as Dispatch's threads do: a
     ///     signal that the program blocks in its threads, to wait for it, must not find a thread of Rondo's that
-    ///     takes it and ends the process. False for threads that the program asks for: they inherit the mask of the
-    ///     calling thread.
+    ///     takes it and ends the process. False for threads that the program asks for, and for that of
+    ///     `RunLoop.loader`, which may call the program: they inherit the mask of the calling thread, as the
+    ///     children do that the program starts there.
     /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.
     package static func start(
         name: String, blocksSignals: Bool = true, _ body: @escaping @Sendable () -> Void
@@ -56,13 +57,16 @@ package enum SystemThread {
         pthread_detach(thread)
     }
 
-    /// All signals but those that a thread raises by a fault of its own, and SIGPROF, which profilers send.
+    /// All signals but those that a thread raises by what it does itself, and SIGPROF, which profilers send.
     private static var signalsOfTheProgram: sigset_t {
         var signals = sigset_t()
         sigfillset(&signals)
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF] {
             sigdelset(&signals, number)
         }
+        // They stop a job in the background that uses its terminal. A thread that blocks them gets an error instead when
+        // it reads.
+        for number in [SIGTTIN, SIGTTOU] { sigdelset(&signals, number) }
         return signals
     }
 
