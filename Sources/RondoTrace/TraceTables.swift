@@ -105,20 +105,21 @@ struct TraceIndex {
         let serial = rondo_thread_serial()
         if let last = lastThread, last.serial == serial { return last.place }
         let thread = pthread_self()
-        if let known = threads[thread], known.serial == serial {
-            lastThread = known
-            return known.place
+        let last = threads[thread]
+        if let last, last.serial == serial {
+            lastThread = last
+            return last.place
         }
         let name = cut(nameOfThisThread())
-        let place: UInt16
-        if let known = threads[thread], tables.threads[Int(known.place)] == name {
+        var place: UInt16 = 0
+        if let last, last.place > 0, tables.threads[Int(last.place)] == name {
             // One that has ended left its identity to another one of a pool: they share an entry.
-            place = known.place
-        } else {
-            guard tables.threads.count < TraceTables.Limits.threads else { return 0 }
+            place = last.place
+        } else if tables.threads.count < TraceTables.Limits.threads {
             place = UInt16(tables.threads.count)
             tables.threads.append(name)
         }
+        // One without an entry is known too, or the kernel would be asked for its name at each event.
         threads[thread] = (serial, place)
         return place
     }
