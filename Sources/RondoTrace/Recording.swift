@@ -17,7 +17,8 @@ package struct Recording: Sendable, Equatable {
 
     package init(tables: TraceTables, records: [TraceRecord], began: Int64, ended: Int64, dropped: Int) {
         self.tables = tables
-        self.records = Self.moved(Self.clipped(Self.sorted(records)), to: began)
+        // Spans that have become shorter may belong elsewhere in the order of nesting.
+        self.records = Self.sorted(Self.moved(Self.clipped(Self.sorted(records)), to: began))
         self.began = began
         self.ended = ended
         self.dropped = dropped
@@ -60,18 +61,15 @@ package struct Recording: Sendable, Equatable {
         }
     }
 
-    /// Has the spans that had begun before the recording begin with it: only the rest of them is in it. The order
-    /// remains that of nesting.
+    /// Has the spans that had begun before the recording begin with it: only the rest of them is in it.
     private static func moved(_ records: [TraceRecord], to began: Int64) -> [TraceRecord] {
-        guard let first = records.first, first.began < began else { return records }
-        return sorted(
-            records.map { record in
-                guard record.began < began else { return record }
-                var record = record
-                if record.kind != .mark { record.duration = max(0, record.ended - began) }
-                record.began = began
-                return record
-            })
+        records.map { record in
+            guard record.began < began else { return record }
+            var record = record
+            if record.kind != .mark { record.duration = max(0, record.ended - began) }
+            record.began = began
+            return record
+        }
     }
 
     /// Binary search: a recording of a day has too many moments to go through them all for each span.

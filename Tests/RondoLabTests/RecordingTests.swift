@@ -127,19 +127,46 @@ struct RecordingTests {
     }
 
     @Test func `no damage of a file traps, and every view of the recording works`() {
-        let bytes = file(RecordingMaker.sample)
-        for place in bytes.indices {
-            for value: UInt8 in [0, 1, 0x7F, 0xFF] {
-                var damaged = bytes
-                damaged[place] = value
-                guard let found = try? Recording(file: damaged) else { continue }
-                for record in found.records {
-                    _ = (found.modeName(record), found.name(record), found.label(record))
-                    _ = (found.threadName(record.thread), found.loopName(record.loop))
-                }
-                _ = (found.chromeTrace, found.pageData, found.activations)
+        let sample = RecordingMaker.sample
+        // Two files, of which the second continues the first, and has all types of frames.
+        var encoder = TraceEncoder()
+        let earlier =
+            TraceEncoder.head(began: 0)
+            + encoder.frames(sample.tables, sample.records, until: 250_000)
+        encoder = TraceEncoder()
+        let later =
+            TraceEncoder.head(began: 250_000)
+            + encoder.frames(
+                sample.tables, sample.records, begun: sample.records.filter { $0.kind == .heldBack },
+                until: 900_000)
+            + TraceEncoder.running(sample.records.filter { $0.kind == .entry }, at: 250_000)
+            + TraceEncoder.end(sample.ended, dropped: 0)
+        for place in earlier.indices {
+            for bytes in damaged(earlier, at: place) { view(later, continuing: bytes) }
+        }
+        for place in later.indices {
+            for bytes in damaged(later, at: place) {
+                view(bytes)
+                view(bytes, continuing: earlier)
             }
         }
+    }
+
+    private func damaged(_ bytes: [UInt8], at place: Int) -> [[UInt8]] {
+        [0, 1, 0x7F, 0xFF].map { (value: UInt8) in
+            var bytes = bytes
+            bytes[place] = value
+            return bytes
+        }
+    }
+
+    private func view(_ file: [UInt8], continuing earlier: [UInt8]? = nil) {
+        guard let found = try? Recording(file: file, continuing: earlier) else { return }
+        for record in found.records {
+            _ = (found.modeName(record), found.name(record), found.label(record))
+            _ = (found.threadName(record.thread), found.loopName(record.loop))
+        }
+        _ = (found.chromeTrace, found.pageData, found.activations)
     }
 
     // MARK: Spans held back
@@ -189,6 +216,16 @@ struct RecordingTests {
         maker.add(.entry, 400, mode: 1)
         let recording = maker.recording()
         #expect(recording.records.first { $0.kind == .heldBack }?.duration == 300)
+    }
+
+    @Test func `a span that was shortened is behind a longer one that begins with it`() throws {
+        var maker = RecordingMaker()
+        maker.add(.heldBack, 100, 500, mode: 1)
+        maker.add(.heldBack, 100, 400, mode: 2)
+        maker.add(.entry, 300, mode: 1)
+        let recording = maker.recording()
+        #expect(recording.records.map(\.duration) == [400, 200, 0])
+        #expect(try Recording(file: recording.file) == recording)
     }
 
     // MARK: Chrome's format
