@@ -37,8 +37,8 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CRondoStart"),
 
-        // What Swift cannot do itself: the birth of child processes, system calls without a function in glibc, and a number
-        // for each thread.
+        // What Swift cannot do itself: the birth of child processes, system calls without a function in glibc or in its
+        // module, and a number for each thread.
         .target(name: "CRondoSystem"),
 
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.
@@ -255,7 +255,7 @@ if !isDependency {
             dependencies: [
                 "RondoMutex", "Rondo", "RondoHTTP", "RondoStreams", "RondoConnections", "RondoLab",
                 "RondoTrace",
-                "CRondoOpenSSL",
+                "CRondoOpenSSL", "CRondoSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

@@ -155,6 +155,47 @@ import Testing
         #expect(output == "-2\nTrue 2")
     }
 
+    @Test func `a signal at the prompt leaves a terminal that shows what is typed`() throws {
+        let output = try python(
+            """
+            import os, pty, signal, termios
+            numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP]
+            def is_shown(): return bool(termios.tcgetattr(0)[3] & termios.ECHO)
+            def take_terminal():
+                os.setpgrp()
+                signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                os.tcsetpgrp(0, os.getpid())
+                for number in numbers + [signal.SIGTTOU]: signal.signal(number, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+            asked, prompted = os.pipe()
+            process, terminal = pty.fork()
+            if process == 0:
+                report = []
+                for number in numbers:
+                    run = fetch('-u', 'name', 'data:,ok', preexec_fn=take_terminal)
+                    os.read(asked, 1)
+                    before = is_shown()
+                    os.kill(run.pid, number)
+                    status = os.waitpid(run.pid, os.WUNTRACED)[1]
+                    report += [(before, is_shown(), os.WSTOPSIG(status) if os.WIFSTOPPED(status) else status & 127)]
+                os.kill(run.pid, signal.SIGCONT)
+                os.read(asked, 1)
+                report += [is_shown()]
+                os.kill(run.pid, signal.SIGTERM)
+                print('report', report, flush=True)
+                os._exit(0)
+            shown = b''
+            for count in range(len(numbers) + 1):
+                while shown.count(b"'name':") <= count: shown += os.read(terminal, 4096)
+                os.write(prompted, b'.')
+            while b'report' not in shown or b']' not in shown: shown += os.read(terminal, 4096)
+            print(shown.decode().split('report ')[1].strip())
+            os.waitpid(process, 0)
+            """)
+        #expect(
+            output == "[(False, True, 2), (False, True, 15), (False, True, 1), (False, True, 20), False]")
+    }
+
     @Test func `output that cannot be written is a failure`() throws {
         let output = try python(
             """

@@ -1,9 +1,10 @@
 // The parts of child processes that Swift cannot do itself: the steps between the birth of a child and the
-// start of its program, and system calls that have no function in glibc 2.36 or whose results are macros. Also a
-// number for each thread.
+// start of its program, and system calls that have no function in glibc 2.36, or in Swift's module of it, or whose
+// results are macros. Also a number for each thread.
 #ifndef RONDO_SYSTEM_H
 #define RONDO_SYSTEM_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -106,6 +107,13 @@ void rondo_set_remove(int set, int descriptor);
 
 /// Stores the numbers of at most `count` ready descriptors, without waiting. Returns how many.
 int rondo_set_ready(int set, uint64_t *numbers, int count);
+
+/// A descriptor that is readable while a signal of `set` is pending, close-on-exec; -1 with errno set if there is none.
+/// The signals must be blocked.
+int rondo_signals_make(const sigset_t *set);
+
+/// Takes a pending signal, and returns its number; 0 if there is none.
+int rondo_signals_next(int signals);
 
 /// `environ`: the present strings "NAME=value", valid until the program changes them.
 char *_Nullable *_Nullable rondo_environment(void);
