@@ -13,6 +13,10 @@ import Testing
             def silent_server():
                 server = socket.create_server(('127.0.0.1', 0))
                 return server, 'http://127.0.0.1:%d/' % server.getsockname()[1]
+            def receive(client):
+                piece = client.recv(65536)
+                if not piece: raise EOFError('the request breaks off')
+                return piece
 
             """
         return try TestServerProcess.run(["python3", "-c", head + script, try CommandTool.path])
@@ -38,7 +42,7 @@ import Testing
             got = b''
             def wait_for(text):
                 global got
-                while text not in got: got += client.recv(65536)
+                while text not in got: got += receive(client)
             wait_for(b'\\r\\n\\r\\n')
             for piece in (b'one', b'two'):
                 sender.stdin.write(piece)
@@ -66,7 +70,7 @@ import Testing
                 for answer in (b'307 Again\\r\\nLocation: /again', b'200 OK'):
                     client, _ = server.accept()
                     got = b''
-                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += client.recv(65536)
+                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += receive(client)
                     print(got.split(b'\\r\\n')[-4])
                     client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
                     client.close()
@@ -89,7 +93,7 @@ import Testing
                 sender = fetch(*words, stdout=subprocess.DEVNULL)
                 client, _ = server.accept()
                 got = b''
-                while not got.endswith(b'\\r\\n\\r\\nend'): got += client.recv(65536)
+                while not got.endswith(b'\\r\\n\\r\\nend'): got += receive(client)
                 client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
                 print(sender.wait())
             """)
@@ -123,7 +127,7 @@ import Testing
             os.write(terminal, b'secret\\n')
             client, _ = server.accept()
             got = b''
-            while b'\\r\\n\\r\\n' not in got: got += client.recv(65536)
+            while b'\\r\\n\\r\\n' not in got: got += receive(client)
             client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
             while b'ok' not in shown: shown += os.read(terminal, 100)
             print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown.decode().split())
