@@ -79,6 +79,30 @@ import Testing
         #expect(output == "b'the rest'\nb'the rest'\n0")
     }
 
+    @Test func `a file that is standard input is sent again after a challenge`() throws {
+        let output = try python(
+            """
+            import tempfile
+            server, url = silent_server()
+            with tempfile.TemporaryFile() as file:
+                file.write(b'content')
+                file.seek(0)
+                words = ['-sH', 'Expect:', '--digest', '-u', 'a:b', '-T', '-', url]
+                sender = fetch(*words, stdin=file, stdout=subprocess.DEVNULL)
+                challenge = b'401 No\\r\\nWWW-Authenticate: Digest realm="r", nonce="n", qop="auth"'
+                end = b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n'
+                for answer in (challenge, b'200 OK'):
+                    client, _ = server.accept()
+                    got = b''
+                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += receive(client)
+                    print(got.split(b'\\r\\n')[-4], b'Authorization: Digest' in got)
+                    client.sendall(b'HTTP/1.1 ' + answer + end)
+                    client.close()
+                print(sender.wait())
+            """)
+        #expect(output == "b'content' False\nb'content' True\n0")
+    }
+
     @Test func `an upload that is continued reads no byte of the file before its offset`() throws {
         let output = try python(
             """

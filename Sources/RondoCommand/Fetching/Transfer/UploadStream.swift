@@ -34,7 +34,9 @@ extension FetchRequest {
     /// An unopened stream of the body; nil if there is none that can be read again.
     var stream: Foundation.InputStream? {
         switch body {
-        case .none, .input: nil
+        case .none: nil
+        // Making one fails if the bytes were read already.
+        case .input(let input): try? paced(input.makeStream())
         case .data(let data): paced(InputStream(data: data))
         case .segments(let segments): paced(URLConnection.FormData.stream(of: segments))
         }
