@@ -47,6 +47,8 @@ struct FetchCommandLineTests {
         #expect(try operation("--proto", "-file,-data", "u").protocols == ["http", "https"])
         #expect(try operation("--proto", "-all,HTTP,+https", "u").protocols == ["http", "https"])
         #expect(try operation("--proto", "file,=https,-+http", "u").protocols == ["https", "http"])
+        let again = try operation("--proto", "=https", "--proto", "-file", "u")
+        #expect(again.protocols == ["http", "https", "data"])
         let odd = try operation("--proto-redir", "odd,-http,ftp", "u")
         #expect(odd.warnings == ["--proto-redir: unrecognized protocol 'odd'"])
         #expect(!odd.redirectProtocols.contains("http") && odd.redirectProtocols.contains("https"))

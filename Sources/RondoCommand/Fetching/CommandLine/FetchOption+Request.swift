@@ -298,11 +298,12 @@ extension FetchOperation {
         "smb", "smbs", "smtp", "smtps", "telnet", "tftp",
     ]
 
-    /// Changes a set of URL schemes as curl's notation says: `=https`, `-all,https`, `+data`. A scheme without a
-    /// sign is added.
+    /// Changes the default of a set of URL schemes as curl's notation says: `=https`, `-all,https`, `+data`. A scheme
+    /// without a sign is added.
     mutating func change(
         _ schemes: WritableKeyPath<FetchOperation, Set<String>>, by text: String, for option: String
     ) throws {
+        self[keyPath: schemes] = FetchOperation()[keyPath: schemes]
         for item in text.split(separator: ",") {
             let signs = item.prefix { "=+-".contains($0) }
             let name = item.dropFirst(signs.count).lowercased()
