@@ -75,7 +75,8 @@ struct FetchOperation: Sendable {
     var queryParts: [String] = []
     var fields: [String] = []
     var proxyFields: [String] = []
-    var userAgent: String?
+    /// Empty: none is sent.
+    var userAgent = "rondo/\(rondoVersion)"
     var referer: String?
     var sendsReferers = false
     var range: String?

@@ -66,7 +66,7 @@ struct FetchRequest: Sendable {
             }
         }
         add("Authorization", authorization(operation), &fields)
-        add("User-Agent", operation.userAgent ?? "rondo/\(rondoVersion)", &fields)
+        add("User-Agent", operation.userAgent, &fields)
         add(
             "Accept", operation.data.isJSON && operation.kind == .data ? "application/json" : "*/*",
             &fields)

@@ -59,9 +59,10 @@ extension FetchOperation {
         }
         var fields = request.fields(self, cookies: cookies)
         let toProxy = GivenFields(proxyFields)
-        let agent = fields.filter { $0.name.lowercased() == "user-agent" }
-        let forTunnel = (toProxy.names.contains("user-agent") ? [] : agent) + toProxy.fields
-        configuration.tunnelFields = forTunnel.map {
+        // Not one of -H, which is for the server.
+        let hasAgent = !userAgent.isEmpty && !toProxy.names.contains("user-agent")
+        let agent = hasAgent ? [FetchRequest.Field(name: "User-Agent", value: userAgent)] : []
+        configuration.tunnelFields = (agent + toProxy.fields).map {
             URLConnection.HeaderField(name: $0.name, value: $0.value)
         }
         if proxy?.kind == .httpConnect, !request.url.isSecure { fields += toProxy.fields }
