@@ -108,10 +108,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             return (state.queues.close != nil, state.isTimeUp)
         }
         if isTimeUp { return giveUp() }
-        if closes, case .open = phase {
-            phase = .closing
-            startTimer()
-        }
+        if closes, case .open = phase { phase = .closing }
         moveMessages()
     }
 
@@ -170,6 +167,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         flush()
         guard isServed else { return }
         if case .waitingForEnd = phase, sawEnd { return finish() }
+        limitClosing()
         channel?.wantsRead = !isPaused && !sawEnd && takesBytes
     }
 
@@ -418,7 +416,6 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         handOver()
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
         load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
-        startTimer()
     }
 
     private func fail(_ error: WebSocketError) {
@@ -431,7 +428,6 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         flush()
         if !hasLastFrame || hasEndedWriting { failCurrent() }
         handOver()
-        startTimer()
     }
 
     private static func urlErrorCode(_ error: WebSocketError) -> URLError.Code {
@@ -443,8 +439,13 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
     }
 
-    private func startTimer() {
-        guard timer == nil, let load else { return }
+    /// Starts the time for the closing handshake, unless the task is suspended: its close frame may not have been sent.
+    private func limitClosing() {
+        switch phase {
+        case .handshake, .open, .ended: return
+        case .closing, .waitingForEnd: break
+        }
+        guard timer == nil, let load, !load.standsStill else { return }
         timer = load.timer(after: Self.closingTime) { [link] in
             let load = link.state.withLock { state in
                 state.isTimeUp = true

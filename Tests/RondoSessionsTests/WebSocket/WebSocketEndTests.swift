@@ -57,6 +57,34 @@ import Testing
         #expect(task.closeCode.rawValue == Int(broken.close))
     }
 
+    @Test func `US-30 WS-22 the time for the closing handshake does not begin while the task is suspended`()
+        throws
+    {
+        let answer = Box<[UInt8]>([])
+        let server = try socketServer { peer in
+            // A message and a close frame that arrive together.
+            try peer.send([0x81, 1, 65, 0x88, 2, 3, 232])
+            answer.value = try peer.readFrame().payload
+        }
+        let (url, notes) = (server.socketURL, SocketNotes())
+        try onHeldLoop { loop, clock in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.receive { result in
+                notes.note(result.words)
+                task.suspend()
+            }
+            task.resume()
+            loop.passUntil { notes.calls.count == 2 }
+            loop.pass(10, by: clock)
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            task.resume()
+            loop.passUntil { notes.isComplete }
+        }
+        #expect(notes.calls == ["open -", "text: A", "close 1000 -", "complete"])
+        #expect(answer.value == [3, 232])
+    }
+
     @Test func `WS-11 and WS-24 a deflate bomb is stopped at the limit`() throws {
         // A megabyte of zeros again and again, with the context of the one before: 1,000 : 1.
         let bomb = try TestServerProcess.run([
