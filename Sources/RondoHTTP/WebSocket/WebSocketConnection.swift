@@ -155,7 +155,7 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         return isLast
     }
 
-    /// Takes back the message whose first frame was made last, and is not sent.
+    /// Drops the message whose first frame was made last, and is not sent.
     package mutating func withdrawMessage() {
         outgoing = nil
         writer.forgetMessages()

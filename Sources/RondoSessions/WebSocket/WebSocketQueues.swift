@@ -28,8 +28,9 @@ struct WebSocketQueues {
     var close: WebSocketClose?
     private var lastIdentifier = 0
     private var outgoing = FIFO<Sending>()
-    /// The message that is being sent, and whether it was cancelled meanwhile.
-    private var current: (sending: Sending, isCancelled: Bool)?
+    /// The message that is being sent. It waits if the connection has taken none of its bytes and takes none now; a
+    /// message that does not wait is only marked when it is cancelled.
+    private var current: (sending: Sending, waits: Bool, isCancelled: Bool)?
     private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
@@ -59,9 +60,12 @@ struct WebSocketQueues {
     /// Removes a message or ping that was not sent, or a ping that was not answered.
     ///
     /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being sent: then
-    ///   it is removed if it comes back.
+    ///   it is removed if the connection takes none of it.
     mutating func cancelSend(_ identifier: Int) -> Completion? {
-        if current?.sending.identifier == identifier { current?.isCancelled = true }
+        if current?.sending.identifier == identifier {
+            if current?.waits ?? false { return endSending() }
+            current?.isCancelled = true
+        }
         if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
         return pings.remove { $0.identifier == identifier }?.completion
     }
@@ -76,20 +80,27 @@ struct WebSocketQueues {
     mutating func takeOutgoing() -> Sending? {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
-        case .message: current = (next, false)
+        case .message: current = (sending: next, waits: false, isCancelled: false)
         case .ping: pings.append((next.identifier, next.completion))
         }
         return next
     }
 
-    /// Puts the message that is being sent, of which no byte was sent, before the others again.
+    /// Notes that the connection took nothing of the message that is being sent: until `endWait()` it can be cancelled.
     ///
-    /// - Returns: Its handler, which the caller releases, if the message was cancelled.
-    mutating func putBack() -> Completion? {
-        guard let (sending, isCancelled) = current.take() else { return nil }
-        if isCancelled { return sending.completion }
-        outgoing.prepend(sending)
+    /// - Returns: Its handler, which the caller releases, if the message was cancelled already.
+    mutating func beginWait() -> Completion? {
+        if current?.isCancelled ?? false { return endSending() }
+        current?.waits = true
         return nil
+    }
+
+    /// Notes that the connection is offered the message that is being sent.
+    ///
+    /// - Returns: False if there is none any more.
+    mutating func endWait() -> Bool {
+        current?.waits = false
+        return current != nil
     }
 
     /// - Returns: The handler of the message that was being sent.

@@ -287,6 +287,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 channel.wantsWrite = true
                 return
             }
+            dropWithdrawn()
             if unsent.isEmpty, !writeNext() { break }
             guard write(to: channel, &budget) else { return }
             hasFirstFrame = false
@@ -328,16 +329,21 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         return true
     }
 
-    /// Waits until the connection takes bytes. A message of which it has taken none goes back to the queue, where the
-    /// program can cancel it (rule WS-26).
+    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has taken none
+    /// (rule WS-26).
     private func waitForRoom(in channel: SocketChannel) {
         channel.wantsWrite = true
         guard hasFirstFrame, written == 0 else { return }
+        let withdrawn = link.state.withLock { $0.queues.beginWait() }
+        withExtendedLifetime(withdrawn) {}
+    }
+
+    /// Empties the buffer if it has the beginning of a message that was withdrawn.
+    private func dropWithdrawn() {
+        guard hasFirstFrame, written == 0, !link.state.withLock({ $0.queues.endWait() }) else { return }
         (hasFirstFrame, hasLastFrame) = (false, false)
         unsent.removeAll()
         connection.withdrawMessage()
-        let cancelled = link.state.withLock { $0.queues.putBack() }
-        withExtendedLifetime(cancelled) {}
     }
 
     /// Puts the next frame into the buffer; returns false if there is none.

@@ -255,22 +255,71 @@ import class Rondo.URLSessionWebSocketTask
         #expect(frames.value == ["1", "3", "4", "5"])
     }
 
-    @Test func `WS-26 a message that is cancelled while it is being sent goes if it comes back`() {
+    @Test func `WS-24 a message that waits for room refers to the one before it`() throws {
+        let (isRead, isFull, filled) = (Latch(), Latch(), Box(0))
+        let lengths = Box<[Int]>([])
+        let server = try socketServer(extra: "Sec-WebSocket-Extensions: permessage-deflate\r\n") { peer in
+            let first = try peer.readFrame().payload.count
+            isRead.open()
+            try isFull.wait()
+            _ = try peer.read(count: filled.value)
+            lengths.value = [first, try peer.readFrame().payload.count]
+            try peer.closeInTurn()
+        }
+        var generator: UInt64 = 1
+        let text = (0..<500).map { _ in
+            generator = generator &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return String(generator >> 32, radix: 16)
+        }.joined()
+        try onLoopThread { loop in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            let task = session.webSocketTask(with: server.socketURL)
+            task.resume()
+            let sent = Box(0)
+            task.send(.string(text)) { _ in sent.change { $0 += 1 } }
+            loop.run(.work) { sent.value == 1 }
+            #expect(throws: Never.self) {
+                try isRead.wait()
+                filled.value = try fillConnection(to: server)
+            }
+            task.send(.string(text)) { _ in sent.change { $0 += 1 } }
+            // The message finds no room here.
+            loop.runInVain(.work)
+            isFull.open()
+            loop.run(.work) { sent.value == 2 }
+            task.cancel(with: .normalClosure, reason: nil)
+            loop.run(.work) { notes.isComplete }
+            session.invalidateAndCancel()
+        }
+        try #require(lengths.value.count == 2)
+        #expect(lengths.value[1] < lengths.value[0] / 4)
+    }
+
+    @Test func `WS-26 a message that is cancelled while it is being sent goes if none of it is taken`() {
         var queues = WebSocketQueues()
         let first = queues.add(.message(.text("first"))) { _ in }
         let second = queues.add(.message(.text("second"))) { _ in }
+        let third = queues.add(.message(.text("third"))) { _ in }
         var sent: [Int?] = [queues.takeOutgoing()?.identifier]
-        var released = [queues.putBack() != nil]
-        sent.append(queues.takeOutgoing()?.identifier)
-        // Too late, unless it comes back.
+        var released = [queues.beginWait() != nil]
+        var isThere = [queues.endWait()]
+        // Too late, unless the connection takes none of it.
         released.append(queues.cancelSend(first) != nil)
-        released.append(queues.putBack() != nil)
+        released.append(queues.beginWait() != nil)
+        isThere.append(queues.endWait())
         sent.append(queues.takeOutgoing()?.identifier)
+        released.append(queues.beginWait() != nil)
         released.append(queues.cancelSend(second) != nil)
+        isThere.append(queues.endWait())
+        sent.append(queues.takeOutgoing()?.identifier)
+        released.append(queues.cancelSend(third) != nil)
         released.append(queues.endSending() != nil)
         sent.append(queues.takeOutgoing()?.identifier)
-        #expect(sent == [first, first, second, nil])
-        #expect(released == [false, false, true, false, true])
+        #expect(sent == [first, second, third, nil])
+        #expect(released == [false, false, true, false, true, false, true])
+        #expect(isThere == [true, false, false])
     }
 
     @Test func `WS-26 a receive whose message has come gets it although it is cancelled`() async throws {

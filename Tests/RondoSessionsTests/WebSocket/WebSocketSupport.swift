@@ -74,8 +74,11 @@ extension TestServer {
     var socketURL: URL { URL(string: url("/").absoluteString.replacingOccurrences(of: "http", with: "ws"))! }
 }
 
-/// Fills the kernel's buffer of this process's connection to `server`, which does not read, so that no byte more fits.
-func fillConnection(to server: TestServer) throws {
+/// Fills the kernel's buffers of this process's connection to `server`, which does not read, so that no byte more fits.
+///
+/// - Returns: The number of bytes that were sent.
+@discardableResult
+func fillConnection(to server: TestServer) throws -> Int {
     let descriptor = try #require(
         (0..<Int32(65_536)).first { descriptor in
             var address = sockaddr_in()
@@ -87,9 +90,25 @@ func fillConnection(to server: TestServer) throws {
                 && address.sin_port == server.port.bigEndian
         })
     let bytes = [UInt8](repeating: 0, count: 65_536)
-    for count in [bytes.count, 1] {
-        while send(descriptor, bytes, count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) > 0 {}
+    // The kernel may deliver packets late, and then has room again. It is full if it says so and then takes nothing.
+    var (total, isFull) = (0, false)
+    for _ in 0..<100_000 {
+        let before = total
+        for size in [bytes.count, 1] {
+            var (count, code): (Int, Int32) = (0, 0)
+            repeat {
+                total += count
+                count = send(descriptor, bytes, size, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+                code = errno
+            } while count > 0
+            try #require(count < 0 && code == EAGAIN)
+        }
+        if isFull, total == before { return total }
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        isFull = poll(&entry, 1, 0) == 0
     }
+    Issue.record("the connection was never full")
+    return total
 }
 
 /// A frame of a client, unmasked.
