@@ -1,5 +1,8 @@
 /// Bytes that were received and not yet read. Taking the first ones moves no others.
 package struct ByteQueue: Sendable {
+    /// The largest memory that is kept for the next bytes once all have been read.
+    private static let keptCapacity = 64 * 1024
+
     private var storage: [UInt8] = []
     private var start = 0
 
@@ -13,7 +16,7 @@ package struct ByteQueue: Sendable {
         // Bytes that were read are dropped before more are stored, so that the queue holds hardly more than
         // the unread ones.
         if isEmpty {
-            storage.removeAll()
+            storage.removeAll(keepingCapacity: storage.capacity <= Self.keptCapacity)
             start = 0
         } else if start > storage.count / 2 {
             storage.removeSubrange(..<start)
