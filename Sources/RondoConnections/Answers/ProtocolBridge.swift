@@ -23,19 +23,16 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     static let maximumWaitingBytes = 1 << 30
 
     private struct State {
-        /// The messages to be taken next, the first one last: an array's first element is removed by moving all others.
-        var next: [Message] = []
-        /// The messages behind them, in order.
-        var messages: [Message] = []
+        var messages = FIFO<Message>()
         var bytes = 0
         /// Messages are ignored from here on.
         var isOver = false
         var isStopped = false
 
         /// - Returns: All messages, which the caller releases with no lock held: that may run code of the program.
-        mutating func takeMessages() -> [Message] {
-            defer { (next, messages) = ([], []) }
-            return next + messages
+        mutating func takeMessages() -> FIFO<Message> {
+            defer { messages = FIFO() }
+            return messages
         }
     }
 
@@ -108,32 +105,27 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     /// The next message; nil if none waits.
     func next() -> Message? {
         state.withLock { state in
-            if state.next.isEmpty {
-                state.next = state.messages.reversed()
-                state.messages = []
-            }
-            let message = state.next.popLast()
+            let message = state.messages.popFirst()
             if case .data(let data)? = message { state.bytes -= data.count }
             return message
         }
     }
 
     private func add(_ message: Message) {
-        let (isTaken, dropped) = state.withLock { state -> (Bool, [Message]) in
-            guard !state.isOver else { return (false, []) }
+        let (isTaken, dropped) = state.withLock { state -> (Bool, FIFO<Message>?) in
+            guard !state.isOver else { return (false, nil) }
             if case .data(let data) = message {
                 state.bytes += data.count
                 if state.bytes > Self.maximumWaitingBytes {
                     state.isOver = true
                     let dropped = state.takeMessages()
-                    state.messages = [
-                        .fail(URLErrors.error(.collectedTooMuch(Self.maximumWaitingBytes), url: nil))
-                    ]
+                    state.messages.append(
+                        .fail(URLErrors.error(.collectedTooMuch(Self.maximumWaitingBytes), url: nil)))
                     return (true, dropped)
                 }
             }
             state.messages.append(message)
-            return (true, [])
+            return (true, nil)
         }
         withExtendedLifetime(dropped) {}
         if isTaken { onMessage() }

@@ -23,7 +23,7 @@ package final class QueuedCalls: Sendable {
     }
 
     private struct State: ~Copyable {
-        var waiting: [Waiting] = []
+        var waiting = FIFO<Waiting>()
         var bytes = 0
         var isDraining = false
         /// Whether no call is made at present.
@@ -53,11 +53,9 @@ package final class QueuedCalls: Sendable {
                     queue.submit(mayBeDeferred: mayBeDeferred) { self.makeFirst(make) }
                 }
             }
-            if let last = state.waiting.indices.last,
-                let joined = state.waiting[last].call.joined(with: waiting.call)
-            {
+            if let joined = state.waiting.last?.call.joined(with: waiting.call) {
                 // Progress of an upload, which reading less would not slow down.
-                state.waiting[last] = Waiting(call: joined)
+                state.waiting.replaceLast(by: Waiting(call: joined))
             } else {
                 state.waiting.append(waiting)
                 state.bytes += Self.bytesPerCall + waiting.call.size
@@ -87,7 +85,7 @@ package final class QueuedCalls: Sendable {
 
     /// Removed calls, and the closure that would have made them: releasing them may run code of the program.
     struct Removed {
-        fileprivate let waiting: [Waiting]
+        fileprivate let waiting: FIFO<Waiting>
         fileprivate let drain: (@Sendable () -> Void)?
 
         /// The partial file of a download whose end is among them.
@@ -98,7 +96,7 @@ package final class QueuedCalls: Sendable {
     func takeAll() -> Removed {
         state.withLock { state in
             defer {
-                state.waiting = []
+                state.waiting = FIFO()
                 state.bytes = 0
                 // A call that is being made releases it at its end.
                 if !state.isDraining { state.drain = nil }
@@ -110,8 +108,7 @@ package final class QueuedCalls: Sendable {
     /// Makes the first call, in an operation of the queue.
     private func makeFirst(_ make: (DelegateCall) -> Void) {
         let first = state.withLock { state -> Waiting? in
-            guard !state.isSuspended, !state.waiting.isEmpty else { return nil }
-            let first = state.waiting.removeFirst()
+            guard !state.isSuspended, let first = state.waiting.popFirst() else { return nil }
             state.bytes -= Self.bytesPerCall + first.call.size
             return first
         }

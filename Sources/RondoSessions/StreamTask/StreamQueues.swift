@@ -1,3 +1,4 @@
+internal import RondoConnections
 internal import RondoCore
 
 /// The operations that a stream task has not performed yet, as a value without I/O. Each handler leaves it

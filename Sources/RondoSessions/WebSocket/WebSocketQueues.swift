@@ -1,4 +1,5 @@
 internal import FoundationNetworking
+internal import RondoConnections
 internal import RondoCore
 internal import RondoHTTP
 

@@ -1,0 +1,32 @@
+import Testing
+
+@testable import RondoConnections
+
+@Suite struct FIFOTests {
+    @Test func `elements leave in the order in which they came, whenever they come`() {
+        var (queue, taken) = (FIFO<Int>(), [Int]())
+        for number in 0..<1_000 {
+            queue.append(number)
+            #expect(queue.last == number)
+            if number % 3 == 2, let first = queue.popFirst() { taken.append(first) }
+        }
+        #expect(queue.first == 333)
+        while let first = queue.popFirst() { taken.append(first) }
+        #expect(taken == Array(0..<1_000))
+        #expect(queue.isEmpty && queue.first == nil && queue.last == nil)
+    }
+
+    @Test func `the last element is replaced, and one is removed from among the others`() {
+        var queue = FIFO<Int>()
+        for number in 1...3 { queue.append(number) }
+        #expect(queue.popFirst() == 1)
+        queue.replaceLast(by: 4)
+        #expect(queue.contains { $0 == 4 } && !queue.contains { $0 == 3 })
+        #expect(queue.remove { $0 == 2 } == 2)
+        // The only one, behind the places of others that were removed.
+        #expect(queue.remove { $0 == 4 } == 4)
+        #expect(queue.isEmpty && queue.last == nil)
+        queue.append(5)
+        #expect(queue.popFirst() == 5)
+    }
+}
