@@ -89,14 +89,25 @@ import Testing
     }
 
     private static func goOn(_ data: Data, _ path: String) throws -> [String] {
+        let (log, next) = try attempt(data, path)
+        #expect(next == nil)
+        return log
+    }
+
+    /// - Returns: The calls, and the data to go on with once more.
+    private static func attempt(_ data: Data, _ path: String, keeps: Bool = false) throws -> ([String], Data?)
+    {
         let recorder = Recorder()
-        try onLoopThread { loop in
+        let next = try onLoopThread { loop -> Data? in
             let download = URLDownload(resumeData: data, delegate: recorder, path: path)
             #expect(download != nil)
+            download?.deletesFileUponFailure = !keeps
             loop.runOut()
-            #expect(download?.resumeData == nil)
+            // A cancel after the end changes nothing.
+            download?.cancel()
+            return download?.resumeData
         }
-        return recorder.log.entries
+        return (recorder.log.entries, next)
     }
 
     @Test func `UC-71 a failed download goes on where it stopped`() throws {
@@ -179,22 +190,45 @@ import Testing
         }
     }
 
-    @Test func `UC-71 a response that is neither the rest nor the whole leaves the partial file as it is`()
-        throws
-    {
+    /// The second connection has this answer; without one it is closed.
+    @Test(arguments: ["503 Service Unavailable", nil] as [String?], [false, true])
+    func `UC-71 without the rest or the whole the partial file stays, with data to go on with`(
+        answer: String?, keeps: Bool
+    ) throws {
         let server = try TestServer { peer in
-            guard try peer.readRequest().value("Range") == nil else {
-                return try peer.respond("503 Service Unavailable", ["Connection: close"], body: "busy")
+            let wanted = try peer.readRequest().value("Range").flatMap { Int($0.dropFirst(6).dropLast()) }
+            guard let wanted else {
+                return try peer.send(
+                    "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 400000\r\n\r\n"
+                        + Self.body.prefix(150_000))
             }
-            try peer.send(
-                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 400000\r\n\r\n"
-                    + Self.body.prefix(150_000))
+            guard peer.number == 1 else {
+                return try peer.respond(
+                    "206 Partial Content", ["Content-Range: bytes \(wanted)-399999/400000"],
+                    body: String(Self.body.dropFirst(wanted)))
+            }
+            if let answer { try peer.respond(answer, ["Connection: close"], body: "busy") }
         }
         try Self.folder { path in
             let data = try #require(try Self.begin(server, path))
-            #expect(try Self.goOn(data, path) == ["fail -1011"])
+            let (log, next) = try Self.attempt(data, path, keeps: keeps)
+            #expect(log == [answer == nil ? "fail -1005" : "fail -1011"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.prefix(150_000).utf8))
-            #expect(server.requests.count == 2)
+            #expect(try Self.goOn(try #require(next), path) == ["resume 150000", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+            #expect(server.requests.count == 3)
+        }
+    }
+
+    @Test func `UC-71 one that is cancelled before it starts has the data that it was made of`() throws {
+        let server = try Self.server(tag: "\"one\"")
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            let next = try #require(
+                URLDownload(resumeData: data, delegate: nil, path: path, startImmediately: false))
+            #expect(next.resumeData == nil)
+            next.cancel()
+            #expect(try Self.goOn(try #require(next.resumeData), path) == ["resume 150000", "finish"])
         }
     }
 

@@ -240,7 +240,7 @@ public final class URLDownload: NSObject, Sendable {
         guard isFirst else { return }
         saver.begin(self)
         // Another thread may have cancelled it before there was anything to cancel.
-        if state.withLock({ $0.isCancelled }) { saver.cancel(self) }
+        if state.withLock({ $0.isCancelled }) { saver.cancel() }
     }
 
     /// The loop and modes, once the download has started or was scheduled.
@@ -270,12 +270,13 @@ public final class URLDownload: NSObject, Sendable {
     /// The data with which a new download can continue where this one stopped (rule UC-71).
     ///
     /// Nil while the download runs, when it is complete, and after a failure or a cancel if the server cannot
-    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false. It contains the fields of the
-    /// request, which may be secret. Any thread may use it.
+    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false, unless the download was itself made
+    /// from resume data and has not touched the file. It contains the fields of the request, which may be secret. Any
+    /// thread may use it.
     public var resumeData: Data? { state.withLock { $0.resumption }?.data }
 
     func setResumption(_ resumption: DownloadResumption?) {
-        state.withLock { $0.resumption = $0.deletesFileUponFailure ? nil : resumption }
+        state.withLock { $0.resumption = resumption }
     }
 
     /// Sets the path of the file. Only the first call counts, and only if it comes before the file is created
@@ -288,7 +289,8 @@ public final class URLDownload: NSObject, Sendable {
         }
     }
 
-    /// Whether an incomplete file is removed when the download fails or is cancelled. True at first.
+    /// Whether an incomplete file is removed when the download fails or is cancelled. True at first. A download from resume
+    /// data that ends before it has a usable response leaves the file in any case.
     public var deletesFileUponFailure: Bool {
         get { state.withLock { $0.deletesFileUponFailure } }
         set { state.withLock { $0.deletesFileUponFailure = newValue } }
@@ -296,9 +298,12 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Ends the download without a further callback (rule UC-70). Any thread may call it.
     public func cancel() {
-        // One that has not started never will.
-        state.withLock { $0.isCancelled = true }
-        saver.cancel(self)
+        state.withLock { state in
+            state.isCancelled = true
+            // One that has not started never will.
+            if !state.hasStarted { state.resumption = saver.continuable }
+        }
+        saver.cancel()
     }
 
     /// A method's default was called for `object`: the delegate has none of its own.

@@ -26,7 +26,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var total: Int64? { continued?.total }
 
         var resumption: DownloadResumption? {
-            guard file != nil, let response, bytes <= total ?? .max else { return nil }
+            guard let response, bytes <= total ?? .max else { return nil }
             if var continued {
                 // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
                 continued.bytes = bytes
@@ -117,15 +117,27 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         if delegate === object { defaults.insert(method) }
     }
 
-    func cancel(_ download: URLDownload) {
+    func cancel() {
         let work = takeWork()
         work.connection?.cancel()
-        download.setResumption(resumption(of: work))
-        work.file?.discard(deleting: download.deletesFileUponFailure)
+        leave(work)
     }
+
+    /// Removes the partial file, or leaves it and says how a later download can go on.
+    private func leave(_ work: Work) {
+        guard let download = work.download else { return }
+        let deletes = work.file != nil && download.deletesFileUponFailure
+        download.setResumption(deletes ? nil : resumption(of: work))
+        work.file?.discard(deleting: deletes)
+    }
+
+    /// The earlier download, if its partial file has bytes.
+    var continuable: DownloadResumption? { continuing.flatMap { $0.bytes > 0 ? $0 : nil } }
 
     /// How a later download can go on; nil if it cannot.
     private func resumption(of work: Work) -> DownloadResumption? {
+        // The partial file of the earlier download is as that one has left it.
+        if work.file == nil { return continuable }
         guard var resumption = work.resumption else { return nil }
         guard work.continued == nil, let first = work.download?.request else { return resumption }
         resumption.handlesCookies = first.httpShouldHandleCookies
@@ -244,7 +256,12 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 return true
             }
             // The download may have been cancelled from another thread while the file was created.
-            guard isWanted else { return file.discard(deleting: download.deletesFileUponFailure) }
+            guard isWanted else {
+                let deletes = download.deletesFileUponFailure
+                // What has cancelled it took the partial file to be as it was.
+                if deletes || offset == 0 { download.setResumption(nil) }
+                return file.discard(deleting: deletes)
+            }
             delegate?.download(download, didCreateDestination: file.path)
         } catch {
             end(.cannotCreateFile, "The file \(path) could not be created", error)
@@ -322,8 +339,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     private func fail(_ error: any Error) {
         let work = takeWork()
         guard let download = work.download else { return }
-        download.setResumption(resumption(of: work))
-        work.file?.discard(deleting: download.deletesFileUponFailure)
+        leave(work)
         delegate?.download(download, didFailWithError: error)
     }
 }
