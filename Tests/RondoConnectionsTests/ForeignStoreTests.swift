@@ -69,10 +69,13 @@ import Testing
         #expect(answers == [.write, .write, .write, .write])
     }
 
-    @Test func `without a tag the content says whether it is another one`() throws {
-        let untagged = head(("Cache-Control", "max-age=100"))
+    /// RFC 9110 §8.8.1: a weak tag does not identify the bytes.
+    @Test(arguments: [("Cache-Control", "max-age=100"), ("ETag", "W/\"1\"")])
+    func `without a strong tag the content says whether it is another one`(name: String, value: String) throws
+    {
+        let head = head((name, value))
         let answers = try answers { asked in
-            try [asked("1", untagged), asked("1", untagged), asked("2", untagged)]
+            try [asked("1", head), asked("1", head), asked("2", head)]
         }
         #expect(answers == [.write, .isWritten, .write])
     }

@@ -247,7 +247,7 @@ final class ForeignStore: ResponseStore {
         fields.hashValues(of: "Last-Modified", into: &hasher)
         fields.hashValues(of: "Cache-Control", into: &hasher)
         // The content is hashed only if no ETag identifies it.
-        let hasTag = fields.has("ETag")
+        let hasTag = fields.hasStrongTag
         if !hasTag { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
         let isTold = hasTag && !varies && fields.size <= ResponseHead.maximumRemembered
         return Note(

@@ -205,8 +205,8 @@ extension ResponseCache: ResponseStore {
         else {
             return false
         }
-        // Without an ETag the same head may come with another content of the same length.
-        return stored.isOf(head) && head.fields.has("ETag") && Int64(stored.content.count) == size
+        // Without a strong ETag the same head may come with another content of the same length.
+        return stored.isOf(head) && head.fields.hasStrongTag && Int64(stored.content.count) == size
             && stored.selecting.isEmpty
             && LoopClock.systemNow.seconds(since: stored.storedAt) < Self.rewriteInterval
     }
