@@ -370,6 +370,14 @@ struct FetchRequestTests {
             let back = next.redirected(to: first.url, status: 302, first: first, required)
             #expect(field(back, required) == "x:1")
         }
+        // Nothing of the file is sent in plain text on the way from an https URL.
+        var hop = try request("https://a/", required)
+        let secure = hop
+        let hops: [(String, String?)] = [("http://b/", nil), ("http://a/", nil), ("https://b/", "y:2")]
+        for (target, credential) in hops {
+            hop = hop.redirected(to: try FetchURL(target), status: 302, first: secure, required)
+            #expect(field(hop, required) == credential, "\(target)")
+        }
         // With -u the file is not read.
         let given = try operation(["-u", "v:w"])
         let own = try request("http://a/", given)

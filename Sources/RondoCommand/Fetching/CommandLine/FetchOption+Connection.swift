@@ -51,7 +51,7 @@ extension FetchOption {
         },
         .flag(
             "n", "netrc", .identity,
-            "Take the names and passwords of hosts, also of those to which redirects lead, from ~/.netrc."
+            "Take the names and passwords of hosts from ~/.netrc, also of those to which redirects lead; none goes from https to http."
         ) {
             $0.current.netrc = $1 ? .required : .unused
         },

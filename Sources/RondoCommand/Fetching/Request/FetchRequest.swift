@@ -302,9 +302,14 @@ extension FetchRequest {
         next.isAtOrigin = target.isSameHost(as: first.url)
         if target.user != nil || !target.isSameHost(as: url) {
             // The user of a redirect's URL is sent to that URL's host alone.
-            let given = target.user.map { (user: $0, password: target.password ?? "") } ?? first.credential
+            let own = target.user.map { (user: $0, password: target.password ?? "") }
             let isTrusted = next.isAtOrigin || operation.trustsRedirects
-            next.credential = netrcCredential(for: target, operation) ?? (isTrusted ? given : nil)
+            // Unlike curl, which sends a password of the file in plain text where a redirect leads from https to http. (A
+            // file is read only if the command line has no password.)
+            let losesTLS = first.url.isSecure && !target.isSecure
+            let given = own ?? (losesTLS && netrc != nil ? nil : first.credential)
+            let found = losesTLS ? nil : netrcCredential(for: target, operation)
+            next.credential = found ?? (isTrusted ? given : nil)
         }
         if operation.sendsReferers {
             var page = url
