@@ -55,10 +55,11 @@ struct FetchCommandLineTests {
         #expect(throws: CommandFailure.self) { try operation("--proto", "=", "u") }
     }
 
-    @Test(arguments: [
-        ([], 60), (["--keepalive-time", "10"], 10), (["--keepalive-time", "0"], 60),
-        (["--no-keepalive", "--keepalive-time", "10"], nil),
-    ] as [([String], Int?)])
+    @Test(
+        arguments: [
+            ([], 60), (["--keepalive-time", "10"], 10), (["--keepalive-time", "0"], 60),
+            (["--no-keepalive", "--keepalive-time", "10"], nil),
+        ] as [([String], Int?)])
     func `a peer that is gone is noticed by probes`(words: [String], seconds: Int?) throws {
         let operation = try FetchCommandLine(words + ["u"]).operations[0]
         let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
@@ -190,7 +191,8 @@ struct FetchRequestTests {
 
     @Test(arguments: [
         "", "http://", "http://:80/", "http://h:99999/", "http://h:x/", "http://h/a b", "http://a|b/",
-        "http://a%20b/", "http://a%2Fb/", "http://ü%00/", "http://a\u{FF0F}b/",
+        "http://a%20b/", "http://a%2Fb/", "http://a%2541/", "http://a%zz/", "http://ü%00/",
+        "http://a\u{FF0F}b/",
     ])
     func `a text that is not a URL is refused`(text: String) {
         let failure = #expect(throws: FetchFailure.self) { try FetchURL(text) }

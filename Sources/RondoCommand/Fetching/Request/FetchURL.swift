@@ -99,9 +99,10 @@ struct FetchURL: Equatable, Sendable {
         }
     }
 
+    /// A percent sign would be decoded once more by Foundation.
     private static func isHostName(_ host: String) -> Bool {
         host.utf8.allSatisfy { byte in
-            byte > 0x20 && byte != 0x7F && !"/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
+            byte > 0x20 && byte != 0x7F && !"%/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
         }
     }
 
@@ -109,7 +110,7 @@ struct FetchURL: Equatable, Sendable {
     private static func inASCII(_ host: String, of text: String) throws(FetchFailure) -> String {
         let name = URL(string: "http://\(host)/").map { String($0.absoluteString.dropFirst(7).dropLast()) }
         // The form of some letters has a slash or a colon.
-        guard let name, isHostName(name), name.utf8.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: "%") })
+        guard let name, isHostName(name), name.utf8.allSatisfy({ $0 < 0x80 })
         else { throw malformed(text, "the host has letters that no host has") }
         return name
     }
