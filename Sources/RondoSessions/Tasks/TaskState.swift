@@ -29,7 +29,8 @@ struct TaskState {
     var owedAnswer: String?
     /// Delivered right before the end.
     var metrics: LoadMetrics?
-    /// The step of the task that is due once it is resumed.
+    /// The step of the task that is due once it is resumed. There is one at most, since a step asks a question of the load or
+    /// carries out its answer, and the load asks one question at a time.
     var heldStep: (@Sendable () -> Void)?
 
     /// Keeps `step` until the task is resumed; false if it is not suspended.

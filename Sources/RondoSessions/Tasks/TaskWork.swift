@@ -121,9 +121,13 @@ final class TaskWork: Sendable {
             let (load, isSuspended) = state.withLock { ($0.load, $0.life.isSuspended) }
             guard let load else { return }
             if isSuspended { load.suspend() } else { load.resume() }
-            if state.withLock({ $0.life.isSuspended }) == isSuspended { break }
+            let (isFinal, step) = state.withLock { state in
+                let isFinal = state.life.isSuspended == isSuspended
+                return (isFinal, isFinal ? state.takeHeldStep() : nil)
+            }
+            if let step { perform(step) }
+            if isFinal { return }
         }
-        if let step = state.withLock({ $0.takeHeldStep() }) { perform(step) }
     }
 
     /// Performs `step` on the delegate queue or the session's run loop: later, and not while the task is suspended (rule
