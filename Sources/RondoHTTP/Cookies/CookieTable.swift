@@ -88,11 +88,14 @@ package struct CookieTable: Sendable {
         var comparisons = 0
         for cookie in cookies {
             let key = cookie.key
-            if !cookie.isSecure, !origin.isSecure, let rivals = secure[cookie.name] {
+            if !cookie.isSecure, !origin.isSecure, secure[cookie.name] != nil {
+                // Expired ones neither hide a cookie nor count as comparisons.
+                changed += removeExpired(now: now)
+                let rivals = secure[cookie.name] ?? []
                 comparisons += rivals.count
-                guard comparisons <= Self.maximumComparisons else { continue }
-                let living = rivals.compactMap { self[$0] }.filter { !$0.isExpired(at: now) }
-                guard CookieRules.mayStore(cookie, from: origin, beside: living) else { continue }
+                guard comparisons <= Self.maximumComparisons,
+                    CookieRules.mayStore(cookie, from: origin, beside: rivals.compactMap { self[$0] })
+                else { continue }
             }
             if cookie.isExpired(at: now) {
                 if remove(key) == nil { continue }
