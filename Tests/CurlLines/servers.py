@@ -266,7 +266,7 @@ class HTTPServer(Server):
                 status, content = 304, b""
         elif name == "retry":
             if self.stage.count(path) <= int(argument or 1):
-                status, content = 503, b"not yet\n"
+                status, content = int(part[4]) if len(part) > 4 else 503, b"not yet\n"
                 if len(part) > 3:
                     fields.append(("Retry-After", part[3]))
         elif name == "half":  # half of an error, the first time

@@ -239,7 +239,7 @@ extension FetchOption {
         },
         .value(
             nil, "retry-delay", "seconds", .redirects,
-            "Wait this long between tries, instead of 1, 2, 4 … seconds. A Retry-After of the server's has precedence."
+            "Wait this long between tries, instead of 1, 2, 4 … seconds. A Retry-After with a status of --retry's has precedence."
         ) { $0.current.retryDelay = try seconds($1, for: "--retry-delay") },
         .value(nil, "retry-max-time", "seconds", .redirects, "Start no try later than this after the first.")
         {

@@ -459,8 +459,8 @@ final class FetchTransfer {
             return nil
         }
         return RetryDelay.seconds(
-            operation, retries: record.retries, retryAfter: record.head?.value("Retry-After"),
-            elapsed: stopwatch.elapsed)
+            operation, retries: record.retries,
+            retryAfter: transient ? record.head?.value("Retry-After") : nil, elapsed: stopwatch.elapsed)
     }
 
     private func retry(after delay: Double, _ result: Result<Void, FetchFailure>) {
