@@ -194,6 +194,24 @@ struct SiteTests {
         }
     }
 
+    @Test func `a folder is busy if there is no descriptor that follows a link in it`() async {
+        await #expect(processExitsWith: .success) {
+            let base = NSTemporaryDirectory() + "/rondo-site-\(UUID().uuidString)"
+            mkdir(base, 0o700)
+            symlink(".", base + "/link")
+            let site = Site(folder: ServedFolder(base), size: 0)
+            let spare = [open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)]
+            let content = withNoDescriptorLeft {
+                // Two are left, for the folder: one finds it, one reads it.
+                for descriptor in spare { close(descriptor) }
+                return site.content(for: "/")
+            }
+            unlink(base + "/link")
+            rmdir(base)
+            guard case .busy = content else { fatalError("\(content)") }
+        }
+    }
+
     @Test func `a site is not left, neither by dots nor by links`() throws {
         let base = NSTemporaryDirectory() + "/rondo-site-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: base + "/in/sub", withIntermediateDirectories: true)

@@ -23,6 +23,13 @@ final class ServedFolder: Sendable {
         case busy
     }
 
+    private enum Named {
+        case served(FolderListing.Entry)
+        /// Neither file nor folder, or a link that leads out of the folder.
+        case hidden
+        case busy
+    }
+
     private let descriptor: Int32
     /// `O_PATH`, which the C library's module does not export.
     private static let pathOnly: Int32 = 0o10000000
@@ -132,7 +139,11 @@ final class ServedFolder: Sendable {
                 listing.isCut = true
                 break
             }
-            if let entry = self.entry(name, in: folder) { listing.entries.append(entry) }
+            switch self.entry(name, in: folder) {
+            case .served(let entry): listing.entries.append(entry)
+            case .hidden: break
+            case .busy: return .busy
+            }
         }
         listing.sort()
         return .entries(listing)
@@ -147,20 +158,26 @@ final class ServedFolder: Sendable {
         return Array(UnsafeBufferPointer(start: name, count: count))
     }
 
-    /// Nil for entries that are not served: neither file nor folder, or a link that leads out of the folder.
-    private func entry(_ name: [UInt8], in folder: Int32) -> FolderListing.Entry? {
+    private func entry(_ name: [UInt8], in folder: Int32) -> Named {
         var status = stat()
+        var isBusy = false
         let isThere = Self.withText(name) { text in
             guard fstatat(folder, text, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
             guard status.st_mode & S_IFMT == S_IFLNK else { return true }
             let node = openat(folder, text, Self.pathOnly | O_CLOEXEC)
-            guard node >= 0 else { return false }
+            guard node >= 0 else {
+                isBusy = Self.isBusy(errno)
+                return false
+            }
             defer { close(node) }
             return isInside(node) && fstat(node, &status) == 0
         }
+        if isBusy { return .busy }
         let kind = status.st_mode & S_IFMT
-        guard isThere, kind == S_IFREG || kind == S_IFDIR else { return nil }
-        return FolderListing.Entry(
-            name: name, isFolder: kind == S_IFDIR, size: Int(status.st_size), modified: status.st_mtim.tv_sec)
+        guard isThere, kind == S_IFREG || kind == S_IFDIR else { return .hidden }
+        return .served(
+            FolderListing.Entry(
+                name: name, isFolder: kind == S_IFDIR, size: Int(status.st_size),
+                modified: status.st_mtim.tv_sec))
     }
 }
