@@ -18,6 +18,8 @@ final class FetchTransfer {
     private var output = BodySink(.nowhere)
     private var first: FetchRequest?
     private var load: FetchLoad?
+    /// Where the current load has been redirected, if that is followed.
+    private var redirect: FetchURL?
     /// The proxy of the current load.
     private var proxy: StreamProxy?
     private var pause: Timer?
@@ -98,6 +100,7 @@ final class FetchTransfer {
     }
 
     private func send(_ request: FetchRequest) {
+        redirect = nil
         record.method = request.method
         record.referer = request.referer
         record.effectiveURL = request.url.textWithUser
@@ -180,6 +183,7 @@ final class FetchTransfer {
         }
         if let next, operation.followsRedirects {
             try noteFollowing(head, to: next, from: request)
+            redirect = next
             return .discarded
         }
         record.redirectURL = next?.text
@@ -358,13 +362,9 @@ final class FetchTransfer {
             // Nothing of a body has been read.
             input.giveBack()
         }
-        // A redirect to something that is not a URL is not followed: the response with it is the result.
-        if case .success = result, let head = record.head, operation.followsRedirects, let first,
-            (300..<400).contains(head.status), let location = head.value("Location"), !location.isEmpty,
-            let next = try? request.url.following(location, keepsDots: operation.keepsDots)
-        {
+        if case .success = result, let redirect, let first {
             record.redirectCount += 1
-            return send(request.redirected(to: next, status: head.status, first: first, operation))
+            return send(request.redirected(to: redirect, status: record.status, first: first, operation))
         }
         if let pending = pendingFailure.take() { return end(.failure(pending)) }
         if case .failure(let failure) = result, failure.isOutOfTotalTime,
