@@ -25,21 +25,21 @@ struct CookieJar {
     /// Adds the cookies of the store to the Cookie field of `request`.
     ///
     /// The program's own cookies, of the request and of the settings, come first; no cookie with one of their names is added.
+    /// All are in one field (RFC 6265 §5.4).
     /// - Parameter fields: The fields that the program sends.
     func setField(for request: LoadRequest, in fields: inout HeaderFields) {
-        guard sends, request.handlesCookies else { return }
-        var cookies = store.cookies(for: Self.origin(of: request))
-        if cookies.isEmpty { return }
+        guard request.handlesCookies else { return }
+        var cookies = sends ? store.cookies(for: Self.origin(of: request)) : []
         let own = fields.values(for: "Cookie")
-        if !own.isEmpty {
+        if !own.isEmpty, !cookies.isEmpty {
             let names = Set(
                 own.flatMap { $0.split(separator: ";") }.compactMap {
                     $0.split(separator: "=", omittingEmptySubsequences: false).first?
                         .trimmingCharacters(in: .whitespaces)
                 })
             cookies.removeAll { names.contains($0.name) }
-            if cookies.isEmpty { return }
         }
+        if cookies.isEmpty, own.count < 2 { return }
         let pairs = own + cookies.map { "\($0.name)=\($0.value)" }
         fields.set(name: "Cookie", value: pairs.joined(separator: "; "))
     }
