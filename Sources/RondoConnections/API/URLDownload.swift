@@ -10,7 +10,8 @@ internal import RondoMutex
 public protocol URLDownloadDelegate: NSObjectProtocol {
     func downloadDidBegin(_ download: URLDownload)
 
-    /// Like `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved.
+    /// Like `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved. A
+    /// download from resume data fails on it, and leaves the partial file as it is.
     func download(
         _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
     ) -> URLRequest?

@@ -202,7 +202,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         guard let continuing else { return receive(connection, response, from: nil) }
         let asksForRest = continuing.bytes > 0 && !work.withLock { $0.isAnew }
         switch (response as? HTTPURLResponse)?.statusCode {
-        case nil, 200: receive(connection, response, from: 0)
+        // 203: the whole, which a proxy has transformed (RFC 9110 §15.3.4).
+        case nil, 200, 203: receive(connection, response, from: 0)
         case 206 where asksForRest, 416 where asksForRest:
             // A part that is not the requested one, or a 416, is of no use: start from the beginning.
             guard let offset = continuing.offset(of: response) else {
