@@ -164,6 +164,52 @@ import Testing
         #expect(server.requests.last?.value("Range") == "bytes=150000-")
     }
 
+    /// `@unchecked Sendable`: the storage has a lock of its own.
+    private final class Cookies: @unchecked Sendable {
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+
+        init() throws {
+            storage.cookieAcceptPolicy = .always
+            let properties: [HTTPCookiePropertyKey: Any] = [
+                .name: "a", .value: "1", .path: "/", .domain: "127.0.0.1",
+            ]
+            storage.setCookie(try #require(HTTPCookie(properties: properties)))
+        }
+    }
+
+    @Test(arguments: [(true, "a=1"), (false, nil)] as [(Bool, String?)])
+    func `UC-71 US-12 the rest is asked for with cookies only if the first request was to have some`(
+        handles: Bool, cookie: String?
+    ) throws {
+        let (server, cookies) = (try Self.server(tag: "\"one\""), try Cookies())
+        try Self.folder { path in
+            func run(_ make: @escaping @Sendable () -> URLDownload?) throws -> Data? {
+                try onLoopThread { loop in
+                    let download = make()
+                    download?.configuration.cookieStorage = cookies.storage
+                    download?.setDestination(path, allowOverwrite: true)
+                    download?.schedule(in: loop, forMode: .default)
+                    download?.deletesFileUponFailure = false
+                    download?.start()
+                    loop.runOut()
+                    return download?.resumeData
+                }
+            }
+            var first = URLRequest(url: server.url())
+            first.httpShouldHandleCookies = handles
+            let begun = try run { [first] in
+                URLDownload(request: first, delegate: nil, startImmediately: false)
+            }
+            let data = try #require(begun)
+            let rest = try run {
+                URLDownload(resumeData: data, delegate: nil, path: path, startImmediately: false)
+            }
+            #expect(rest == nil)
+        }
+        #expect(server.requests.last?.value("Range") == "bytes=150000-")
+        #expect(server.requests.map { $0.value("Cookie") } == [cookie, cookie])
+    }
+
     /// RFC 9110 §15.3.4: a 203 is the whole, which a proxy has transformed.
     @Test(arguments: [true, false], ["200 OK", "203 Non-Authoritative Information"])
     func `UC-71 it starts anew where the file has changed or the server refuses`(refuses: Bool, whole: String)
@@ -259,7 +305,8 @@ import Testing
         #expect(URLDownload(resumeData: Data("nonsense".utf8), delegate: nil, path: "/tmp/x") == nil)
     }
 
-    @Test func `UC-71 there is nothing to go on with where the program itself has asked for a range`() throws {
+    @Test func `UC-71 there is nothing to go on with where the program itself has asked for a range`() throws
+    {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             let range = "Content-Range: bytes 100-399999/400000\r\nContent-Length: 399900"
