@@ -80,8 +80,8 @@ struct WebAddress: Sendable {
 
     private init(_ values: Values) { self.values = values }
 
-    /// `target` without user and fragment, as it is sent to a proxy: the URL with this path and query (absolute-form, RFC 9112
-    /// §3.2.2), or without any for `*` (§3.2.4). A target in another form, such as a whole URL, stays as it is.
+    /// `target` as it is sent to a proxy: behind the URL's scheme and authority if it is a path (absolute-form, RFC 9112
+    /// §3.2.2), and these alone for `*` (§3.2.4). A target in another form, such as a whole URL, stays as it is.
     func absoluteForm(_ target: String) -> String {
         let root = "\(isSecure ? "https" : "http")://\(authority)"
         if target == "*" { return root }
