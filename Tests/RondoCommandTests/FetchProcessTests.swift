@@ -79,6 +79,23 @@ import Testing
         #expect(output == "b'the rest'\nb'the rest'\n0")
     }
 
+    @Test func `RFC 3986 2_1 bytes of a Location that are not UTF-8 are requested as they are`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-sL', url, stdout=subprocess.DEVNULL)
+            for answer in (b'302 Found\\r\\nLocation: /caf\\xE9', b'200 OK'):
+                client, _ = server.accept()
+                got = b''
+                while b'\\r\\n\\r\\n' not in got: got += receive(client)
+                print(got.split()[1].decode())
+                client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
+                client.close()
+            print(run.wait())
+            """)
+        #expect(output == "/\n/caf%E9\n0")
+    }
+
     @Test func `a file that is standard input is sent again after a challenge`() throws {
         let output = try python(
             """

@@ -43,7 +43,7 @@ extension URLConnection {
         }
         public static func reusing(address: String) -> Self { Self(.reusing(address: address)) }
         public static func requestHead(_ head: String) -> Self { Self(.requestHead(head)) }
-        public static func responseHead(_ head: String) -> Self { Self(.responseHead(head)) }
+        public static func responseHead(_ head: String) -> Self { Self(.responseHead(head, location: nil)) }
         public static func closed(reason: String) -> Self { Self(.closed(reason: reason)) }
         public static func unusableCredential(reason: String) -> Self {
             Self(.unusableCredential(reason: reason))
@@ -86,9 +86,14 @@ extension URLConnection {
         /// The request or status line and the header fields; each line ends with CR LF.
         public var head: String? {
             switch step {
-            case .requestHead(let head), .responseHead(let head): head
+            case .requestHead(let head), .responseHead(let head, _): head
             case .resolving, .connecting, .connected, .secured, .reusing, .closed, .unusableCredential: nil
             }
+        }
+
+        /// A response's Location whose bytes are not UTF-8, as the URI reference that stands for them.
+        package var location: String? {
+            if case .responseHead(_, let location) = step { location } else { nil }
         }
 
         /// The reason in a sentence.

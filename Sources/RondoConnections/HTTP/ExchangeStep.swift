@@ -8,8 +8,9 @@ enum ExchangeStep: Sendable, Equatable {
     case reusing(address: String)
     /// Request line and header fields, each line ended by CR LF.
     case requestHead(String)
-    /// Status line and header fields, each line ended by CR LF; interim responses too.
-    case responseHead(String)
+    /// Status line and header fields, each line ended by CR LF; interim responses too. A Location that is not UTF-8 is
+    /// also told as the URI reference that stands for its bytes.
+    case responseHead(String, location: String?)
     case closed(reason: String)
     /// A credential that was to answer a challenge cannot be sent; the load goes on without one.
     case unusableCredential(reason: String)

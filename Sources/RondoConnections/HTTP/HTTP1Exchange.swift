@@ -430,7 +430,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch consume event {
         case .informational(let head):
             hasInformational = true
-            tell(.responseHead(Self.text(of: head)))
+            tell(Self.step(for: head))
             guard case .open = phase else { break }
             if head.status == 100 {
                 owner.received(.mayGoAhead, from: self)
@@ -443,7 +443,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             status = head.status
             // A 408 need not belong to this request, nor the next response to the next request.
             if head.status == 408 { connection.noteDesynchronized() }
-            if reportsSteps { tell(.responseHead(Self.text(of: head))) }
+            if reportsSteps { tell(Self.step(for: head)) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength), from: self)
         case .bodyRange(let range):
@@ -495,9 +495,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         return connection.startNextCycle()
     }
 
-    private static func text(of head: ResponseHead) -> String {
+    private static func step(for head: ResponseHead) -> ExchangeStep {
         var text = "\(head.version) \(head.status) \(head.reason)\r\n"
         for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
-        return text
+        let location = head.fields.agreed("Location", as: HeaderFields.reference)
+        return .responseHead(text, location: location == head.fields.first("Location") ? nil : location)
     }
 }

@@ -5,11 +5,15 @@ import RondoMutex
 
 /// Collects the heads of responses as received, for `-i`, `-I` and `-D`.
 final class HeadLog: Sendable {
-    private let heads = Mutex<[String]>([])
+    private let heads = Mutex<[ReceivedHead]>([])
 
-    func append(_ head: String) {
-        // The head has its line ends, but may lack the empty line.
-        heads.withLock { $0.append(head.hasSuffix("\r\n\r\n") ? head : head + "\r\n") }
+    /// - Parameter diagnostic: Of the kind `responseHead`.
+    func append(_ diagnostic: URLConnection.Diagnostic) {
+        var text = diagnostic.head ?? ""
+        // It has its line ends, but may lack the empty line.
+        if !text.hasSuffix("\r\n\r\n") { text += "\r\n" }
+        let head = ReceivedHead(text, location: diagnostic.location)
+        heads.withLock { $0.append(head) }
     }
 
     /// The heads since the last call; if none were received over a connection, one made from the response.
@@ -18,7 +22,7 @@ final class HeadLog: Sendable {
             defer { heads = [] }
             return heads
         }
-        if !taken.isEmpty { return taken.map(ReceivedHead.init) }
+        if !taken.isEmpty { return taken }
         guard let response = response as? HTTPURLResponse else { return [] }
         let fields = EventLines.fields(of: response).map { "\($0.name): \($0.value)\r\n" }
         return [ReceivedHead("HTTP/1.1 \(response.statusCode)\r\n" + fields.joined() + "\r\n")]
@@ -31,9 +35,12 @@ struct ReceivedHead: Equatable, Sendable {
     let version: String
     let status: Int
     let fields: [(name: String, value: String)]
+    private let reference: String?
 
-    init(_ text: String) {
+    /// - Parameter location: The Location as a URI reference, if that differs from its text.
+    init(_ text: String, location: String? = nil) {
         self.text = text
+        reference = location
         let lines = text.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n")
         let words = (lines.first ?? "").split(separator: " ", maxSplits: 2)
         version = (words.first ?? "").split(separator: "/").last.map { String($0) } ?? ""
@@ -53,6 +60,9 @@ struct ReceivedHead: Equatable, Sendable {
     }
 
     func value(_ name: String) -> String? { values(name).first }
+
+    /// The Location as a URI reference.
+    var location: String? { reference ?? value("Location") }
 
     /// The file name that Content-Disposition suggests, without its harmful characters (rule UC-26). As in
     /// curl, filename* is not read, and single quotes are no part of the name.

@@ -46,7 +46,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         let (heads, isVerbose, messages) = (heads, context.common.isVerbose, context.messages)
         configuration.onDiagnostic = { diagnostic in
             if isVerbose { messages.write(DiagnosticLines.text(for: diagnostic)) }
-            if diagnostic.kind == .responseHead { heads.append(diagnostic.head ?? "") }
+            if diagnostic.kind == .responseHead { heads.append(diagnostic) }
         }
         let urlRequest = try request.urlRequest()
         guard let connection = URLConnection(request: urlRequest, delegate: self, startImmediately: false)

@@ -168,7 +168,7 @@ final class FetchTransfer {
         let text = heads.map(\.text).joined()
         try checkTunnel(head, request)
         if let path = operation.headPath { try context.write(text, to: path) }
-        let location = (300..<400).contains(head.status) ? head.value("Location") : nil
+        let location = (300..<400).contains(head.status) ? head.location : nil
         let next = try location.flatMap { text throws(FetchFailure) in
             text.isEmpty ? nil : try target(text, from: request)
         }
