@@ -49,12 +49,17 @@ final class DescriptorMirror {
     /// - Returns: The kernel's error, if the descriptor could not be added.
     func add(_ other: Int32, events: Int32) -> SystemError? {
         guard let refusal = change(other, events, by: 1) else { return nil }
-        remove(other, events: events)
+        // It has come into no set, so that it cannot stay behind in one.
+        change(other, events, by: -1)
         return refusal
     }
 
-    func remove(_ other: Int32, events: Int32) { change(other, events, by: -1) }
+    func remove(_ other: Int32, events: Int32) {
+        // It may be closed already, and its number may be another file's.
+        if change(other, events, by: -1) != nil { mayHaveStrays = true }
+    }
 
+    /// - Returns: The kernel's error, if it refuses the change of a descriptor that is, or is to be, in the set.
     @discardableResult
     private func change(_ other: Int32, _ events: Int32, by step: Int) -> SystemError? {
         var counts = wanted[other] ?? Wanted(tag: makeTag(for: other))
@@ -68,10 +73,7 @@ final class DescriptorMirror {
             return nil
         }
         let wasInNoSet = alwaysReady.remove(other) != nil
-        guard !isWanted else { return refusal }
-        // It may be closed already, and its number may be another file's.
-        if refusal != nil, !wasInNoSet { mayHaveStrays = true }
-        return nil
+        return wasInNoSet && !isWanted ? nil : refusal
     }
 
     private func makeTag(for other: Int32) -> UInt64 {
@@ -110,9 +112,11 @@ final class DescriptorMirror {
     }
 
     private var reportsStray: Bool {
-        var tags = [UInt64](repeating: 0, count: 16)
-        let count = max(0, Int(rondo_epoll_ready(inner, &tags)))
-        return tags.prefix(count).contains { wanted[Int32(truncatingIfNeeded: $0)]?.tag != $0 }
+        // On the stack: after the first closed descriptor each turn looks.
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 16) { tags in
+            let count = max(0, Int(rondo_epoll_ready(inner, tags.baseAddress!)))
+            return tags.prefix(count).contains { wanted[Int32(truncatingIfNeeded: $0)]?.tag != $0 }
+        }
     }
 
     /// Makes a set that `outer` watches.
