@@ -242,8 +242,12 @@ import Testing
             configuration.openingLimit = 5
             let talk = Conversation(SocketChannel(configuration))
             talk.onEvent = { event in
+                guard event == .connecting(addresses[1]) else { return }
+                #expect(throws: Never.self) {
+                    try waitFor("the connection") { listener.hasConnection ? () : nil }
+                }
                 // A descriptor was served, so that the next pass begins with the timers.
-                if event == .connecting(addresses[1]) { clock.advance(by: 6) }
+                clock.advance(by: 6)
             }
             talk.open(in: loop)
             try loop.run { talk.channel.isOpen || talk.failure != nil }
