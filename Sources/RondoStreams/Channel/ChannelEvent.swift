@@ -25,4 +25,13 @@ package enum ChannelReadResult: Equatable, Sendable {
     case end
     /// TLS only: a FIN without close_notify, which an attacker in between could have sent.
     case truncated
+
+    init(_ result: Socket.ReadResult) {
+        self =
+            switch result {
+            case .bytes(let count): .bytes(count)
+            case .wantsRead: .wouldBlock
+            case .end: .end
+            }
+    }
 }

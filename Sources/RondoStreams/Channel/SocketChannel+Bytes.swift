@@ -3,9 +3,19 @@ internal import RondoCore
 // Reading, writing and ending the streams of an open connection.
 extension SocketChannel {
     /// Reads the bytes that have arrived, at most as many as `buffer` holds.
-    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
-        if plainDescriptor >= 0 { return try readPlain(into: buffer, peeks: false) }
-        guard let engine else { throw notOpen }
+    ///
+    /// - Parameter peeks: Copies the bytes without consuming them, of a channel that leaves them.
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, peeks: Bool = false
+    ) throws(ChannelError) -> ReadResult {
+        if plainDescriptor >= 0 {
+            do throws(SocketError) {
+                return ReadResult(try Socket.read(plainDescriptor, into: buffer, peeks: peeks))
+            } catch {
+                throw broken(error)
+            }
+        }
+        guard let engine, !peeks else { throw notOpen }
         do throws(TLSError) {
             let neededWrite = engine.readNeedsWrite
             let result = try engine.read(into: buffer)
@@ -23,29 +33,9 @@ extension SocketChannel {
         }
     }
 
-    private func readPlain(
-        into buffer: UnsafeMutableRawBufferPointer, peeks: Bool
-    ) throws(ChannelError) -> ReadResult {
-        do throws(SocketError) {
-            switch try Socket.read(plainDescriptor, into: buffer, peeks: peeks) {
-            case .bytes(let count): return .bytes(count)
-            case .wantsRead: return .wouldBlock
-            case .end: return .end
-            }
-        } catch {
-            throw broken(error)
-        }
-    }
-
     /// Whether bytes are to stay in the kernel until the client reads them: it keeps the descriptor when the channel is
     /// closed. Over TLS they could not.
     var leavesBytes: Bool { !closesDescriptor && plainDescriptor >= 0 }
-
-    /// Copies bytes that have arrived, without consuming them, of a channel that leaves them.
-    func peek(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
-        guard plainDescriptor >= 0 else { throw notOpen }
-        return try readPlain(into: buffer, peeks: true)
-    }
 
     /// Writes bytes, perhaps fewer than given.
     ///
@@ -54,10 +44,7 @@ extension SocketChannel {
     package func write(_ bytes: UnsafeRawBufferPointer) throws(ChannelError) -> Int {
         if plainDescriptor >= 0 {
             do throws(SocketError) {
-                switch try Socket.write(bytes, to: plainDescriptor) {
-                case .bytes(let count): return count
-                case .wantsWrite: return 0
-                }
+                return try Socket.write(bytes, to: plainDescriptor).count
             } catch {
                 throw broken(error)
             }
@@ -89,10 +76,7 @@ extension SocketChannel {
             }
         }
         do throws(SocketError) {
-            switch try transport.socket.write(gathering: pieces) {
-            case .bytes(let count): return count
-            case .wantsWrite: return 0
-            }
+            return try transport.socket.write(gathering: pieces).count
         } catch {
             throw broken(error)
         }

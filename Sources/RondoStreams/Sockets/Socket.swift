@@ -27,6 +27,9 @@ package final class Socket {
     package enum WriteResult: Equatable, Sendable {
         case bytes(Int)
         case wantsWrite
+
+        /// The number of bytes that were accepted.
+        var count: Int { if case .bytes(let count) = self { count } else { 0 } }
     }
 
     /// Takes over a connected descriptor and makes it non-blocking. If this throws, the caller still owns it.

@@ -190,7 +190,7 @@ struct SocketReader {
         }
         guard !buffer.isEmpty, ending == nil, let channel, channel.isOpen else { return 0 }
         do throws(ChannelError) {
-            switch try peeks ? channel.peek(into: buffer) : channel.read(into: buffer) {
+            switch try channel.read(into: buffer, peeks: peeks) {
             case .bytes(let count): return count
             case .wouldBlock: return 0
             // If a write has failed because the connection was lost, the end that follows is not an orderly
