@@ -371,17 +371,23 @@ import Testing
         }
     }
 
-    /// Keeps the handler of each challenge.
+    /// Keeps the handler of each challenge, and may answer through the challenge's sender instead.
     private final class Keeping: NSObject, URLSessionDataDelegate, Sendable {
         typealias Handler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         let kept = Box<[Handler]>([])
         let isComplete = Box(false)
+        private let usesSender: Bool
+
+        init(usesSender: Bool = false) { self.usesSender = usesSender }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
             completionHandler: @escaping Handler
         ) {
             kept.change { $0.append(completionHandler) }
+            guard usesSender else { return }
+            let credential = URLCredential(user: "user", password: "pass", persistence: .none)
+            challenge.sender?.use(credential, for: challenge)
         }
 
         func urlSession(
@@ -414,6 +420,30 @@ import Testing
         }
         session.invalidateAndCancel()
         try waitFor("the end") { delegate.isComplete.value ? () : nil }
+    }
+
+    @Test func `US-90 a task whose challenge was answered through its sender waits for the server`() throws {
+        let hasCredential = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("401 No", ["WWW-Authenticate: Basic realm=\"r\""])
+            _ = try peer.readRequest()
+            hasCredential.open()
+            peer.waitForEnd()
+        }
+        let delegate = Keeping(usesSender: true)
+        let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try hasCredential.wait()
+        try waitFor("the sentence about the server") {
+            task.whyNotDelivering.description == "it waits for the server" ? () : nil
+        }
+        #expect(delegate.kept.value.count == 1)
+        session.invalidateAndCancel()
+        try waitFor("the end") { delegate.isComplete.value ? () : nil }
+        // It retains the task, whose session has the delegate.
+        delegate.kept.value = []
     }
 
     @Test func `US-90 a task whose delegate has released its handler does not wait for the answer`() throws {

@@ -71,6 +71,8 @@ enum AnswerEvent {
     case needsBodyStream(URLRequest)
     /// The delegate is to be shown `challenge`; see `Answer.challengeHandled(_:)`.
     case challenge(URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool)
+    /// There is a decision about the last challenge.
+    case decided
     case cancelledChallenge(URLAuthenticationChallenge)
     /// There is a credential for the challenge in the head of the last response: the request is to be sent
     /// again.

@@ -140,7 +140,7 @@ final class ServerChallenges {
 
     private func decide(_ disposition: ChallengeDisposition) {
         guard let decided = open.take() else { return }
-        load.received(.progress)
+        load.received(.decided)
         if case .cancel(let challenge) = disposition, decided.isForOlderMethod {
             load.received(.cancelledChallenge(challenge))
         }

@@ -33,10 +33,15 @@ package protocol LoadClient: AnyObject, Sendable {
     /// UC-14).
     func setCurrentRequest(_ request: URLRequest)
 
+    /// Called when the load continues after a challenge, on which the client or the challenge's sender has decided.
+    func challengeWasDecided()
+
     /// Called when the load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
     func loadDidEnd()
 }
 
 extension LoadClient {
     package var keepsPartialDownloads: Bool { false }
+
+    package func challengeWasDecided() {}
 }

@@ -178,6 +178,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .needsBodyStream(let request): load.deliver(.needNewBodyStream(request))
         case .challenge(let challenge, let silent, let isTrust):
             load.deliver(.challenge(challenge, silent: silent, isTrust: isTrust))
+        case .decided: client?.challengeWasDecided()
         case .cancelledChallenge(let challenge): load.deliver(.didCancel(challenge))
         case .hasCredential: perform(state.authenticated())
         case .hasNoCredential:

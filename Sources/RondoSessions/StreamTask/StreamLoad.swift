@@ -108,6 +108,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         deliver(.challenge(challenge, silent: nil, isTrust: true))
     }
 
+    func challengeWasDecided() { client?.challengeWasDecided() }
+
     func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
         ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
     }

@@ -18,6 +18,9 @@ protocol StreamOwner: AnyObject, Sendable {
     /// Passes a challenge to the delegate. On the loop's thread.
     func show(_ challenge: URLAuthenticationChallenge)
 
+    /// Notes that the task continues after the challenge. On the loop's thread.
+    func challengeWasDecided()
+
     /// Makes a timer that fires in the modes of the task.
     func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
 
@@ -91,7 +94,10 @@ final class StreamWire {
         startTimers()
         if let inquiry {
             do throws(LoadFailure) {
-                if try inquiry.continueHandshake() { self.inquiry = nil }
+                if try inquiry.continueHandshake() {
+                    self.inquiry = nil
+                    load?.challengeWasDecided()
+                }
             } catch {
                 return end(error)
             }

@@ -40,6 +40,9 @@ extension TaskWork: LoadClient {
         state.withLock { $0.currentRequest = shown }
     }
 
+    /// The delegate may have used the challenge's sender, and kept the handler.
+    func challengeWasDecided() { noteOwedAnswer(nil) }
+
     func loadDidEnd() {
         let old = state.withLock { state in
             let old = (state.load, state.metrics, state.upgrade, state.resumeDataHandlers, state.heldStep)
