@@ -18,7 +18,7 @@ enum PasswordPrompt {
     static func ask(_ prompt: String) throws(CommandFailure) -> String {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK)
         guard terminal >= 0 else {
-            throw .usage("\(prompt) no terminal can be asked (a name with a colon behind it has no password)")
+            throw .usage("\(prompt) there is no terminal to ask on (NAME: has no password)")
         }
         defer { close(terminal) }
         while true {
