@@ -265,6 +265,19 @@ import Testing
         #expect(events.map(\.summary) == ["work 1 entry", "work 1 exit timedOut"])
     }
 
+    /// A look at the loop moves its blocks to the queues of their modes; a recorder does so in a thread of its own.
+    @Test func `RL-60 a block that a look at the loop moves when a run begins is performed at once`() throws {
+        let result = try onLoopThread { loop -> RunLoop.RunResult in
+            loop.perform { loop.stop() }
+            return InstrumentTurn.take {
+                RunLoop.instrument = EntryLook(loop)
+                defer { RunLoop.instrument = nil }
+                return loop.run(in: .default, for: testPatience, returnAfterSourceHandled: false)
+            }
+        }
+        #expect(result == .stopped)
+    }
+
     @Test func `an instrument that is released may use a loop`() throws {
         let log = EventLog()
         try onLoopThread { loop in
@@ -276,6 +289,17 @@ import Testing
         // A loop of another test that tells of an event may hold it for a moment longer.
         try waitFor("the release") { log.entries.isEmpty ? nil : () }
         #expect(log.entries == ["released"])
+    }
+}
+
+/// Looks at a loop as a recorder does, when a run of it begins.
+private final class EntryLook: RunLoop.Instrument {
+    private let loop: RunLoop
+
+    init(_ loop: RunLoop) { self.loop = loop }
+
+    func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        if loop === self.loop, case .entry = event.detail { _ = loop.heldBackInWords }
     }
 }
 

@@ -75,7 +75,9 @@ struct Activation {
             state.countTime(until: now)
             state.activations.append(
                 LoopState.RunningActivation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
-            return state.hasWork(for: mode)
+            // A block that is still in the intake counts: its request for attention may just have been forgotten, and
+            // another thread that looks at the loop may move the block to its queue before the first pass looks.
+            return state.hasWork(for: mode) || !loop.intake.isEmpty
         }
         guard let hasWork else { return nil }
         threadState.beginEra(of: modeLoop)
