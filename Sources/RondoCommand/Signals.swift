@@ -34,6 +34,7 @@ enum Signals {
     static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         sigaction(number, nil, &action)
+        // Both are C function pointers, which Swift does not compare; each has the size of an `Int`.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }

@@ -196,6 +196,7 @@ import Testing
             let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: 3)
             defer { memory.deallocate() }
             let mode = RunLoop.Mode("held")
+            // Unsafe: until the writer is closed it alone uses the stream, on the loop's thread; the test looks afterwards.
             nonisolated(unsafe) let output = OutputStream(toBuffer: memory, capacity: 3)
             let writer = StreamWriter(output, in: loop, forMode: mode)
             let writing = Task { try await writer.write([1, 2, 3, 4]) }

@@ -143,6 +143,7 @@ import Testing
     }
 
     @Test func `a listener whose loop's thread has ended accepts on another loop`() throws {
+        // Unsafe: the first thread has ended when the second one uses the listener.
         nonisolated(unsafe) var listener: StreamListener?
         _ = try onStreamThread { loop in
             listener = try StreamListener(port: 0, host: "127.0.0.1")
