@@ -91,8 +91,17 @@ struct Trace: ParsableCommand {
             throw CommandFailure("cannot read \(file): \(error.localizedDescription)")
         }
         // Most recordings fit into one file. The other one is beside the file itself, and not beside a symbolic link.
-        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
-        let earlier: [UInt8]? = try? Array(Data(contentsOf: URL(fileURLWithPath: path + ".1")))
+        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path + ".1"
+        var earlier: [UInt8]?
+        if FileManager.default.fileExists(atPath: path) {
+            do {
+                earlier = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+            } catch {
+                Terminal.standardError.write(
+                    "rondo: cannot read \(path), which may have the beginning: \(error.localizedDescription)\n"
+                )
+            }
+        }
         do throws(TraceFileError) {
             return try Recording(file: bytes, continuing: earlier)
         } catch {
