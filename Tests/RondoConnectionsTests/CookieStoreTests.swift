@@ -218,6 +218,62 @@ import Testing
         }
     }
 
+    @Test func `US-78 all cookies are removed by the store's thread, and a later request has none of them`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let (window, log) = (Window(), EventLog())
+            let store = try receive(["a=1; Max-Age=1000", "b=1"], try opened(window, file))
+            let own = try #require(
+                HTTPCookie(properties: [.name: "own", .value: "1", .path: "/", .domain: "a.example"]))
+            window.set(own)
+            #expect(sent(store) == "a=1; b=1; own=1")
+            let program = kernelThread
+            window.hold(true)
+            // Received, but not taken in yet.
+            let many = (0...CookieStore.maximumOnLoop).map { "c\($0)=2; Max-Age=1000" }
+            _ = store.receive(many, from: Self.origin) { {} }
+            store.removeAll()
+            store.flush { log.note("flushed \(window.seen)") }
+            let isReadable = store.prepareReading { [self] in
+                { log.note("a request sends '\(sent(store))'") }
+            }
+            #expect(!isReadable, "a request waits until the cookies are removed")
+            window.hold(false)
+            try waitFor("two calls") { log.entries.count == 2 ? () : nil }
+            #expect(Set(log.entries) == ["flushed []", "a request sends ''"])
+            try settle(store)
+            #expect(window.changingThreads.subtracting([program]).count == 1)
+            try receive(["d=3; Max-Age=1000"], store)
+            #expect(window.seen == ["d=3"])
+            #expect(sent(try opened(window.restarted(), file)) == "d=3")
+        }
+    }
+
+    @Test func `US-78 a store that no load has used yet removes what is in its file`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let window = Window()
+            try receive(["a=1; Max-Age=1000"], try opened(window, file))
+            let next = window.restarted()
+            let store = CookieStore(next, file: file)
+            store.removeAll()
+            try settle(store)
+            #expect(next.seen == [])
+            // As if Foundation had not written its file since.
+            #expect(sent(try opened(window.restarted(), file)) == "")
+        }
+    }
+
+    @Test func `US-78 cookies are removed though the program accepts none`() throws {
+        let window = Window()
+        let store = try receive(["a=1; Max-Age=1000", "b=1"], try opened(window, nil))
+        window.policy = .never
+        store.removeAll()
+        try settle(store)
+        #expect(window.seen == [])
+        #expect(sent(store) == "")
+    }
+
     private func sent(_ store: CookieStore) -> String {
         store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }

@@ -121,6 +121,20 @@ struct CookieLedger {
         askedCount += 1
     }
 
+    /// Removes all cookies, those of the program too.
+    mutating func removeAll() {
+        // The program's own come first: while one of the store's is in the storage, Foundation can be kept from writing its file.
+        let first = shown.values.sorted { !($0.object is StoredCookie) && $1.object is StoredCookie }
+        for shown in first { mark(shown.storageKey, Cookie(shown.object).key, isAfterLook: true) }
+        for cookie in table.all {
+            let storageKey = Self.storageKey(of: cookie.key)
+            if isKept(cookie.key, at: storageKey) { dirty.insert(cookie.key) }
+            mark(storageKey, cookie.key, isAfterLook: true)
+            table.remove(cookie.key)
+        }
+        foreign = []
+    }
+
     // MARK: Changes by the program
 
     /// Finds the changes that the program has made in the storage, and applies them to the table. Must not be called

@@ -85,7 +85,7 @@ final class CookieStore: Sendable {
         let mustWork = state.withLock { state -> Bool? in
             if state.isReadable { return nil }
             state.readers.append(tell())
-            return beginsWork(&state)
+            return state.beginWork()
         }
         guard let mustWork else { return true }
         if mustWork { callThread() }
@@ -101,7 +101,7 @@ final class CookieStore: Sendable {
             if state.ledger.table.count > 0, let origin = origin() {
                 cookies = state.ledger.table.cookies(for: origin, now: Date())
             }
-            return (cookies, state.hasWork && beginsWork(&state))
+            return (cookies, state.hasWork && state.beginWork())
         }
         if mustWork { callThread() }
         return cookies
@@ -131,38 +131,22 @@ final class CookieStore: Sendable {
             asksPolicy: true, if: { isQuick && $0.received.isEmpty }
         ) { state, hasLooked in
             guard let cookies, state.isOpen, state.received.isEmpty else {
-                state.received.append((received, nil))
+                // It counts as one of those that wait.
+                let mustWait = state.isAwaited(with: received.count)
+                state.received.append(.cookies(received, tell: mustWait ? tell() : nil))
                 noteReadable(state)
-                let mustWait = state.isAwaited
-                if mustWait { state.received[state.received.count - 1].tell = tell() }
-                return (beginsWork(&state), mustWait)
+                return (state.beginWork(), mustWait)
             }
             let before = state.ledger.askedCount
-            take(cookies, of: received, isAfterLook: hasLooked, &state)
+            state.take(cookies, of: received, isAfterLook: hasLooked)
             guard state.hasWork || state.isWorking else { return (false, false) }
             // Also for a cookie for which another load is already waiting.
-            let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited
+            let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited()
             if mustWait { state.ends.append((state.ledger.askedCount, tell())) }
-            return (beginsWork(&state), mustWait)
+            return (state.beginWork(), mustWait)
         }
         if mustWork { callThread() }
         return mustWait
-    }
-
-    private func take(
-        _ cookies: some Collection<Cookie>, of received: ReceivedCookies, isAfterLook: Bool,
-        _ state: inout CookieStoreState
-    ) {
-        let stamped = cookies.map { given in
-            var cookie = given
-            // A smaller step would be lost in the precision of a Date.
-            state.lastMoment = max(received.date, state.lastMoment.addingTimeInterval(1e-6))
-            (cookie.createdAt, cookie.updatedAt) = (state.lastMoment, state.lastMoment)
-            return cookie
-        }
-        state.ledger.receive(stamped, from: received.origin, isAfterLook: isAfterLook, now: received.date)
-        // Another attempt, together with the rows that could not be written before.
-        state.isBehind = false
     }
 
     /// Has what was received, and the changes that the program has made until now, written to the file.
@@ -172,11 +156,24 @@ final class CookieStore: Sendable {
         let mustWork = state.withLock { state -> Bool? in
             // A store that no load has used keeps nothing.
             guard state.isOpen || state.isWorking || !state.received.isEmpty else { return nil }
-            state.received.append((nil, tell))
+            state.received.append(.flush(tell: tell))
             noteReadable(state)
-            return beginsWork(&state)
+            return state.beginWork()
         }
         guard let mustWork else { return tell() }
+        if mustWork { callThread() }
+    }
+
+    /// Removes all cookies that have been received or set by the program until now. Requests that begin later send none of them;
+    /// the program sees them in its storage until the store's thread has removed them there.
+    ///
+    /// What is called after the removal by `flush` finds none of them in the storage.
+    func removeAll() {
+        let mustWork = state.withLock { state in
+            state.received.append(.removal)
+            noteReadable(state)
+            return state.beginWork()
+        }
         if mustWork { callThread() }
     }
 
@@ -216,13 +213,6 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// - Returns: Whether the thread has to be called.
-    private func beginsWork(_ state: inout CookieStoreState) -> Bool {
-        guard !state.isWorking else { return false }
-        (state.isWorking, state.isAsked) = (true, true)
-        return true
-    }
-
     // MARK: The thread
 
     private func callThread() {
@@ -246,7 +236,7 @@ final class CookieStore: Sendable {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
         let (isAsked, hadSeveralWaiters) = state.withLock { state in
             if hasProgramFiled { state.hasProgramFiled = true }
-            if state.hasWork { _ = beginsWork(&state) }
+            if state.hasWork { _ = state.beginWork() }
             defer { state.isAsked = false }
             return (state.isAsked, state.hadSeveralWaiters)
         }
@@ -317,23 +307,20 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// Processes the cookies that had been received when the storage was examined.
+    /// Processes what had been received when the storage was examined.
     private func takeReceived(_ count: Int) {
         for _ in 0..<count {
             guard let next = state.withLock({ $0.received.first }) else { return }
             // Outside the lock: this is the slow part.
-            if let received = next.cookies {
+            if case .cookies(let received, _) = next {
                 var rest = received.cookies()[...]
                 while !rest.isEmpty {
                     let some = rest.prefix(Self.maximumAtOnce)
                     rest = rest.dropFirst(Self.maximumAtOnce)
-                    state.withLock { take(some, of: received, isAfterLook: true, &$0) }
+                    state.withLock { $0.take(some, of: received, isAfterLook: true) }
                 }
             }
-            state.withLock { state in
-                state.received.removeFirst()
-                if let tell = next.tell { state.ends.append((state.ledger.askedCount, tell)) }
-            }
+            state.withLock { $0.endFirstReceived() }
         }
     }
 
@@ -346,71 +333,17 @@ final class CookieStore: Sendable {
         for tell in readers { tell() }
     }
 
-    private enum Step {
-        case set(StoredCookie)
-        /// - Parameter other: Another of the store's cookies that is in the storage.
-        case delete(HTTPCookie, other: StoredCookie?)
-        /// All cookies are in the storage, and Foundation is to write its file.
-        case file
-
-        /// Whether one of the store's cookies is in the storage afterwards, which reports changes by the program, and more
-        /// steps follow.
-        var leavesObserver: Bool {
-            switch self {
-            case .set: true
-            case .delete(_, let other): other != nil
-            case .file: false
-            }
-        }
-    }
-
     /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
-    private func nextStep() -> (Step?, [@Sendable () -> Void], Bool) {
-        let isRefused = visible.policy == .never
+    private func nextStep() -> (CookieStoreState.Step?, [@Sendable () -> Void], Bool) {
+        let policyRefuses = visible.policy == .never
         return state.withLock { state in
-            state.isStepping = false
-            state.isRefused = isRefused
-            // If the file is to be written now, loads are told only after that.
-            var done = state.mustFile ? 0 : state.ledger.doneCount
-            let step = isRefused ? nil : step(&state)
-            // Without a step everything is finished.
-            if step == nil { done = isRefused ? .max : state.ledger.doneCount }
-            state.isStepping = step != nil
-            // What a load has read before does not show the step.
-            if state.isStepping { state.looks += 1 }
-            noteReadable(state)
-            let told = state.ends.filter { $0.count <= done }.map(\.tell)
-            if !told.isEmpty { state.hadSeveralWaiters = told.count > 1 }
-            state.ends.removeAll { $0.count <= done }
-            let goesOn = step != nil || state.hasWork || !state.readers.isEmpty
-            state.isWorking = goesOn
-            return (step, told, goesOn)
+            defer { noteReadable(state) }
+            return state.nextStep(policyRefuses: policyRefuses, observer: observer)
         }
-    }
-
-    /// The next step: what waits is brought to the storage, and then Foundation's file is written, once for
-    /// all of it, if it is time for that.
-    private func step(_ state: inout CookieStoreState) -> Step? {
-        if state.ledger.doneCount >= state.batchEnd {
-            if state.mustFile { return .file }
-            state.batchEnd = state.ledger.askedCount
-        }
-        while state.ledger.doneCount < state.batchEnd, let next = state.ledger.nextStep(now: Date()) {
-            switch next {
-            case .set(let cookie):
-                guard let object = StoredCookie(cookie, observer: observer) else { continue }
-                state.ledger.willShow(object)
-                return .set(object)
-            case .delete(let object):
-                state.ledger.willRemove(object)
-                return .delete(object, other: state.ledger.anyShown(beside: object))
-            }
-        }
-        return state.mustFile ? .file : nil
     }
 
     /// - Returns: Whether Foundation may have written its file.
-    private func perform(_ step: Step) -> Bool {
+    private func perform(_ step: CookieStoreState.Step) -> Bool {
         var hasFiled = false
         switch step {
         case .set(let cookie):

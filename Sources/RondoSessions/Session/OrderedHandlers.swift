@@ -1,3 +1,4 @@
+internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
@@ -9,7 +10,7 @@ final class OrderedHandlers: Sendable {
     /// Functions that have a handler called; see `SessionDriver.prepare`.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
-        case flush(@Sendable () -> Void)
+        case flush(HTTPCookieStorage?, @Sendable () -> Void)
     }
 
     private struct State {
@@ -26,9 +27,11 @@ final class OrderedHandlers: Sendable {
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(driver.prepare(handler))) }
 
-    /// Writes what the storages of the process have to write, once the handlers before it have been called; then has
-    /// `handler` called.
-    func flush(_ handler: @escaping @Sendable () -> Void) { add(.flush(driver.prepare(handler))) }
+    /// Writes what the storages of the process, and the session's own `cookies`, have to write, once the handlers before it have
+    /// been called; then has `handler` called.
+    func flush(_ cookies: HTTPCookieStorage?, _ handler: @escaping @Sendable () -> Void) {
+        add(.flush(cookies, driver.prepare(handler)))
+    }
 
     private func add(_ step: Step) {
         let isFirst = state.withLock { state in
@@ -43,9 +46,9 @@ final class OrderedHandlers: Sendable {
         while let step = takeNext() {
             switch step {
             case .call(let call): call()
-            case .flush(let call):
+            case .flush(let cookies, let call):
                 do throws(SystemError) {
-                    return try LoadStorage.flush { [self] in
+                    return try LoadStorage.flush(cookiesOf: cookies) { [self] in
                         call()
                         proceed()
                     }

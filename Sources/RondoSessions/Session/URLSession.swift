@@ -246,6 +246,9 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// Empties the configuration's cookie storage, cache and credential storage, the shared one with the file of
     /// `URLConnection.PermanentCredentials`, and then does what `flush` does (rule US-78).
+    ///
+    /// Later requests have none of the cookies. A thread removes them from the cookie storage, which takes Foundation some
+    /// time: before the handler is called, the program may still see some of them there.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
         ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)
@@ -260,6 +263,6 @@ open class URLSession: NSObject, @unchecked Sendable {
     ///   of lists, `reset` and `flush` that were asked for before (rule US-80).
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         engine.pool.renew()
-        engine.handlers.flush(completionHandler)
+        engine.handlers.flush(ownConfiguration.httpCookieStorage, completionHandler)
     }
 }

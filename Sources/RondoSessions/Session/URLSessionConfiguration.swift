@@ -61,9 +61,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Empties the cookie storage, cache and credential storage.
     func emptyStorages() {
         urlCache?.removeAllCachedResponses()
-        if let storage = httpCookieStorage {
-            for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
-        }
+        if let storage = httpCookieStorage { LoadStorage.removeCookies(of: storage) }
         if let storage = urlCredentialStorage {
             for (space, credentials) in storage.allCredentials {
                 for credential in credentials.values { storage.remove(credential, for: space) }
