@@ -64,8 +64,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
-    /// The last exchange, which has ended; see `takeUnregistration()`.
-    private var finished: (any Exchange)?
+    /// The last exchange, while its end is reported, and the queue with which its connection may still be registered.
+    private var finished: (exchange: any Exchange, queue: SharedQueue)?
 
     init(
         for load: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
@@ -309,7 +309,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         load.received(.obstacle(nil))
     }
 
-    func cancel() { releaseExchange(mayStayRegistered: false) }
+    func cancel() { releaseExchange() }
 
     var isWaitingLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
@@ -328,6 +328,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         cancel()
         challenges?.close()
         closeBody()
+        // After the loads that wait in the queue, one of which may use the connection where it is.
+        if let (exchange, queue) = finished.take(), let work = exchange.unregistration,
+            !queue.deferWorkBehindClients(work)
+        {
+            _ = work.performDeferredWork()
+        }
     }
 
     /// The current exchange; nil if there is none.
@@ -337,9 +343,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Whether a request is using a connection.
     var isExchanging: Bool { current != nil }
-
-    /// The work that unregisters the last exchange's idle connection; nil if it is registered nowhere.
-    func takeUnregistration() -> (any DeferredWork)? { finished.take()?.unregistration }
 
     // MARK: - Events of the exchange
 
@@ -375,11 +378,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if let asked,
             retryRule.allowsRetry(of: asked.request, afterStatus: head.status, exchange.progress)
         {
-            releaseExchange(mayStayRegistered: false)
+            releaseExchange()
             return retry(asked)
         }
         if let failure = authenticator?.received(head) {
-            releaseExchange(mayStayRegistered: false)
+            releaseExchange()
             return fail(failure)
         }
         let source = ResponseSource(
@@ -388,20 +391,22 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     private func ended(_ exchange: any Exchange) {
-        finished = exchange
-        releaseExchange(mayStayRegistered: true)
+        let queue = load.queues.only
+        finished = queue.map { (exchange: exchange, queue: $0) }
+        releaseExchange(registeredAt: queue)
         if let failure = authenticator?.receivedEnd() {
             fail(failure)
         } else {
             load.received(.end)
         }
-        // The load is not over: it may wait for long, and so its idle connection leaves the loop now.
-        _ = finished.take()?.unregistration?.performDeferredWork()
+        // `close()` has taken it if the load is over. If not, the load may wait for long: the connection
+        // leaves the loop now.
+        _ = finished.take()?.exchange.unregistration?.performDeferredWork()
     }
 
     private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
         let progress = exchange.progress
-        releaseExchange(mayStayRegistered: false)
+        releaseExchange()
         let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
             load.received(
@@ -418,8 +423,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
     ///
-    /// - Parameter mayStayRegistered: Whether the connection may stay registered with its loop for the next request.
-    private func releaseExchange(mayStayRegistered: Bool) {
+    /// - Parameter queue: The queue with which the connection may stay registered for the next request; nil for none.
+    private func releaseExchange(registeredAt queue: SharedQueue? = nil) {
         endGoAheadWait()
         let phase = phase
         self.phase = .idle
@@ -428,7 +433,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange, _):
             transfers?.ended(exchange, of: request)
-            if !exchange.end(registeredAt: mayStayRegistered ? load.queues.only : nil) {
+            if !exchange.end(registeredAt: queue) {
                 load.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }

@@ -95,7 +95,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Leaves all loops (rule UC-16); the queue wakes a mode that is empty as a result. Inside the gate.
     func leave() {
         times.stop()
-        registration.leave(self, deferring: driver.take()?.close())
+        driver.take()?.close()
+        registration.leave(self)
         if let client = delivery.end() { client.loadDidEnd() }
     }
 

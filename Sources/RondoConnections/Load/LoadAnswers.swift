@@ -184,15 +184,11 @@ final class LoadAnswers {
         server?.closeBody()
     }
 
-    /// Call it when the load is over.
-    ///
-    /// - Returns: The work that unregisters the idle connection; nil if it is registered nowhere.
-    func close() -> (any DeferredWork)? {
+    /// Call it when the load is over, and has not left its loops yet.
+    func close() {
         cancel()
         cache.forget()
-        guard let server = server.take() else { return nil }
-        server.close()
-        return server.takeUnregistration()
+        server.take()?.close()
     }
 
     // MARK: - Of the server

@@ -46,10 +46,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Ends the load without a further call.
     func cancel() { state.cancelled() }
 
-    /// Releases everything, and returns the work that unregisters the idle connection; nil if it is registered nowhere.
-    func close() -> (any DeferredWork)? {
+    /// Releases everything. Call it before the load leaves its loops.
+    func close() {
         content.discardAll()
-        return answers.take()?.close()
+        answers.take()?.close()
     }
 
     /// Stops the load, because the client has ended it. A later pass tells the client (`endAborted(_:)`).

@@ -79,22 +79,13 @@ package struct ModeRegistration: ~Copyable, Sendable {
         return true
     }
 
-    package func leave(_ client: any RegisteredClient) { leave(client, deferring: nil) }
-
-    /// - Parameter unregistration: Unregisters an idle connection; done once the loads that wait in the queue were served, since
-    ///   one of them may use the connection where it is.
-    func leave(_ client: any RegisteredClient, deferring unregistration: (any DeferredWork)?) {
+    package func leave(_ client: any RegisteredClient) {
         let (left, first, others) = state.withLock { state in
             defer { state.others = [] }
             return (state.schedule.takeAll(of: client), state.first.take(), state.others)
         }
         withExtendedLifetime(left) {}
-        if let first {
-            if let unregistration, !first.queue.deferWorkBehindClients(unregistration) {
-                _ = unregistration.performDeferredWork()
-            }
-            first.leave()
-        }
+        first?.leave()
         for other in others { other.leave() }
     }
 }
