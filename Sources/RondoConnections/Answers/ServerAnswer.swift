@@ -341,9 +341,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if case .exchanging(let exchange, _) = phase { exchange } else { nil }
     }
 
-    /// Whether a request is using a connection.
-    var isExchanging: Bool { current != nil }
-
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent, from exchange: any Exchange) {

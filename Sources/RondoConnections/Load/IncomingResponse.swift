@@ -4,12 +4,22 @@ internal import RondoHTTP
 /// A response on its way to the delegate: the head that a server has sent, or what another answer has made.
 enum IncomingResponse: Equatable {
     case http(ResponseHead, bodyLength: Int64?)
+    /// The response to a CONNECT: it has no body, and its connection is gone.
+    case headAlone(ResponseHead)
     case other(URLResponse)
+
+    /// The head that a server or a proxy has sent; nil for other responses.
+    var head: ResponseHead? {
+        switch self {
+        case .http(let head, _), .headAlone(let head): head
+        case .other: nil
+        }
+    }
 
     /// The HTTP status; 0 for other responses.
     var status: Int {
         switch self {
-        case .http(let head, _): head.status
+        case .http(let head, _), .headAlone(let head): head.status
         case .other(let response): (response as? HTTPURLResponse)?.statusCode ?? 0
         }
     }
@@ -17,14 +27,20 @@ enum IncomingResponse: Equatable {
     /// The response to `request` in the client's form; nil if Foundation cannot make one.
     func response(to request: LoadRequest) -> URLResponse? {
         switch self {
-        case .http(let head, let bodyLength):
-            guard let url = request.url else { return nil }
-            // A remembered response must not contain a user's name and password.
-            if request.address?.isPlain ?? false {
-                return RecentResponses.response(to: url, head, bodyLength: bodyLength)
-            }
-            return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-        case .other(let response): return response
+        case .http(let head, let bodyLength): Self.response(to: request, head, bodyLength: bodyLength)
+        case .headAlone(let head): Self.response(to: request, head, bodyLength: 0)
+        case .other(let response): response
         }
+    }
+
+    private static func response(
+        to request: LoadRequest, _ head: ResponseHead, bodyLength: Int64?
+    ) -> URLResponse? {
+        guard let url = request.url else { return nil }
+        // A remembered response must not contain a user's name and password.
+        if request.address?.isPlain ?? false {
+            return RecentResponses.response(to: url, head, bodyLength: bodyLength)
+        }
+        return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
     }
 }

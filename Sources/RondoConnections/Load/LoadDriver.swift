@@ -181,11 +181,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .decided: client?.challengeWasDecided()
         case .cancelledChallenge(let challenge): load.deliver(.didCancel(challenge))
         case .hasCredential: perform(state.authenticated())
-        case .hasNoCredential:
-            // Before the response is delivered, whose body may end at once.
-            let isHeadAlone = !(answers?.server?.isExchanging ?? false)
-            perform(state.notAuthenticated())
-            if isHeadAlone { receivedHeadAlone() }
+        case .hasNoCredential: perform(state.notAuthenticated())
         case .head(let head, let bodyLength, let source): received(head, bodyLength: bodyLength, from: source)
         case .response(let response, let policy):
             if let policy { answers?.cache.beginStoring(response, policy) }
@@ -225,16 +221,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         perform(
             state.receivedHead(
                 head, bodyLength: bodyLength, hadExpectation: source.hadExpectation,
-                isFromProxy: source.isFromProxy))
-        if source.isHeadAlone, state.takesBody { receivedHeadAlone() }
-    }
-
-    /// Ends the response to a CONNECT, which is a head alone: its connection is gone. If the client is still deciding about the
-    /// response, its reply ends the load.
-    private func receivedHeadAlone() {
-        content.discard()
-        content.receiveEnd()
-        readContent()
+                isFromProxy: source.isFromProxy, isHeadAlone: source.isHeadAlone))
     }
 
     private func receivedEnd() {
@@ -319,7 +306,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if state.isAsking { pause() }
-        guard upgrade.isRequired, state.deliversBody, case .http(let head, _) = incoming else { return }
+        guard upgrade.isRequired, state.deliversBody, let head = incoming.head else { return }
         if let sentence = upgrade.refusal(of: head, for: self) {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
         }
@@ -371,6 +358,12 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.deliver(.resumed(total: target.length, expected: target.expectedLength))
         }
         if state.isAsking { pause() } else if state.deliversBody { resume() }
+        if case .headAlone = incoming {
+            content.discard()
+            content.receiveEnd()
+            // Does nothing while the client decides about the response; its reply then ends the load.
+            readContent()
+        }
     }
 
     /// Holds the sender of the response back.

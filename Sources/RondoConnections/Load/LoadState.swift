@@ -182,9 +182,6 @@ struct LoadState {
     /// Whether what the sender of the response sends now is wanted: no reply of the delegate is awaited.
     var wantsAnswer: Bool { isAnswering || isAskingForRest || deliversBody || isUpgraded }
 
-    /// Whether the response's content is delivered, now or after the client has decided about the response.
-    var takesBody: Bool { if case .askingAboutResponse = phase { true } else { deliversBody } }
-
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
     /// Notes that the response was the answer to an upgrade.
@@ -343,8 +340,10 @@ struct LoadState {
     /// - Parameters:
     ///   - hadExpectation: The request has asked for the server's go-ahead.
     ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a credential.
+    ///   - isHeadAlone: Whether it is the response to a CONNECT.
     mutating func receivedHead(
-        _ head: ResponseHead, bodyLength: Int64?, hadExpectation: Bool = false, isFromProxy: Bool = true
+        _ head: ResponseHead, bodyLength: Int64?, hadExpectation: Bool = false, isFromProxy: Bool = true,
+        isHeadAlone: Bool = false
     ) -> Action {
         guard case .answering = phase else { return .nothing }
         if head.status == 417, hadExpectation {
@@ -355,25 +354,28 @@ struct LoadState {
             request = LoadRequest(without, omitsExpect: true)
             return .send(request)
         }
+        let response = isHeadAlone ? IncomingResponse.headAlone(head) : .http(head, bodyLength: bodyLength)
         if Self.isChallenge(head), head.status != 407 || isFromProxy {
-            phase = .challenged(.http(head, bodyLength: bodyLength))
+            phase = .challenged(response)
             return .authenticate(head)
         }
         if policy.follows, Redirect.isRedirect(head.status), let url {
-            return followRedirect(head, bodyLength: bodyLength, from: url)
+            return followRedirect(head, of: response, from: url)
         }
         phase = .receiving
-        return .deliver(.http(head, bodyLength: bodyLength))
+        return .deliver(response)
     }
 
     /// Decides where a redirect leads to, and proposes that to the delegate.
-    private mutating func followRedirect(_ head: ResponseHead, bodyLength: Int64?, from url: URL) -> Action {
+    private mutating func followRedirect(
+        _ head: ResponseHead, of response: IncomingResponse, from url: URL
+    ) -> Action {
         let decision = Redirect.follow(
             status: head.status, location: location(in: head), method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:
             phase = .receiving
-            return .deliver(.http(head, bodyLength: bodyLength))
+            return .deliver(response)
         case .missingLocation:
             return fail(.redirectWithoutLocation(status: head.status))
         case .unsupported(let target):
@@ -381,7 +383,7 @@ struct LoadState {
         case .to(let target, let method, let keepsBody, let sameOrigin):
             let next = RedirectedRequest.from(
                 request.value, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
-            return proposeRedirect(to: next, by: .http(head, bodyLength: bodyLength))
+            return proposeRedirect(to: next, by: response)
         }
     }
 
