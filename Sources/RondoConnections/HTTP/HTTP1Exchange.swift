@@ -15,17 +15,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case closed
     }
 
-    /// The end of what the server sends.
-    private enum InputEnd {
-        case none
-        /// The codec is told when it has read everything before. An end without TLS's close_notify is forgeable: an attacker in
-        /// the network may have caused it.
-        case seen(isForgeable: Bool)
-        case told(isForgeable: Bool)
-        /// Reported after the bytes that came before it, which the delegate may not take yet.
-        case failed(ChannelError)
-    }
-
     private let connection: HTTP1Connection
     /// The loop whose idle connections the connection joins when the exchange is over.
     private let loop: RunLoop
@@ -41,17 +30,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // Unchecked, because the gate admits one call at a time. With the checks of these and of `HTTP1Connection.codec`
     // bench-guard's http.request takes 6 % more instructions.
     @exclusivity(unchecked) private var phase: Phase
-
     /// Sends the request; nil before the start.
     @exclusivity(unchecked) private var sender: HTTP1RequestSender?
-    private var sendFailure: ChannelError?
+    @exclusivity(unchecked) private var input = HTTP1Input()
 
-    // Received bytes that have not been parsed yet.
-    /// Held only while there are such bytes.
-    @exclusivity(unchecked) private var buffer: ReceiveBuffer?
-    private var filled = 0
-    @exclusivity(unchecked) private var consumed = 0
-    private var inputEnd = InputEnd.none
+    private var sendFailure: ChannelError?
     private var bodyReceived: Int64 = 0
     /// The status of the final response, once it has come.
     private var status: Int?
@@ -61,8 +44,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Whether reading is paused: then the kernel's buffer fills, and TCP holds the server back.
     private var isPaused = false
-    /// Whether the lease has ended.
-    private var isEnded = false
+    private var hasEndedLease = false
 
     /// - Parameters:
     ///   - lease: The lease, which the exchange ends.
@@ -90,10 +72,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     deinit {
-        giveBackBuffer()
+        input.giveBack()
         // Its owner calls `end(registeredAt:)`; a connection that counted as in use for ever would make all loads of its
         // server wait in the end.
-        if !isEnded { close() }
+        if !hasEndedLease { close() }
     }
 
     var progress: RetryRule.Progress {
@@ -110,7 +92,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
         guard case .open = phase else { return false }
-        return consumed < filled || channel.hasUnreadBytes
+        return !input.isEmpty || channel.hasUnreadBytes
     }
 
     var key: ConnectionKey { connection.key }
@@ -177,7 +159,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             close()
             return !wasOpen
         }
-        isEnded = true
+        hasEndedLease = true
         let staysRegistered = queue.map { channel.registration.mayStayRegistered(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
@@ -185,7 +167,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Closes the connection, and ends the lease.
     private func close() {
-        isEnded = true
+        hasEndedLease = true
         channel.close()
         if upgrade.take() != nil { connection.endUpgradedLease() } else { connection.endLease() }
     }
@@ -202,9 +184,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         guard case .open = phase else { return abandon() }
         abandon()
         while true {
-            let input = unread
             do throws(HTTP1Error) {
-                switch try connection.codec.nextEvent(from: input, consumed: &consumed) {
+                switch try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed) {
                 case .informational, .response, .body, .bodyRange, .trailers: continue
                 case .end, .needMoreData, .paused, .closed, .switchedProtocol: return
                 }
@@ -276,8 +257,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         phase = .upgraded(upgrade)
         times?.endResponse()
         channel.wantsWrite = false
-        let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
-        consumed = filled
+        let (rest, buffer) = input.takeRest()
         // The protocol may end the exchange; the bytes have to stay in place until it returns.
         withExtendedLifetime(buffer) { upgrade.begin(channel, received: rest) }
     }
@@ -348,59 +328,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private func receive() {
         guard case .open = phase, !isPaused else { return }
-        let hasNew = fillBuffer()
+        let hasNew = input.fill(from: channel, noting: times)
         // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
         if !parse(), hasNew { owner.received(.progress, from: self) }
-    }
-
-    /// Reads what has come, as far as there is room.
-    ///
-    /// - Returns: Whether bytes have come.
-    private func fillBuffer() -> Bool {
-        // A function of its own, because `parse()` can give the buffer back for reuse only if no local variable refers
-        // to it. (bench-guard counts two allocations more for http.request otherwise.)
-        let buffer = buffer ?? ReceiveBuffer.take()
-        self.buffer = buffer
-        let before = filled
-        do throws(ChannelError) {
-            // TLS returns one record at a time: several are read in one pass.
-            fill: while filled < ReceiveBuffer.capacity {
-                let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
-                switch try channel.read(into: room) {
-                case .bytes(let count):
-                    filled += count
-                    times?.received(count)
-                    if !channel.hasBufferedBytes && count < room.count { break fill }
-                case .wouldBlock:
-                    break fill
-                case .end:
-                    note(.seen(isForgeable: false))
-                    break fill
-                case .truncated:
-                    note(.seen(isForgeable: true))
-                    break fill
-                }
-            }
-        } catch {
-            note(.failed(error))
-        }
-        return filled > before
-    }
-
-    /// Notes an end, of which the first counts.
-    private func note(_ end: InputEnd) { if case .none = inputEnd { inputEnd = end } }
-
-    /// The received bytes that have not been parsed yet.
-    private var unread: UnsafeRawBufferPointer {
-        guard let buffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        return UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
-    }
-
-    private func giveBackBuffer() {
-        guard let buffer = buffer.take() else { return }
-        (consumed, filled) = (0, 0)
-        // Consumed, so that the reference that is returned is the last one.
-        ReceiveBuffer.give(back: consume buffer)
     }
 
     /// Parses the received bytes, an event at a time: each event may pause or end the exchange.
@@ -408,11 +338,12 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// - Returns: False if the bytes made up no event: the caller then reports progress.
     @discardableResult
     private func parse() -> Bool {
-        defer { if consumed == filled { giveBackBuffer() } }
+        defer { if input.isEmpty { input.giveBack() } }
         var hasEvent = false
         while case .open = phase, !isPaused {
             do throws(HTTP1Error) {
-                guard take(try connection.codec.nextEvent(from: unread, consumed: &consumed)) else { break }
+                let event = try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed)
+                guard take(consume event) else { break }
                 hasEvent = true
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
@@ -448,25 +379,25 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             owner.received(.head(head, bodyLength: bodyLength), from: self)
         case .bodyRange(let range):
             bodyReceived += Int64(range.count)
-            owner.received(.body(buffer?.data(range) ?? Data()), from: self)
+            owner.received(.body(input.data(range)), from: self)
         case .trailers, .body:
             break
         case .needMoreData:
-            switch inputEnd {
+            switch input.end {
             case .none, .told: return false
             case .failed(let error):
                 fail(.channel(sendFailure ?? error))
                 return false
             case .seen(let isForgeable):
                 connection.codec.receiveEnd()
-                inputEnd = .told(isForgeable: isForgeable)
+                input.noteTold(isForgeable: isForgeable)
             }
         case .switchedProtocol where upgrade != nil:
             if let upgrade { begin(upgrade) }
         case .end:
             // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
             // be forged, the body may have been cut short.
-            if case .told(isForgeable: true) = inputEnd {
+            if case .told(isForgeable: true) = input.end {
                 fail(.http(.truncatedBody(expected: nil, received: bodyReceived)))
             } else {
                 end(by: .end)
@@ -490,7 +421,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// - Returns: Whether it can.
     private func startNextCycle() -> Bool {
         guard !connection.isPrivate, !connection.isDesynchronized, isSent, sendFailure == nil,
-            case .none = inputEnd, consumed == filled, !channel.hasBufferedBytes
+            case .none = input.end, input.isEmpty, !channel.hasBufferedBytes
         else { return false }
         return connection.startNextCycle()
     }
