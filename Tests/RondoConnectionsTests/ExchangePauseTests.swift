@@ -12,12 +12,12 @@ import Testing
     /// Notes what an exchange tells it.
     ///
     /// `@unchecked Sendable`: used on the thread of one loop.
-    private final class Owner: ExchangeOwner, @unchecked Sendable {
+    private final class Owner: ExchangeOwner, EventGate, @unchecked Sendable {
         private(set) var events: [String] = []
-        private(set) var channel: SocketChannel?
         var standsStill: Bool { false }
+        var gate: any EventGate { self }
 
-        func setChannel(_ channel: SocketChannel?) { self.channel = channel }
+        func admit(_ event: () -> Void, onRefusal: () -> Void) { event() }
 
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {
             switch event {
@@ -77,8 +77,7 @@ import Testing
                     try answered.wait()
                     loop.runInVain(for: 0)
                     // A channel that is read has its loop look at the socket again and again.
-                    paused =
-                        owner.events + (owner.channel?.wantsRead ?? false ? ["the socket is watched"] : [])
+                    paused = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
                 }
                 exchange.resume()
                 loop.run { owner.events.last == "end" }

@@ -268,9 +268,10 @@ import Testing
     }
 
     /// Is told of nothing.
-    private final class NoOwner: ExchangeOwner, Sendable {
+    private final class NoOwner: ExchangeOwner, EventGate, Sendable {
         var standsStill: Bool { false }
-        func setChannel(_ channel: SocketChannel?) {}
+        var gate: any EventGate { self }
+        func admit(_ event: () -> Void, onRefusal: () -> Void) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
     }
 

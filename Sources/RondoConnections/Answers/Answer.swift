@@ -21,8 +21,12 @@ protocol Answer: AnyObject {
     /// Delivers content again after `pause()`.
     func resume()
 
-    /// The load is suspended: gives up what other loads wait for. The next `serve()` comes when it is resumed.
+    /// The load is suspended: nothing is sent or read any more, and what other loads wait for is given up. The next
+    /// `serve()` comes when the load is resumed.
     func suspend()
+
+    /// Undoes `suspend()`. Called also after the load's gate has refused an event: refused events come again.
+    func endSuspension()
 
     /// The delegate's methods have been called with the challenge that was shown last.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
@@ -42,6 +46,7 @@ extension Answer {
     func pause() {}
     func resume() {}
     func suspend() {}
+    func endSuspension() {}
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
 }
 

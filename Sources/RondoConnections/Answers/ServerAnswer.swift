@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import RondoStreams
 
 /// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
@@ -303,11 +302,17 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func resume() { current?.resume() }
 
     func suspend() {
-        guard case .waitingForConnection(let attempt, _, let waiterID, let route) = phase else { return }
-        phase = .waitingForResumption(attempt, route)
-        route.origin.withdraw(waiterID)
-        load.received(.obstacle(nil))
+        switch phase {
+        case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
+        case .waitingForConnection(let attempt, _, let waiterID, let route):
+            phase = .waitingForResumption(attempt, route)
+            route.origin.withdraw(waiterID)
+            load.received(.obstacle(nil))
+        case .exchanging(let exchange, _): exchange.suspend()
+        }
     }
+
+    func endSuspension() { current?.endSuspension() }
 
     func cancel() { releaseExchange() }
 
@@ -493,6 +498,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
-    func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
+    var gate: any EventGate { load.gate }
     var standsStill: Bool { load.standsStill }
 }

@@ -1,5 +1,4 @@
 internal import RondoCore
-internal import RondoStreams
 
 /// The owner of an answer by servers: what the answer needs to know of the load beside the request.
 protocol ServerAnswerOwner: AnswerOwner {
@@ -24,6 +23,6 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
     var standsStill: Bool { get }
 
-    /// Sets the channel of the current exchange, whose events are admitted from here on; nil for none.
-    func setChannel(_ channel: SocketChannel?)
+    /// The load's gate, which the events of its exchanges pass.
+    var gate: any EventGate { get }
 }

@@ -5,8 +5,8 @@ internal import RondoStreams
 
 /// One request to a server and its response, over any version of HTTP.
 ///
-/// The layers above it know no codec, and of the connection its channel alone, whose events pass the load's gate
-/// (`ExchangeOwner.setChannel(_:)`). Its owner ensures that one thread at a time uses it.
+/// The layers above it know neither codec nor connection. The connection's events pass the load's gate (`EventGate`).
+/// Its owner ensures that one thread at a time uses it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
 
@@ -22,6 +22,10 @@ protocol Exchange: AnyObject, Sendable {
     /// Stops reading, so that flow control holds the server back.
     func pause()
     func resume()
+    /// The load is suspended: nothing is sent or read, and no event comes, until `endSuspension()`.
+    func suspend()
+    /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come again.
+    func endSuspension()
     /// Call it when the request's body has bytes again.
     func bodyIsReady()
     /// Call it when the body is to be sent without waiting any longer for the server's go-ahead.
@@ -61,9 +65,8 @@ protocol Exchange: AnyObject, Sendable {
 
 /// The owner of an exchange, which acts for a load.
 protocol ExchangeOwner: AnyObject, Sendable {
-    /// Called with the channel when the exchange starts, and with nil when it ends. In between the load's gate admits the
-    /// channel's events.
-    func setChannel(_ channel: SocketChannel?)
+    /// The gate of the load, which the connection's events pass from the exchange's start to its end.
+    var gate: any EventGate { get }
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
     var standsStill: Bool { get }
     func received(_ event: ExchangeEvent, from exchange: any Exchange)

@@ -5,7 +5,7 @@ internal import RondoStreams
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
 /// `@unchecked Sendable`: used inside the gate of its load, which the events of the channel pass too.
-final class HTTP1Exchange: Exchange, @unchecked Sendable {
+final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
@@ -24,6 +24,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private let isRegistered: Bool
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
+    private let gate: any EventGate
     private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
@@ -57,6 +58,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
         self.owner = owner
+        gate = owner.gate
         switch lease.connection {
         case .kept(let idle):
             connection = idle
@@ -112,7 +114,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     // MARK: - Loops
 
-    private var channel: SocketChannel { connection.channel }
+    var channel: SocketChannel { connection.channel }
 
     var unregistration: (any DeferredWork)? { connection.isRegisteredIdle ? connection : nil }
 
@@ -122,10 +124,29 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if let identity { channel.handlers.onIdentityRequest = identity }
     }
 
+    // MARK: - The gate
+
+    /// Admits a callback of the channel by the load's gate.
+    ///
+    /// A callback that has begun on a loop's thread may be late: the exchange may be over, and the channel may serve
+    /// another one, perhaps in other loops. Then nothing is done, and no event is lost: a ready descriptor is also
+    /// reported to the loops that watch it now.
+    func enter(for registration: ChannelRegistration, _ body: (SocketChannel) -> Void) {
+        gate.admit(
+            { if !hasEndedLease { body(channel) } },
+            // The channel's events are suspended until the call inside has caught up.
+            onRefusal: { registration.suspend(if: self) })
+    }
+
+    func suspend() { channel.suspend() }
+
+    func endSuspension() { channel.resume() }
+
     // MARK: - Running
 
     func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?) {
-        owner.setChannel(channel)
+        // `end(registeredAt:)` breaks this cycle.
+        channel.registration.gate = self
         if reportsSteps, !isNew {
             owner.received(
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
@@ -148,7 +169,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
-        owner.setChannel(nil)
+        // This also undoes a suspension, by the load or after a refused event: the next exchange needs the events.
+        channel.registration.removeGate()
         discardRest()
         if isNew {
             channel.handlers.onTrust = nil

@@ -1,6 +1,5 @@
 package import RondoCore
 internal import RondoHTTP
-package import RondoStreams
 
 private import struct Synchronization.Atomic
 
@@ -16,7 +15,7 @@ private import struct Synchronization.Atomic
 ///
 /// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
 /// gate, which admits one thread at a time.
-package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
+package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
     private let settings: LoadSettings
@@ -34,8 +33,6 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     @exclusivity(unchecked) private var times: LoadTimes
     /// Nil once the load has left its loops.
     @exclusivity(unchecked) private var driver: LoadDriver?
-    /// The channel of the current exchange; nil if there is none.
-    @exclusivity(unchecked) private var channel: SocketChannel?
 
     /// - Parameters:
     ///   - earlier: The partial file of an earlier download, whose rest `request` asks for.
@@ -107,32 +104,15 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() })
     }
 
-    /// Runs `body`, the callback of an event of the current channel, inside the gate.
-    ///
-    /// A callback that has begun on a loop's thread may be late: the request that it was for may be over, and the
-    /// channel may serve another load, perhaps in other loops. Then nothing is done, and no event is lost: a ready
-    /// descriptor is also reported to the loops that watch it now.
-    package func enter(for caller: ChannelRegistration, _ body: (SocketChannel) -> Void) {
+    func admit(_ event: () -> Void, onRefusal: () -> Void) {
         guard registration.modes.servesCallingThread else { return }
         gate.enter(
             {
-                // The load may have gone on to another connection.
-                guard let channel, channel.registration === caller else { return }
-                body(channel)
+                event()
                 // The idle time begins after the event (rule UC-58).
                 times.endEvents()
             },
-            catchUp: { catchUp() },
-            // The channel's events are suspended until the call inside has run `catchUp()`.
-            onRefusal: { caller.suspend(if: self) })
-    }
-
-    /// Sets the channel whose events are admitted from here on; nil for none.
-    func setChannel(_ channel: SocketChannel?) {
-        // A call that was refused at the gate may have turned the old channel's events off; its next owner needs them.
-        self.channel?.registration.removeGate()
-        self.channel = channel
-        channel?.registration.gate = self
+            catchUp: { catchUp() }, onRefusal: onRefusal)
     }
 
     /// Called inside the gate after another call was refused: carries out the commands of other threads, and has
@@ -329,18 +309,17 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         wakeUp()
     }
 
-    /// Stops the clocks and the channel's events while the load is suspended, and lets other loads pass.
+    /// Stops the clocks and the answer while the load is suspended, and lets other loads pass.
     private func applySuspension() {
         guard inbox.isSuspended else { return }
         times.suspend()
-        channel?.suspend()
         driver?.suspend()
     }
 
-    /// Undoes `applySuspension()`.
+    /// Undoes `applySuspension()`, and has the events that the gate has refused come again.
     private func endSuspension() {
         if times.resume() { inbox.putTimeCheck() }
-        channel?.resume()
+        driver?.endSuspension()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import RondoStreams
 
 /// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the client.
 ///
@@ -69,6 +68,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
     func suspend() { answers?.current?.suspend() }
+    func endSuspension() { answers?.current?.endSuspension() }
 
     // MARK: - A pass
 
@@ -289,7 +289,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var sharesTrustDecisions: Bool { client?.sharesTrustDecisions ?? false }
     var queues: ModeQueues { load.registration.queues }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
-    func setChannel(_ channel: SocketChannel?) { load.setChannel(channel) }
+    var gate: any EventGate { load }
     func noteCall() { load.noteCall() }
     var standsStill: Bool { load.inbox.isSuspended || load.inbox.isAborted }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
