@@ -14,6 +14,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks of
     // these bench-guard's http.request takes 9 % more instructions.
     @exclusivity(unchecked) private var state: LoadState
+    @exclusivity(unchecked) private var sent: SentRequests
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
@@ -31,8 +32,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         self.upgrade = upgrade
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
-            isWebSocket: upgrade?.isRequired ?? false, beginsElsewhere: settings.values.beginsElsewhere,
-            hosts: settings.values.hstsHosts)
+            isWebSocket: upgrade?.isRequired ?? false, hosts: settings.values.hstsHosts)
+        sent = SentRequests(request, beginsElsewhere: settings.values.beginsElsewhere)
         content = ContentReader(isDownload: writesFile, continuing: earlier)
     }
 
@@ -55,7 +56,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func abort() {
         answers?.cancel()
         // Read before `state` is changed: the autoclosure below runs during that access.
-        let (request, leftOrigin) = (state.request, state.leftOrigin)
+        let (request, leftOrigin) = (state.request, self.leftOrigin)
         let keeps = load.inbox.keepsDownload
         state.abort(keeping: keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil)
         content.discardAll()
@@ -106,8 +107,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .finish: finish()
         case .fail(let failure):
             let keeps = client?.keepsPartialDownloads ?? false
-            let (request, leftOrigin) = (state.request, state.leftOrigin)
-            let partial = keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil
+            let partial = keeps ? content.takePartial(of: state.request, leftOrigin: leftOrigin) : nil
             content.discardAll()
             end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
         }
@@ -119,7 +119,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private func send(_ request: LoadRequest, _ reason: SendReason) {
         if case .anew = reason { prepareNew(request) }
         answers?.cancel()
-        state.noteSending(request)
+        sent.note(request)
         // True nearly always; false while cookies are read from the disk, or copied to Foundation's storage.
         let hasCookies = settings.jar?.prepare(for: request) {
             { [load] in
@@ -137,9 +137,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Shows the client the request that is to be sent, and drops what belongs to the last one.
     private func prepareNew(_ request: LoadRequest) {
         // The client knows the first request already, and one that is sent again with credentials.
-        if request !== state.lastSent { client?.setCurrentRequest(request.value) }
+        if request !== sent.last { client?.setCurrentRequest(request.value) }
         content.discard()
-        guard let answers, let before = state.lastSent.url, let url = state.url else { return }
+        guard let answers, let before = sent.last.url, let url = state.url else { return }
         if !Redirect.areSameOrigin(before, url) { answers.server?.leaveOrigin() }
     }
 
@@ -157,6 +157,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .forRest: answers.answerByServer(request, mayReuse: false)
         }
     }
+
+    /// Whether the load's request goes to another origin than the one that the settings were made for.
+    private var leftOrigin: Bool { !(state.request.address.map { isAtOrigin($0) } ?? true) }
 
     // MARK: - Events of the answer
 
@@ -201,7 +204,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from source: ResponseSource) {
         // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have written this.
-        if !source.isHeadAlone { answers?.noteFields(of: head, from: source, to: state.lastSent) }
+        if !source.isHeadAlone { answers?.noteFields(of: head, from: source, to: sent.last) }
         if let rest = state.takeRequestedRest() {
             guard rest.isAnswered(by: head, bodyLength: bodyLength, from: state.url),
                 let target = content.download
@@ -213,9 +216,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             target.forgetEarlier()
             return perform(state.askForWhole())
         }
-        switch answers?.received(head, from: source, to: state.lastSent) {
+        switch answers?.received(head, from: source, to: sent.last) {
         case .deliver: break
-        case .askWithoutConditions: return send(state.lastSent, .toServer)
+        case .askWithoutConditions: return send(sent.last, .toServer)
         case .answeredAnew, nil: return
         }
         perform(
@@ -235,7 +238,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(state.lastSent) ?? false {
+        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(sent.last) ?? false {
             return
         }
         if waitForConnectivity(after: failure) { return }
@@ -267,7 +270,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         guard state.endConnectivityWait() else { return }
         load.noteObstacle(nil)
         load.noteProgress()
-        send(state.lastSent, .toServer)
+        send(sent.last, .toServer)
     }
 
     /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
@@ -288,7 +291,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var nameInRunLoops: String? { client?.nameInRunLoops }
     var sharesTrustDecisions: Bool { client?.sharesTrustDecisions ?? false }
     var queues: ModeQueues { load.registration.queues }
-    func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
+    func isAtOrigin(_ address: WebAddress) -> Bool { sent.isAtOrigin(address) }
     var gate: any EventGate { load }
     func noteCall() { load.noteCall() }
     var standsStill: Bool { load.inbox.isSuspended || load.inbox.isAborted }
@@ -343,7 +346,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return deliver(incoming, response, for: upgrade)
         }
         do throws(LoadFailure) {
-            try content.begin(incoming, response, method: state.lastSent.method, settings)
+            try content.begin(incoming, response, method: sent.last.method, settings)
         } catch {
             return perform(state.failed(error))
         }

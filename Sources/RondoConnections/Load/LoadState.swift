@@ -85,17 +85,10 @@ struct LoadState {
     /// Whether the client was told that the load waits for a network; it is told at most once.
     private var hasToldOfConnectivity = false
     private(set) var request: LoadRequest
-    /// The request that is being sent or answered, or was last.
-    private(set) var lastSent: LoadRequest
-    private var hasSent = false
-    /// The first request that was sent, once another one is.
-    private var first: LoadRequest?
 
     /// The protocols of the program that may load its requests.
     private let protocols: ProtocolClasses
     private let policy: RedirectSettings
-    /// Whether the first request goes to another origin than the one that the settings were made for.
-    private let beginsElsewhere: Bool
     /// Hosts that only loads with these settings know.
     private let hosts: OwnHSTSHosts?
     /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
@@ -104,41 +97,16 @@ struct LoadState {
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
         redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false,
-        beginsElsewhere: Bool = false,
         hosts: OwnHSTSHosts? = nil
     ) {
         self.isWebSocket = isWebSocket
-        self.beginsElsewhere = beginsElsewhere
         self.hosts = hosts
         self.policy = policy
         self.request = request
-        lastSent = request
         self.protocols = protocols
     }
 
     var url: URL? { request.url }
-
-    /// Notes that `sent` is being sent: the load's request, or one for the rest of its body.
-    mutating func noteSending(_ sent: LoadRequest) {
-        if sent !== lastSent {
-            if hasSent, first == nil { first = lastSent }
-            lastSent = sent
-        }
-        hasSent = true
-    }
-
-    /// Whether `address` belongs to the origin for which the settings were made: that of the first request (RFC 6454,
-    /// section 5). Always false if the load begins elsewhere, because that origin is not known then.
-    func isAtOrigin(_ address: WebAddress) -> Bool {
-        if beginsElsewhere { return false }
-        guard hasSent else { return true }
-        guard let origin = (first ?? lastSent).address else { return false }
-        return origin.isSecure == address.isSecure && origin.port == address.port
-            && (origin.host == address.host || origin.host.lowercased() == address.host.lowercased())
-    }
-
-    /// Whether the load's request goes to another origin than that.
-    var leftOrigin: Bool { !(request.address.map { isAtOrigin($0) } ?? true) }
 
     /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
     var isEnded: Bool {
