@@ -29,7 +29,16 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
         /// The load was suspended while it waited for a connection.
         indirect case waitingForResumption(Attempt, Route)
-        case exchanging(any Exchange, Wait)
+        case exchanging(Sent, Wait)
+    }
+
+    /// A request that an exchange sends.
+    private struct Sent {
+        let exchange: any Exchange
+        /// Whether it goes to a proxy as it is, and not through a tunnel.
+        let isToProxy: Bool
+        /// Whether it asks for the server's go-ahead.
+        let hasExpectation: Bool
     }
 
     /// The event, besides those of the connection, that an exchange waits for.
@@ -51,10 +60,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// The last request that was started, to which `phase` belongs.
     private var asked: AskedRequest?
     private var retryRule = RetryRule()
-    /// Whether the request goes to a proxy as it is, and not through a tunnel.
-    private var isAskingProxy = false
-    /// Whether the last request that was sent has asked for the server's go-ahead.
-    private var hasExpectation = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
@@ -144,9 +149,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
         do throws(LoadFailure) {
             let route = try self.route(to: address)
-            isAskingProxy = route.isForProxy
             if let body = attempt.body, let authenticator,
-                authenticator.bodyHashes(toProxy: isAskingProxy).contains(where: { body.digests[$0] == nil })
+                authenticator.bodyHashes(toProxy: route.isForProxy)
+                    .contains(where: { body.digests[$0] == nil })
             {
                 body.open(in: schedule)
                 phase = .hashingBody(attempt)
@@ -198,12 +203,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         phase = .idle
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            outgoing = try outgoingRequest(attempt, usualFields: route.usualFields)
+            outgoing = try outgoingRequest(attempt, by: route)
         } catch {
             lease.end()
             return fail(error)
         }
-        hasExpectation = outgoing.expectsContinue
         load.received(.sending(outgoing.head.fields))
         if let body = attempt.body {
             // The stream may be of a class of the program, whose methods were called.
@@ -215,34 +219,37 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }
-        phase = .exchanging(exchange, .none)
+        let sent = Sent(
+            exchange: exchange, isToProxy: route.isForProxy, hasExpectation: outgoing.expectsContinue)
+        phase = .exchanging(sent, .none)
         exchange.start(outgoing, in: load.queues, label: load.nameInRunLoops)
     }
 
-    private func outgoingRequest(
-        _ attempt: Attempt, usualFields: HeaderFields?
-    ) throws(LoadFailure) -> OutgoingRequest {
+    private func outgoingRequest(_ attempt: Attempt, by route: Route) throws(LoadFailure) -> OutgoingRequest {
         let request = attempt.request
         var draft = try OutgoingRequest.Draft(
             of: request,
             additionalFields: settings.additionalFields(
                 atOrigin: request.address.map { load.isAtOrigin($0) } ?? true),
-            target: settings.values.requestTarget, isForProxy: isAskingProxy)
-        if let authenticator { setCredentials(of: authenticator, for: attempt, in: &draft) }
+            target: settings.values.requestTarget, isForProxy: route.isForProxy)
+        if let authenticator {
+            setCredentials(of: authenticator, for: attempt, toProxy: route.isForProxy, in: &draft)
+        }
         settings.jar?.setField(for: request, in: &draft.fields)
         for (name, value) in attempt.asked.cacheFields { draft.fields.set(name: name, value: value) }
         upgrade?.addFields(to: &draft.fields)
         return try .request(
             of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
-            usualFields: usualFields)
+            usualFields: route.usualFields)
     }
 
     private func setCredentials(
-        of authenticator: Authenticator, for attempt: Attempt, in draft: inout OutgoingRequest.Draft
+        of authenticator: Authenticator, for attempt: Attempt, toProxy isToProxy: Bool,
+        in draft: inout OutgoingRequest.Draft
     ) {
         authenticator.setFields(
             method: attempt.request.method, target: draft.target,
-            toProxy: isAskingProxy ? draft.sentTarget : nil, in: &draft.fields
+            toProxy: isToProxy ? draft.sentTarget : nil, in: &draft.fields
         ) { hash in
             attempt.body.map { $0.digests[hash] }
                 ?? hash.hexadecimal(of: attempt.request.value.httpBody ?? Data())
@@ -281,25 +288,25 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .waitingForConnection(let attempt, let wait, _, let route):
             if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = load.priority }
         case .waitingForResumption(let attempt, let route): leaseConnection(for: attempt, by: route)
-        case .exchanging(let exchange, let wait):
+        case .exchanging(let sent, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
                 // Other loops of the load have timers as well.
                 wait.stop()
-                endWait(of: exchange)
-                exchange.goAhead()
+                endWait(of: sent)
+                sent.exchange.goAhead()
             }
-            exchange.serveUpgrade()
+            sent.exchange.serveUpgrade()
             // The load may have ended by now.
-            guard case .exchanging(let exchange, .body) = phase else { break }
-            endWait(of: exchange)
+            guard case .exchanging(let sent, .body) = phase else { break }
+            endWait(of: sent)
             load.noteCall()
-            exchange.bodyIsReady()
+            sent.exchange.bodyIsReady()
         }
     }
 
-    func pause() { current?.pause() }
+    func pause() { current?.exchange.pause() }
 
-    func resume() { current?.resume() }
+    func resume() { current?.exchange.resume() }
 
     func suspend() {
         switch phase {
@@ -308,11 +315,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             phase = .waitingForResumption(attempt, route)
             route.origin.withdraw(waiterID)
             load.received(.obstacle(nil))
-        case .exchanging(let exchange, _): exchange.suspend()
+        case .exchanging(let sent, _): sent.exchange.suspend()
         }
     }
 
-    func endSuspension() { current?.endSuspension() }
+    func endSuspension() { current?.exchange.endSuspension() }
 
     func cancel() { releaseExchange() }
 
@@ -321,12 +328,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection, .waitingForResumption: return true
-        case .exchanging(let exchange, _): return exchange.isHeldByClient
+        case .exchanging(let sent, _): return sent.exchange.isHeldByClient
         }
     }
 
     /// Makes the current connection carry the protocol that the request asked for, from here on.
-    func beginUpgrade() { if let upgrade { current?.upgrade(to: upgrade) } }
+    func beginUpgrade() { if let upgrade { current?.exchange.upgrade(to: upgrade) } }
 
     /// Ends the answer, because the load is over.
     func close() {
@@ -341,18 +348,18 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    /// The current exchange; nil if there is none.
-    private var current: (any Exchange)? {
-        if case .exchanging(let exchange, _) = phase { exchange } else { nil }
+    /// The request that the current exchange sends; nil if there is none.
+    private var current: Sent? {
+        if case .exchanging(let sent, _) = phase { sent } else { nil }
     }
 
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent, from exchange: any Exchange) {
-        guard exchange === current else { return }
+        guard let sent = current, sent.exchange === exchange else { return }
         switch event {
         case .waitsForBody:
-            phase = .exchanging(exchange, .body)
+            phase = .exchanging(sent, .body)
             body?.waitForBytes()
         case .waitsForGoAhead: waitForGoAhead()
         case .step(let step): load.received(.step(step))
@@ -363,22 +370,20 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             endGoAheadWait()
         case .sent(let bytes, let total, let expected):
             load.received(.sent(bytes, total: total, expected: expected))
-        case .head(let head, let bodyLength):
-            received(head, bodyLength: bodyLength, by: exchange)
+        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, to: sent)
         case .body(let data):
             authenticator?.received(data)
             load.received(.content(data))
         case .end: ended(exchange)
-        case .failed(let failure):
-            failed(failure, exchange)
+        case .failed(let failure): failed(failure, sent)
         }
     }
 
-    private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
+    private func received(_ head: ResponseHead, bodyLength: Int64?, to sent: Sent) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
         if let asked,
-            retryRule.allowsRetry(of: asked.request, afterStatus: head.status, exchange.progress)
+            retryRule.allowsRetry(of: asked.request, afterStatus: head.status, sent.exchange.progress)
         {
             releaseExchange()
             return retry(asked)
@@ -388,7 +393,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             return fail(failure)
         }
         let source = ResponseSource(
-            isFromProxy: isAskingProxy, hadExpectation: hasExpectation, isVerified: exchange.isPeerVerified)
+            isFromProxy: sent.isToProxy, hadExpectation: sent.hasExpectation,
+            isVerified: sent.exchange.isPeerVerified)
         load.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
@@ -406,10 +412,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         _ = finished.take()?.exchange.unregistration?.performDeferredWork()
     }
 
-    private func failed(_ cause: ExchangeFailure, _ exchange: any Exchange) {
-        let progress = exchange.progress
+    private func failed(_ cause: ExchangeFailure, _ sent: Sent) {
+        let progress = sent.exchange.progress
         releaseExchange()
-        let failure = cause.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil)
+        let failure = cause.ofLoad(throughProxyTo: sent.isToProxy ? request?.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
             load.received(
                 .head(head, bodyLength: 0, from: ResponseSource(isFromProxy: true, isHeadAlone: true)))
@@ -433,9 +439,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
-        case .exchanging(let exchange, _):
-            transfers?.ended(exchange, of: request)
-            if !exchange.end(registeredAt: queue) {
+        case .exchanging(let sent, _):
+            transfers?.ended(sent.exchange, of: request)
+            if !sent.exchange.end(registeredAt: queue) {
                 load.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
@@ -477,21 +483,21 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     // MARK: - Waiting
 
     private func waitForGoAhead() {
-        guard case .exchanging(let exchange, .none) = phase else { return }
+        guard case .exchanging(let sent, .none) = phase else { return }
         let wait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
-        phase = .exchanging(exchange, .goAhead(wait))
+        phase = .exchanging(sent, .goAhead(wait))
     }
 
     private func endGoAheadWait() {
-        guard case .exchanging(let exchange, .goAhead(let wait)) = phase else { return }
+        guard case .exchanging(let sent, .goAhead(let wait)) = phase else { return }
         wait.stop()
-        endWait(of: exchange)
+        endWait(of: sent)
     }
 
-    /// - Parameter exchange: The one under way.
-    private func endWait(of exchange: any Exchange) { phase = .exchanging(exchange, .none) }
+    /// - Parameter sent: The current one.
+    private func endWait(of sent: Sent) { phase = .exchanging(sent, .none) }
 
     private func wakeUp() { load.wakeUp() }
 
