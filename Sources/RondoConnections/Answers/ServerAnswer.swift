@@ -183,7 +183,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             for: LeaseWait(priority: load.priority) { [load] in load.wakeUp() },
             mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
-        case .granted(let lease): exchange(attempt, by: route, lease)
+        case .granted(let lease): startExchange(for: attempt, by: route, over: lease)
         case .wait(let wait, let waiterID):
             phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
             load.received(.obstacle(.connectionLimit))
@@ -195,11 +195,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         load.received(.obstacle(nil))
         let lease = route.origin.admittedLease(
             route.key, of: schedule[0].loop, at: load.queues.only, mayReuse: attempt.asked.mayReuse)
-        exchange(attempt, by: route, lease)
+        startExchange(for: attempt, by: route, over: lease)
     }
 
-    /// Last step: the exchange, which ends the lease.
-    private func exchange(_ attempt: Attempt, by route: Route, _ lease: consuming Lease) {
+    /// Last step: starts the exchange, which ends the lease.
+    private func startExchange(for attempt: Attempt, by route: Route, over lease: consuming Lease) {
         phase = .idle
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
@@ -214,8 +214,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             load.noteCall()
             body.open(in: schedule)
         }
-        let exchange = route.exchange(
-            by: lease, for: self,
+        let exchange = route.makeExchange(
+            over: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has its own TLS settings.
         if !route.isForProxy { askAboutTLS(of: exchange) }

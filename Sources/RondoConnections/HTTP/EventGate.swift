@@ -1,4 +1,5 @@
-/// The gate of a load, by which the events of its exchanges' connections get in: one call at a time is inside.
+/// Lets the events of an exchange's connection into the exchange's load, one call at a time. The load implements it,
+/// with its lock (`Gate`).
 protocol EventGate: AnyObject, Sendable {
     /// Runs `event`, the callback of a connection's event, unless another call is inside or this thread is none of the
     /// load's loops.

@@ -3,7 +3,8 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// One request to a server and its response, over any version of HTTP.
+/// One request to a server and its response, over any version of HTTP. `Route.makeExchange` makes it, and decides the
+/// version: HTTP/1.1, or HTTP/2 once there is an exchange for it.
 ///
 /// The layers above it know neither codec nor connection. The connection's events pass the load's gate (`EventGate`).
 /// Its owner ensures that one thread at a time uses it.

@@ -61,9 +61,9 @@ final class Origin: BudgetCandidate {
         switch decision {
         case .reuse(let idle):
             let connection = revived(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
-            return .granted(lease(of: connection, key, of: loop))
+            return .granted(makeLease(of: connection, key, of: loop))
         case .open:
-            return .granted(lease(of: nil, key, of: loop))
+            return .granted(makeLease(of: nil, key, of: loop))
         case .wait(let wait, let waiterID, let lacksBudget):
             if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
             return .wait(wait, waiterID: waiterID)
@@ -75,11 +75,11 @@ final class Origin: BudgetCandidate {
         -> Lease
     {
         let connection = mayReuse ? takeIdle(key, of: loop, at: queue) : nil
-        return lease(of: connection, key, of: loop)
+        return makeLease(of: connection, key, of: loop)
     }
 
     /// - Parameter connection: One that was idle; nil if one is to be opened.
-    private func lease(of connection: HTTP1Connection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
+    private func makeLease(of connection: HTTP1Connection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
         Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
     }
 

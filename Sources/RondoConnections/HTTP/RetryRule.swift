@@ -3,7 +3,8 @@
 /// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
 /// `ServerAnswer` asks it about each failed exchange; what an exchange knows is its `Progress`. So a POST that was sent in
-/// part over a kept connection fails, and a GET is sent again.
+/// part over a kept connection fails, and a GET is sent again. An idle connection that is seen to be dead is never
+/// leased (`Origin.revived`).
 struct RetryRule {
     /// How often a request is sent again.
     static let maximum = 1

@@ -32,8 +32,8 @@ final class Route: Sendable {
     /// version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
     /// exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a connection that
     /// is open gives an exchange of that connection's version.
-    func exchange(
-        by lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
+    func makeExchange(
+        over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
         HTTP1Exchange(by: lease, opening: channel, of: owner, reporting: reporting)
     }

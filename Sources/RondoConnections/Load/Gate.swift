@@ -1,7 +1,8 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// A lock that does not wait: it admits one call at a time to a load, and refuses others.
+/// The lock of a load, which does not wait: it admits one call at a time, and refuses others. (Events of a connection
+/// come to it by way of the protocols `ChannelGate` and `EventGate`.)
 ///
 /// A load may be scheduled in several loops, and a callback of its delegate may run the loop again. A call that finds
 /// another one inside must not wait, since a delegate may run there for any length of time. It is refused and

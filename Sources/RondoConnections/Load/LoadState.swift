@@ -328,14 +328,14 @@ struct LoadState {
             return .authenticate(head)
         }
         if policy.follows, Redirect.isRedirect(head.status), let url {
-            return followRedirect(head, of: response, from: url)
+            return receivedRedirect(head, of: response, from: url)
         }
         phase = .receiving
         return .deliver(response)
     }
 
     /// Decides where a redirect leads to, and proposes that to the delegate.
-    private mutating func followRedirect(
+    private mutating func receivedRedirect(
         _ head: ResponseHead, of response: IncomingResponse, from url: URL
     ) -> Action {
         let decision = Redirect.follow(

@@ -3,7 +3,8 @@ internal import RondoMutex
 internal import RondoStreams
 
 /// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
-/// runs, nothing of the client is served, and it does nothing.
+/// runs, nothing of the client is served, and it does nothing. (A channel's sources are registered by
+/// `ChannelRegistration`.)
 package struct ModeRegistration: ~Copyable, Sendable {
     // Not private: otherwise the compiler could not lay out a registration in another file.
     struct State: Sendable {

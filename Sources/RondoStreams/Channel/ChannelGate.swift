@@ -1,4 +1,5 @@
-/// Lets the callbacks of run loops into a channel, one thread at a time.
+/// Lets the callbacks of run loops into a channel, one thread at a time. (The registration with these loops is
+/// `ChannelRegistration`.)
 ///
 /// The channel's owner implements it, because the owner holds the channel; a weak reference to the channel
 /// would make every use of it slower.
