@@ -28,6 +28,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
+
     // Unchecked, because the gate admits one call at a time. With the checks of these and of `HTTP1Connection.codec`
     // bench-guard's http.request takes 6 % more instructions.
     @exclusivity(unchecked) private var phase: Phase

@@ -26,9 +26,9 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
     private let rank = Atomic(LoadRank.normal.bits)
     /// The raw value of a `LoadObstacle`; 0 if there is none.
     private let obstacleBits = Atomic<UInt8>(0)
+
     // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks
     // of these bench-guard's http.request takes 4 % more instructions.
-
     @exclusivity(unchecked) private var delivery: LoadDelivery
     @exclusivity(unchecked) private var times: LoadTimes
     /// Nil once the load has left its loops.

@@ -11,6 +11,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     let defaults: DelegateDefaults?
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
+
     // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks of
     // these bench-guard's http.request takes 9 % more instructions.
     @exclusivity(unchecked) private var state: LoadState
@@ -18,6 +19,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
+
     /// Whether `pause()` was called since the last `resume()`. An answer that has begun later is not paused.
     private var isPaused = false
 
@@ -230,7 +232,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private func receivedEnd() {
         guard state.deliversBody else {
             // A server's response is read to its end although it is not delivered.
-            return answers?.isByServer ?? false ? () : perform(state.failed(.noResponse))
+            if answers?.isByServer ?? false { return }
+            return perform(state.failed(.noResponse))
         }
         if let failure = content.download?.restFailure { return perform(state.failed(failure)) }
         content.receiveEnd()

@@ -123,7 +123,8 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if the client has
     /// ended the load before: then the end itself may be among them, with the partial file of a download.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        // Under the lock under which the load takes the failure: the calls that report the end are added after that, and stay.
+        // `Load` takes the failure under this lock too, and adds the calls that report the end afterwards; so they are
+        // not dropped here.
         let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
             guard !isAborted else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)
