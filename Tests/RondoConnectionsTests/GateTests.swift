@@ -152,7 +152,7 @@ import Testing
         let made = Box(0)
         // With it goes the partial file of a download.
         let end = DelegateCall.fail(URLError(.cancelled), partial: nil)
-        _ = inbox.calls.add(end, to: DelegateQueue(queue)) { _ in made.mutate { $0 += 1 } }
+        _ = inbox.beginQueueing().add(end, to: DelegateQueue(queue)) { _ in made.mutate { $0 += 1 } }
         inbox.abort(.cancelled, keepingDownload: true)
         #expect(inbox.takeAbortion() == nil)
         queue.isSuspended = false
@@ -179,7 +179,9 @@ import Testing
         for call in [
             .wrote(1, total: 1, expected: 2), DelegateCall.fail(URLError(.timedOut), partial: partial),
         ] {
-            _ = inbox.calls.add(call, to: DelegateQueue(queue)) { _ in Issue.record("the call was dropped") }
+            _ = inbox.beginQueueing().add(call, to: DelegateQueue(queue)) { _ in
+                Issue.record("the call was dropped")
+            }
         }
         inbox.abort(.cancelled, keepingDownload: keeps)
         #expect(inbox.takeDropped() === (keeps ? partial : nil))

@@ -187,7 +187,8 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
         case .waits: return true
         case .byQueue(let queue, let called):
             client = called
-            let outcome = inbox.calls.add(call, to: queue, make: { [self] in make($0, for: called) })
+            let outcome = inbox.beginQueueing()
+                .add(call, to: queue, make: { [self] in make($0, for: called) })
             guard case .queued(let mayRead) = outcome else { break }
             if !mayRead { driver?.pause() }
             return true

@@ -20,6 +20,16 @@ struct LoadInbox: ~Copyable, Sendable {
         var mustTryAgain = false
     }
 
+    /// The command of the client that ends the load.
+    struct Abortion {
+        /// The failure with which the client has ended the load, until it is reported.
+        var failure: LoadFailure?
+        /// Whether the partial file of a download is handed over with the end.
+        let keepsDownload: Bool
+        /// The partial file of a download that had failed, and whose end was dropped because the client has ended it.
+        var partial: PartialDownload?
+    }
+
     // Not private: otherwise the compiler could not lay out an inbox in another file.
     struct State: ~Copyable {
         var messages = Messages()
@@ -27,12 +37,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var calls: QueuedCalls?
         /// Whether the delegate queue has made the last call, so that the load only has to leave its loops.
         var hasMadeLastCall = false
-        /// The failure with which the client has ended the load, until it is reported.
-        var abortion: LoadFailure?
-        /// Whether the partial file of a download is handed over with the end.
-        var keepsDownload = false
-        /// The partial file of a download that had failed, and whose end was dropped because the client has ended it.
-        var partial: PartialDownload?
+        /// Nil unless the client has ended the load.
+        var abortion: Abortion?
     }
 
     private let state = Mutex(State())
@@ -81,8 +87,10 @@ struct LoadInbox: ~Copyable, Sendable {
     /// Whether no call was made through a queue so far.
     var callsOnLoop: Bool { !hasQueue.load(ordering: .acquiring) }
 
-    /// The calls that wait for the delegate queue.
-    var calls: QueuedCalls {
+    /// Notes that calls are made through a delegate queue from now on.
+    ///
+    /// - Returns: The calls that wait for it.
+    func beginQueueing() -> QueuedCalls {
         state.withLock { state in
             if let calls = state.calls { return calls }
             let calls = QueuedCalls()
@@ -109,7 +117,7 @@ struct LoadInbox: ~Copyable, Sendable {
     }
 
     /// Whether the calls that wait for the delegate queue are few enough to read more.
-    var callsAllowReading: Bool { callsOnLoop || calls.mayRead }
+    var callsAllowReading: Bool { callsOnLoop || state.withLock { $0.calls }?.mayRead ?? true }
 
     // MARK: - The start
 
@@ -128,10 +136,9 @@ struct LoadInbox: ~Copyable, Sendable {
         let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
             guard !isAborted else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)
-            state.abortion = failure
-            state.keepsDownload = keeps
             let dropped = state.calls?.takeAll()
-            if keeps { state.partial = dropped?.partial }
+            state.abortion = Abortion(
+                failure: failure, keepsDownload: keeps, partial: keeps ? dropped?.partial : nil)
             return (state.calls, dropped)
         }
         withExtendedLifetime(dropped) {}
@@ -140,17 +147,17 @@ struct LoadInbox: ~Copyable, Sendable {
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
-    var keepsDownload: Bool { state.withLock { $0.keepsDownload } }
+    var keepsDownload: Bool { state.withLock { $0.abortion?.keepsDownload ?? false } }
 
     /// Notes the partial file of a download whose end was dropped because the client has ended it.
     func putDropped(_ partial: PartialDownload) {
-        state.withLock { if $0.keepsDownload { $0.partial = partial } }
+        state.withLock { if $0.abortion?.keepsDownload ?? false { $0.abortion?.partial = partial } }
     }
 
-    func takeDropped() -> PartialDownload? { state.withLock { $0.partial.take() } }
+    func takeDropped() -> PartialDownload? { state.withLock { $0.abortion?.partial.take() } }
 
     /// The failure with which the client has ended the load; nil from the second call on.
-    func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion.take() } }
+    func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion?.failure.take() } }
 
     /// Suspends the calls that wait, or continues them.
     func suspend(_ suspends: Bool) {
