@@ -15,7 +15,8 @@ struct CookieLedger {
     private struct ShownCookie {
         let object: HTTPCookie
         let storageKey: StorageKey
-        /// Computed once, because reading Foundation's object takes time, during which loops would wait.
+        // Computed once, because reading Foundation's object takes time, during which loops would wait.
+        let key: Cookie.Key
         let digest: Int64
         /// Whether Foundation writes it to its file.
         let isFiled: Bool
@@ -23,7 +24,7 @@ struct CookieLedger {
         init(_ object: HTTPCookie, _ storageKey: StorageKey) {
             let cookie = Cookie(object)
             (self.object, self.storageKey) = (object, storageKey)
-            (digest, isFiled) = (cookie.digest, cookie.expires != nil)
+            (key, digest, isFiled) = (cookie.key, cookie.digest, cookie.expires != nil)
         }
     }
 
@@ -124,8 +125,9 @@ struct CookieLedger {
     /// Removes all cookies, those of the program too.
     mutating func removeAll() {
         // The program's own come first: while one of the store's is in the storage, Foundation can be kept from writing its file.
-        let first = shown.values.sorted { !($0.object is StoredCookie) && $1.object is StoredCookie }
-        for shown in first { mark(shown.storageKey, Cookie(shown.object).key, isAfterLook: true) }
+        var all = Array(shown.values)
+        _ = all.partition { $0.object is StoredCookie }
+        for shown in all { mark(shown.storageKey, shown.key, isAfterLook: true) }
         for cookie in table.all {
             let storageKey = Self.storageKey(of: cookie.key)
             if isKept(cookie.key, at: storageKey) { dirty.insert(cookie.key) }
@@ -262,6 +264,15 @@ struct CookieLedger {
         order = []
         head = 0
         return nil
+    }
+
+    /// Marks a cookie again that the storage does not take now: its turn comes after all that wait.
+    ///
+    /// - Returns: The older cookie that the storage shows in its place.
+    mutating func postpone(_ cookie: Cookie) -> HTTPCookie? {
+        let storageKey = Self.storageKey(of: cookie.key)
+        mark(storageKey, cookie.key, isAfterLook: true)
+        return shown[storageKey]?.object
     }
 
     /// Call it when Foundation's storage is about to get `object`.

@@ -54,11 +54,11 @@ final class CookieStore: Sendable {
         self.visible = visible
         disk = locate.map { CookieDisk(locating: $0) }
         self.isShared = isShared
-        state = UnfairMutex(CookieStoreState(isOpen: locate == nil, hasFile: locate != nil))
+        state = UnfairMutex(CookieStoreState(hasFile: locate != nil))
         isReadable = Atomic(locate == nil)
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
-        thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfAsked() }
+        thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfCalled() }
         // A strong reference to the shared store, which is never freed: the references to an object are counted more slowly once
         // it has had a weak one. One of the five things that are together worth 5 % of http.request: see `LoopThreadState.attach(_:)`.
         if isShared { reference.lasting = self } else { reference.passing = self }
@@ -84,7 +84,7 @@ final class CookieStore: Sendable {
         if isReadable.load(ordering: .acquiring) { return true }
         let mustWork = state.withLock { state -> Bool? in
             if state.isReadable { return nil }
-            state.readers.append(tell())
+            state.addReader(tell())
             return state.beginWork()
         }
         guard let mustWork else { return true }
@@ -133,7 +133,7 @@ final class CookieStore: Sendable {
             guard let cookies, state.isOpen, state.received.isEmpty else {
                 // It counts as one of those that wait.
                 let mustWait = state.isAwaited(with: received.count)
-                state.received.append(.cookies(received, tell: mustWait ? tell() : nil))
+                state.enqueue(.cookies(received, tell: mustWait ? tell() : nil))
                 noteReadable(state)
                 return (state.beginWork(), mustWait)
             }
@@ -142,7 +142,7 @@ final class CookieStore: Sendable {
             guard state.hasWork || state.isWorking else { return (false, false) }
             // Also for a cookie for which another load is already waiting.
             let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited()
-            if mustWait { state.ends.append((state.ledger.askedCount, tell())) }
+            if mustWait { state.addEnd(tell()) }
             return (state.beginWork(), mustWait)
         }
         if mustWork { callThread() }
@@ -156,7 +156,7 @@ final class CookieStore: Sendable {
         let mustWork = state.withLock { state -> Bool? in
             // A store that no load has used keeps nothing.
             guard state.isOpen || state.isWorking || !state.received.isEmpty else { return nil }
-            state.received.append(.flush(tell: tell))
+            state.enqueue(.flush(tell: tell))
             noteReadable(state)
             return state.beginWork()
         }
@@ -170,7 +170,7 @@ final class CookieStore: Sendable {
     /// What is called after the removal by `flush` finds none of them in the storage.
     func removeAll() {
         let mustWork = state.withLock { state in
-            state.received.append(.removal)
+            state.enqueue(.removal)
             noteReadable(state)
             return state.beginWork()
         }
@@ -195,10 +195,11 @@ final class CookieStore: Sendable {
         while true {
             var (looks, mustAskPolicy) = (0, asksPolicy)
             let result = state.withLock { state -> Result? in
-                guard state.isOpen, !state.isStepping, isWanted(state) else { return body(&state, false) }
+                guard state.isOpen, state.work != .changingStorage, isWanted(state) else {
+                    return body(&state, false)
+                }
                 if let seen, seen.looks == state.looks {
-                    if let isRefused = seen.isRefused { state.isRefused = isRefused }
-                    if state.ledger.look(at: seen.cookies, now: Date()) { state.looks += 1 }
+                    state.look(at: seen.cookies, isRefused: seen.isRefused)
                     return body(&state, true)
                 }
                 looks = state.looks
@@ -220,7 +221,7 @@ final class CookieStore: Sendable {
             try thread.call(keeping: self)
         } catch {
             // No thread could be started: this run loop does the work itself, since loads would wait for ever otherwise.
-            workIfAsked()
+            workIfCalled()
         }
     }
 
@@ -232,15 +233,14 @@ final class CookieStore: Sendable {
 
     /// - Returns: The seconds until there is more to do; nil if there is nothing.
     @discardableResult
-    private func workIfAsked() -> Double? {
+    private func workIfCalled() -> Double? {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
-        let (isAsked, hadSeveralWaiters) = state.withLock { state in
-            if hasProgramFiled { state.hasProgramFiled = true }
+        let (isCalled, hadSeveralWaiters) = state.withLock { state in
+            if hasProgramFiled { state.noteProgramsFiling() }
             if state.hasWork { _ = state.beginWork() }
-            defer { state.isAsked = false }
-            return (state.isAsked, state.hadSeveralWaiters)
+            return (state.takeCall(), state.hadSeveralWaiters)
         }
-        if isAsked {
+        if isCalled {
             // The cost of changing Foundation's storage is then shared by several loads.
             if hadSeveralWaiters { usleep(Self.gatheringTime) }
             work()
@@ -259,7 +259,7 @@ final class CookieStore: Sendable {
             if mustLook || receivedCount > 0 || hasNews { look() }
             takeReceived(receivedCount)
             tellReaders()
-            hasFiled = noteProgramsFiling() || hasFiled
+            hasFiled = state.withLock { $0.takeProgramsFiling() } || hasFiled
             write()
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
@@ -277,33 +277,16 @@ final class CookieStore: Sendable {
         observer.hasNoticed || state.withLock { $0.hasProgramFiled || !$0.readers.isEmpty }
     }
 
-    /// - Returns: Whether Foundation has written its file for the program.
-    private func noteProgramsFiling() -> Bool {
-        state.withLock { state in
-            guard state.hasProgramFiled else { return false }
-            state.hasProgramFiled = false
-            state.ledger.noteFiled()
-            return true
-        }
-    }
-
     private func look() {
         while true {
             let hasProgramFiled = observer.rearm()
             let looks = state.withLock { state in
-                if hasProgramFiled { state.hasProgramFiled = true }
+                if hasProgramFiled { state.noteProgramsFiling() }
                 return state.looks
             }
             // Without the lock: the program may be changing the storage, which takes long.
             let seen = visible.cookies
-            let isLatest = state.withLock { state in
-                // A load has found changes meanwhile, but perhaps not the last ones.
-                guard state.looks == looks else { return false }
-                state.looks += 1
-                state.ledger.look(at: seen, now: Date())
-                return true
-            }
-            if isLatest { return }
+            if state.withLock({ $0.look(at: seen, readAt: looks) }) { return }
         }
     }
 
@@ -325,12 +308,7 @@ final class CookieStore: Sendable {
     }
 
     private func tellReaders() {
-        let readers = state.withLock { state -> [@Sendable () -> Void] in
-            guard state.received.isEmpty else { return [] }
-            defer { state.readers = [] }
-            return state.readers
-        }
-        for tell in readers { tell() }
+        for tell in state.withLock({ $0.takeReaders() }) { tell() }
     }
 
     /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
@@ -379,11 +357,7 @@ final class CookieStore: Sendable {
         var opened = CookieLedger()
         bring(&opened)
         state.withLock { [opened] state in
-            state.looks += 1
-            // Cookies received meanwhile are newer than the stored ones.
-            if state.ledger.askedCount == 0 { state.ledger = opened } else { bring(&state.ledger) }
-            state.isOpen = true
-            state.hasFile = file != nil
+            state.opened(hasFile: file != nil, opened, orBy: bring)
             noteReadable(state)
         }
         if isShared { CookiesAtExit.register(self) }
@@ -396,28 +370,14 @@ final class CookieStore: Sendable {
         while true {
             let some = state.withLock { state in
                 hasFile = state.hasFile
-                // Nearly always there are none, and the first call of the search below takes 670,000 instructions.
-                return state.ledger.hasDirtyRows
-                    ? state.ledger.takeRows(atMost: Self.maximumAtOnce, now: Date()) : []
+                return state.takeRows(atMost: Self.maximumAtOnce)
             }
             if some.isEmpty { break }
             rows += some
         }
         guard hasFile, !rows.isEmpty, let disk else { return }
-        let isWritten = disk.write(rows) {
-            state.withLock { state in
-                state.ledger.markAllDirty()
-                return state.ledger.takeRows(atMost: .max, now: Date())
-            }
-        }
-        if isWritten { return }
-        let isGivenUp = state.withLock { state in
-            state.ledger.putBack(rows)
-            state.isBehind = true
-            state.hasFile = state.ledger.dirtyCount <= CookieDisk.maximumUnwritten
-            return !state.hasFile
-        }
-        if isGivenUp { disk.close() }
+        if disk.write(rows, orAll: { state.withLock { $0.takeAllRows() } }) { return }
+        if state.withLock({ $0.writeFailed(rows) }) { disk.close() }
     }
 
     // MARK: The end of the program
@@ -428,17 +388,12 @@ final class CookieStore: Sendable {
             guard state.withLock({ $0.isWorking }) else { break }
             _ = poll(nil, 0, 1)
         }
-        if state.withLock({ $0.isStepping }) { return }
+        if state.withLock({ $0.work == .changingStorage }) { return }
         look()
         write()
-        let mustFile = state.withLock { state in
-            guard !state.isWorking, !state.isRefused, state.ledger.isUnfiled else { return false }
-            (state.isWorking, state.isStepping) = (true, true)
-            return true
-        }
-        guard mustFile else { return }
+        guard state.withLock({ $0.beginLastFiling() }) else { return }
         _ = perform(.file)
-        state.withLock { ($0.isWorking, $0.isStepping) = (false, false) }
+        state.withLock { $0.endLastFiling() }
     }
 
     /// The milliseconds for which the end of the program waits for running work.

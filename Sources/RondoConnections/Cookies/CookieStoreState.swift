@@ -33,48 +33,67 @@ struct CookieStoreState {
         }
     }
 
-    var ledger = CookieLedger()
-    /// Whether the contents of the file have been read.
-    var isOpen: Bool
-    /// Whether the thread works or was called, or a run loop does the work because no thread could be started.
-    var isWorking = false
+    /// What the store's thread does. A run loop does it instead where no thread could be started.
+    enum Work {
+        case idle
+        /// The thread was called, and has not begun.
+        case called
+        case working
+        /// It is changing Foundation's storage, which is not examined meanwhile.
+        case changingStorage
+    }
+
+    /// The file for cookies that outlive the process.
+    enum File {
+        case unread
+        /// There is none: none is wanted, it cannot be used, or too many rows could not be written to it.
+        case absent
+        case open
+        /// The last write failed: it is repeated when another cookie comes.
+        case failing
+    }
+
+    private(set) var ledger = CookieLedger()
+    private(set) var work = Work.idle
+    private(set) var file: File
     /// Whether several loads were told of their end at once the last time.
-    var hadSeveralWaiters = false
-    /// Whether the requested work has not begun yet.
-    var isAsked = false
-    /// Whether the thread is changing Foundation's storage.
-    var isStepping = false
+    private(set) var hadSeveralWaiters = false
     /// What the thread has still to process, in the order in which it came. No request is sent meanwhile, so there are at most
     /// as many as loads, and calls of `flush` and `removeAll`.
-    var received: [Received] = []
-    /// The number of the last storage key that the latest removal of all cookies has marked: up to it, cookies are only deleted,
-    /// which the program's policy does not forbid.
+    private(set) var received: [Received] = []
+    /// The number of the last storage key that the latest removal of all cookies has marked: up to it, cookies are deleted
+    /// although the program accepts none, which its policy does not forbid.
     private var removalEnd = 0
     /// The number of the last storage key that is updated before Foundation's file is written.
-    var batchEnd = 0
+    private var batchEnd = 0
     /// Whether Foundation has written its file because of a change by the program.
-    var hasProgramFiled = false
+    private(set) var hasProgramFiled = false
     /// The earliest time for Foundation's next write of its file.
-    var filesAt = LoopInstant(nanoseconds: .min)
+    private var filesAt = LoopInstant(nanoseconds: .min)
     /// Whether the program accepts no cookies, so that its storage refuses them too.
-    var isRefused = false
-    /// Whether there is a file: it is open, or has still to be opened.
-    var hasFile: Bool
-    /// Whether the last write failed: it is repeated when another cookie comes.
-    var isBehind = false
+    private var isRefused = false
     /// Counts the examinations of the storage that found a change, and the changes by the store. What a thread has read at an
     /// older count is discarded.
-    var looks = 0
+    private(set) var looks = 0
     /// Loads that wait until they may read.
-    var readers: [@Sendable () -> Void] = []
+    private(set) var readers: [@Sendable () -> Void] = []
     /// Loads whose end waits until the program can see their cookies, with the number of storage keys that must have been
     /// updated by then.
-    var ends: [(count: Int, tell: @Sendable () -> Void)] = []
+    private var ends: [(count: Int, tell: @Sendable () -> Void)] = []
     /// The time of the last cookie. The next one gets a later time, even in the same field section, because
     /// cookies are sent in the order in which they came (RFC 6265 §5.4, step 2).
-    var lastMoment = Date.distantPast
+    private var lastMoment = Date.distantPast
 
-    var isReadable: Bool { isOpen && !isStepping && received.isEmpty }
+    /// - Parameter hasFile: Whether there is a file to be read.
+    init(hasFile: Bool) { file = hasFile ? .unread : .absent }
+
+    /// Whether the contents of the file, if there is one, have been read.
+    var isOpen: Bool { file != .unread }
+    /// Whether there is a file: it is open, or has still to be opened.
+    var hasFile: Bool { file != .absent }
+    /// Whether the thread works or was called.
+    var isWorking: Bool { work != .idle }
+    var isReadable: Bool { isOpen && work != .changingStorage && received.isEmpty }
 
     /// Whether the end of a load waits for the cookies that it has received.
     ///
@@ -87,7 +106,7 @@ struct CookieStoreState {
     }
 
     var hasWork: Bool {
-        !received.isEmpty || (hasFile && !isBehind && ledger.hasDirtyRows)
+        !received.isEmpty || (hasFile && file != .failing && ledger.hasDirtyRows)
             || (!isRefused && ledger.waitingCount > 0)
             || (!isRefused && mustFile) || hasProgramFiled
     }
@@ -96,10 +115,37 @@ struct CookieStoreState {
     ///
     /// - Returns: Whether it has to be called.
     mutating func beginWork() -> Bool {
-        guard !isWorking else { return false }
-        (isWorking, isAsked) = (true, true)
+        guard work == .idle else { return false }
+        work = .called
         return true
     }
+
+    /// Begins the work that the thread was called for.
+    ///
+    /// - Returns: False if it was not called, or the work has begun already.
+    mutating func takeCall() -> Bool {
+        guard work == .called else { return false }
+        work = .working
+        return true
+    }
+
+    // MARK: Loads
+
+    /// Keeps the call of a load that waits until it may read.
+    mutating func addReader(_ tell: @escaping @Sendable () -> Void) { readers.append(tell) }
+
+    /// The calls of the loads that may read now.
+    mutating func takeReaders() -> [@Sendable () -> Void] {
+        guard received.isEmpty else { return [] }
+        defer { readers = [] }
+        return readers
+    }
+
+    /// Keeps the call of a load whose end waits for all changes that have been marked until now.
+    mutating func addEnd(_ tell: @escaping @Sendable () -> Void) { ends.append((ledger.askedCount, tell)) }
+
+    /// Leaves something to the thread.
+    mutating func enqueue(_ next: Received) { received.append(next) }
 
     /// Takes cookies of a response into the ledger.
     mutating func take(_ cookies: some Collection<Cookie>, of received: ReceivedCookies, isAfterLook: Bool) {
@@ -112,19 +158,40 @@ struct CookieStoreState {
         }
         ledger.receive(stamped, from: received.origin, isAfterLook: isAfterLook, now: received.date)
         // Another attempt, together with the rows that could not be written before.
-        isBehind = false
+        if file == .failing { file = .open }
     }
 
     /// Removes the first of what was received; the cookies of a response are in the ledger by now.
     mutating func endFirstReceived() {
         switch received.removeFirst() {
-        case .cookies(_, let tell): if let tell { ends.append((ledger.askedCount, tell)) }
-        case .flush(let tell): ends.append((ledger.askedCount, tell))
+        case .cookies(_, let tell): if let tell { addEnd(tell) }
+        case .flush(let tell): addEnd(tell)
         case .removal:
             ledger.removeAll()
             removalEnd = ledger.askedCount
-            isBehind = false
+            if file == .failing { file = .open }
         }
+    }
+
+    // MARK: Examining the storage
+
+    /// Applies the program's changes that a load has found in the storage.
+    ///
+    /// - Parameter isRefused: Whether the program accepts no cookies; nil if the load has not asked.
+    mutating func look(at cookies: [HTTPCookie], isRefused: Bool?) {
+        if let isRefused { self.isRefused = isRefused }
+        if ledger.look(at: cookies, now: Date()) { looks += 1 }
+    }
+
+    /// Applies the program's changes that the thread has found in the storage.
+    ///
+    /// - Parameter looks: The count before the storage was read.
+    /// - Returns: False if a load has found changes meanwhile, but perhaps not the last ones.
+    mutating func look(at cookies: [HTTPCookie], readAt looks: Int) -> Bool {
+        guard self.looks == looks else { return false }
+        self.looks += 1
+        ledger.look(at: cookies, now: Date())
+        return true
     }
 
     // MARK: Steps
@@ -137,43 +204,84 @@ struct CookieStoreState {
     mutating func nextStep(
         policyRefuses: Bool, observer: StorageChangeObserver
     ) -> (Step?, [@Sendable () -> Void], Bool) {
-        isStepping = false
         isRefused = policyRefuses && ledger.doneCount >= removalEnd
         // If the file is to be written now, loads are told only after that.
         var done = mustFile ? 0 : ledger.doneCount
-        let step = isRefused ? nil : step(observer)
+        let step = isRefused ? nil : step(observer, policyRefuses: policyRefuses)
         // Without a step everything is finished.
         if step == nil { done = isRefused ? .max : ledger.doneCount }
-        isStepping = step != nil
         // What a load has read before does not show the step.
-        if isStepping { looks += 1 }
+        if step != nil { looks += 1 }
         let told = ends.filter { $0.count <= done }.map(\.tell)
         if !told.isEmpty { hadSeveralWaiters = told.count > 1 }
         ends.removeAll { $0.count <= done }
         let goesOn = step != nil || hasWork || !readers.isEmpty
-        isWorking = goesOn
+        work = step != nil ? .changingStorage : goesOn ? .working : .idle
         return (step, told, goesOn)
     }
 
     /// The next step: what waits is brought to the storage, and then Foundation's file is written, once for
     /// all of it, if it is time for that.
-    private mutating func step(_ observer: StorageChangeObserver) -> Step? {
+    ///
+    /// - Parameter policyRefuses: Only deletions are made: the storage would not take a cookie.
+    private mutating func step(_ observer: StorageChangeObserver, policyRefuses: Bool) -> Step? {
         if ledger.doneCount >= batchEnd {
             if mustFile { return .file }
             batchEnd = ledger.askedCount
         }
         while ledger.doneCount < batchEnd, let next = ledger.nextStep(now: Date()) {
             switch next {
+            case .set(let cookie) where policyRefuses:
+                // A session's own policy may accept cookies. They come after the batch, so that this loop ends.
+                guard let object = ledger.postpone(cookie) else { continue }
+                return delete(object)
             case .set(let cookie):
                 guard let object = StoredCookie(cookie, observer: observer) else { continue }
                 ledger.willShow(object)
                 return .set(object)
-            case .delete(let object):
-                ledger.willRemove(object)
-                return .delete(object, other: ledger.anyShown(beside: object))
+            case .delete(let object): return delete(object)
             }
         }
         return mustFile ? .file : nil
+    }
+
+    private mutating func delete(_ object: HTTPCookie) -> Step {
+        ledger.willRemove(object)
+        return .delete(object, other: ledger.anyShown(beside: object))
+    }
+
+    // MARK: The file
+
+    /// Notes that the file has been read, or cannot be used.
+    ///
+    /// - Parameters:
+    ///   - opened: The ledger with the contents of the file and the storage.
+    ///   - bring: Brings these contents into the ledger of a store that has received cookies meanwhile, which are newer.
+    mutating func opened(hasFile: Bool, _ opened: CookieLedger, orBy bring: (inout CookieLedger) -> Void) {
+        looks += 1
+        if ledger.askedCount == 0 { ledger = opened } else { bring(&ledger) }
+        file = hasFile ? .open : .absent
+    }
+
+    /// Takes the rows that have to be written since the last time, at most `maximum` of them.
+    mutating func takeRows(atMost maximum: Int) -> [CookieRow] {
+        // Nearly always there are none, and the first call of the ledger's search takes 670,000 instructions.
+        ledger.hasDirtyRows ? ledger.takeRows(atMost: maximum, now: Date()) : []
+    }
+
+    /// Takes all rows, for a new file.
+    mutating func takeAllRows() -> [CookieRow] {
+        ledger.markAllDirty()
+        return ledger.takeRows(now: Date())
+    }
+
+    /// Keeps rows that could not be written.
+    ///
+    /// - Returns: Whether there are too many of them, so that the file is not used any more.
+    mutating func writeFailed(_ rows: [CookieRow]) -> Bool {
+        ledger.putBack(rows)
+        file = ledger.dirtyCount <= CookieDisk.maximumUnwritten ? .failing : .absent
+        return file == .absent
     }
 
     // MARK: Foundation's file
@@ -186,8 +294,8 @@ struct CookieStoreState {
 
     /// Whether Foundation's file is older than its storage, and is to be written now. At once, if the store has no file of
     /// its own: the cookies would be lost if the process ended.
-    var mustFile: Bool {
-        ledger.isUnfiled && (!hasFile || isBehind || filesAt <= LoopClock.systemNow)
+    private var mustFile: Bool {
+        ledger.isUnfiled && (file == .absent || file == .failing || filesAt <= LoopClock.systemNow)
     }
 
     /// Seconds until Foundation's file is to be written; nil if that is not necessary.
@@ -202,4 +310,26 @@ struct CookieStoreState {
         let delay = max(Self.filingInterval, Self.filingShare * ended.seconds(since: began))
         filesAt = ended.advanced(bySeconds: delay)
     }
+
+    /// Notes that Foundation has written its file because of a change by the program.
+    mutating func noteProgramsFiling() { hasProgramFiled = true }
+
+    /// - Returns: Whether Foundation has written its file for the program since the last time.
+    mutating func takeProgramsFiling() -> Bool {
+        guard hasProgramFiled else { return false }
+        hasProgramFiled = false
+        ledger.noteFiled()
+        return true
+    }
+
+    /// Begins the last write of Foundation's file, at the end of the program.
+    ///
+    /// - Returns: False if the file needs none, or the thread still works.
+    mutating func beginLastFiling() -> Bool {
+        guard work == .idle, !isRefused, ledger.isUnfiled else { return false }
+        work = .changingStorage
+        return true
+    }
+
+    mutating func endLastFiling() { work = .idle }
 }
