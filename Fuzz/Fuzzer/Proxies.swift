@@ -37,9 +37,12 @@ private func negotiate(
             // What it would have sent before is of no interest any more.
             report.body = []
             report.events.append("\(error.kind) \(error.code) \(error.description)")
-            // The load reads it again, to answer its challenge.
             if !error.response.isEmpty {
                 report.events += readResponse(error.response, in: [error.response.count], toHead: true).events
+            }
+            // The load answers its challenge.
+            if let head = TunnelNegotiation.challenge(in: .negotiation(error)) {
+                report.events.append("\(head.status) \(head.fields)")
             }
         }
         return true

@@ -99,19 +99,17 @@ struct TunnelNegotiation: ProxyNegotiation {
     }
 
     private func refusal(_ head: ResponseHead) -> NegotiationError {
-        var text = "HTTP/1.1 \(head.status) \(head.reason)\r\n"
-        for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
-        let kind: NegotiationError.Kind = head.status == 407 ? .authentication : .refused
-        return failure(
-            kind, "it answered “\(head.status) \(Grammar.excerpt(head.reason.utf8))”", code: head.status,
-            response: Array((text + "\r\n").utf8))
+        failure(
+            head.status == 407 ? .authentication : .refused,
+            "it answered “\(head.status) \(Grammar.excerpt(head.reason.utf8))”", code: head.status,
+            answer: head)
     }
 
     private func failure(
-        _ kind: NegotiationError.Kind, _ cause: String, code: Int = 0, response: [UInt8] = []
+        _ kind: NegotiationError.Kind, _ cause: String, code: Int = 0, answer: ResponseHead? = nil
     ) -> NegotiationError {
         NegotiationError(
-            kind, code: code, response: response,
+            kind, code: code, answer: answer,
             description:
                 "the proxy \(proxy.host), port \(proxy.port), makes no tunnel to \(authority): \(cause)")
     }
@@ -120,27 +118,7 @@ struct TunnelNegotiation: ProxyNegotiation {
 extension TunnelNegotiation {
     /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of `error`; nil otherwise.
     static func challenge(in error: ChannelError) -> ResponseHead? {
-        guard case .negotiation(let error) = error, error.code == 407, !error.response.isEmpty
-        else { return nil }
-        var codec = HTTP1Codec()
-        var request: [UInt8] = []
-        do throws(HTTP1Error) {
-            let fields = HeaderFields([("Host", "proxy")])
-            try codec.send(
-                head: RequestHead(method: "CONNECT", target: "proxy:443", fields: fields), body: .none,
-                into: &request)
-            codec.receive(error.response)
-            while true {
-                switch try codec.nextEvent() {
-                case .informational: continue
-                case .response(let head, _): return head
-                case .needMoreData, .body, .bodyRange, .trailers, .end, .paused, .switchedProtocol, .closed:
-                    return nil
-                }
-            }
-        } catch {
-            // A challenge that cannot be parsed cannot be answered; the failure stays as it is.
-            return nil
-        }
+        guard case .negotiation(let error) = error, error.code == 407 else { return nil }
+        return error.answer as? ResponseHead
     }
 }

@@ -28,7 +28,7 @@ package enum NegotiationStep: Equatable, Sendable {
 }
 
 /// The reason why a proxy refuses a connection.
-package struct NegotiationError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct NegotiationError: Error, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         /// The proxy refuses the request, or cannot reach the host.
         case refused
@@ -45,13 +45,27 @@ package struct NegotiationError: Error, Hashable, Sendable, CustomStringConverti
     package let code: Int
     /// A sentence that names the proxy, the host and the cause.
     package let description: String
-    /// The proxy's answer, as far as an owner can use it: the head of an HTTP response.
+    /// The proxy's answer as it came, for the program to read: the head of an HTTP response; empty for none.
     package let response: [UInt8]
+    /// The proxy's answer as the negotiation has read it, for the layer to which the negotiation belongs; nil for none.
+    package let answer: (any Sendable)?
 
-    package init(_ kind: Kind, code: Int = 0, response: [UInt8] = [], description: String) {
+    package init(
+        _ kind: Kind, code: Int = 0, response: [UInt8] = [], answer: (any Sendable)? = nil,
+        description: String
+    ) {
         self.kind = kind
         self.code = code
         self.response = response
+        self.answer = answer
         self.description = description
+    }
+}
+
+extension NegotiationError: Equatable {
+    /// Compares everything but `answer`, of which only its own layer knows the type.
+    package static func == (left: NegotiationError, right: NegotiationError) -> Bool {
+        left.kind == right.kind && left.code == right.code && left.response == right.response
+            && left.description == right.description
     }
 }
