@@ -111,6 +111,12 @@ extension RunLoop {
         /// The errno of `error`; nil if there is no error.
         package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
+        /// Whether the descriptor may be closed after the source has become invalid by itself; nil if it has not.
+        ///
+        /// After `EBADF` the number may belong to an epoll set or an eventfd of a run loop, and must not be closed. Its inode
+        /// does not tell: all of these share one.
+        package var mayCloseAfterRefusal: Bool? { refusalCode.map { $0 != EBADF } }
+
         /// The events that a descriptor source waits for. If the set is empty, the source stays in its modes
         /// and keeps them from being empty, but is not watched. Any thread may set it.
         public var interest: Interest {

@@ -115,10 +115,8 @@ public final class CFFileDescriptor: Sendable {
     /// Invalidates this object if its source was refused: because the descriptor was closed, or by the kernel,
     /// for lack of memory for example (rule SRC-27).
     private func endIfRefused() {
-        guard let code = state.withLock({ $0.source })?.refusalCode else { return }
-        // After EBADF the number may belong to an epoll set or an eventfd of a run loop, and must not be closed.
-        // `isLost` cannot tell: all of these share one inode.
-        if code == EBADF { invalidate(closes: false) } else { invalidate() }
+        guard let mayClose = state.withLock({ $0.source })?.mayCloseAfterRefusal else { return }
+        invalidate(closes: mayClose && closesOnInvalidate)
     }
 
     /// Makes a callback, on the thread of a loop that holds the source.
