@@ -23,8 +23,19 @@ struct DownloadResumption: Codable, Equatable {
 
     /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a Range of the
     /// program's own: its body need not begin with the first byte of the file, nor reach to the last.
-    init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
-        guard method == "GET", response.statusCode == 200, bytes > 0,
+    ///
+    /// - Parameter earlier: How the body continues that of an earlier download; nil if it does not.
+    init?(
+        _ response: HTTPURLResponse?, bytes: Int64, method: String,
+        continuing earlier: DownloadResumption? = nil
+    ) {
+        if var earlier {
+            // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
+            earlier.bytes = bytes
+            self = earlier
+            return
+        }
+        guard method == "GET", let response, response.statusCode == 200, bytes > 0,
             let url = response.url,
             response.value(forHTTPHeaderField: "Accept-Ranges")?.lowercased() != "none",
             response.value(forHTTPHeaderField: "Content-Encoding") == nil,

@@ -26,13 +26,9 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var total: Int64? { continued?.total }
 
         var resumption: DownloadResumption? {
-            guard let response, bytes <= total ?? .max else { return nil }
-            if var continued {
-                // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
-                continued.bytes = bytes
-                return continued
-            }
-            return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
+            guard bytes <= total ?? .max else { return nil }
+            return DownloadResumption(
+                response, bytes: bytes, method: download?.request.httpMethod ?? "GET", continuing: continued)
         }
     }
 

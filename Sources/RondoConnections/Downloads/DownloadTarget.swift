@@ -106,16 +106,11 @@ final class DownloadTarget {
 
     /// How the rest would be requested; nil if it cannot.
     private func resumption(of request: LoadRequest) -> DownloadResumption? {
-        if var further = continued?.resumption {
-            // A 206 to If-Range need not repeat what the server has said of the file (RFC 9110 §15.3.7).
-            further.bytes = length
-            return further
-        }
         // If the program itself has requested a range, the body does not begin with the first byte of the file.
-        guard request.value.value(forHTTPHeaderField: "Range") == nil,
-            let response = response as? HTTPURLResponse
-        else { return nil }
-        return DownloadResumption(response, bytes: length, method: request.method)
+        guard continued != nil || request.value.value(forHTTPHeaderField: "Range") == nil else { return nil }
+        return DownloadResumption(
+            response as? HTTPURLResponse, bytes: length, method: request.method,
+            continuing: continued?.resumption)
     }
 
     /// Whether the body is the rest of an earlier download.
