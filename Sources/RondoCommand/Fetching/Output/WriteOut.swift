@@ -139,6 +139,11 @@ struct TransferRecord {
     var isVerified = true
     var isSecure: Bool { scheme == "HTTPS" }
 
+    /// Forgets the response of an earlier attempt.
+    mutating func beginAttempt() {
+        (status, head, redirectCount, bodySize) = (0, nil, 0, 0)
+    }
+
     private var transfers: [(transfer: URLConnection.Transfer, offset: Double)] {
         loads.flatMap { load in load.metrics.transfers.map { ($0, load.offset) } }
     }

@@ -9,6 +9,26 @@ import RondoLab
 /// is kept, a redirect without a usable Location is a response, and cookies and fields of the command line
 /// are sent where curl sends them.
 final class FetchTransfer {
+    /// What begins anew with each attempt.
+    private struct Attempt {
+        /// The seconds from the start of the transfer to that of the attempt.
+        let start: Double
+        var speedFloor: SpeedFloor?
+        /// Body bytes sent.
+        var sentSize = 0
+        /// A failure that is reported although the load succeeds.
+        var pendingFailure: FetchFailure?
+        /// The part of a file that is output; nil means the whole file.
+        var window: Range<Int>?
+        /// The position of the next byte in the file.
+        var position = 0
+
+        init(_ operation: FetchOperation, from start: Double) {
+            self.start = start
+            speedFloor = SpeedFloor(operation, from: start)
+        }
+    }
+
     let job: TransferJob
     private let context: FetchContext
     private let progress: ProgressBar?
@@ -24,16 +44,7 @@ final class FetchTransfer {
     private var proxy: StreamProxy?
     private var pause: Timer?
     private var offset: Int64 = 0
-    private var attemptStart = 0.0
-    private var speedFloor: SpeedFloor?
-    /// Body bytes sent in this attempt.
-    private var sentSize = 0
-    /// A failure that is reported although the load succeeds.
-    private var pendingFailure: FetchFailure?
-    /// The part of a file that is output; nil means the whole file.
-    private var window: Range<Int>?
-    /// The position of the next byte in the file.
-    private var position = 0
+    private var attempt: Attempt
     private(set) var record = TransferRecord()
     /// Nil while the transfer runs.
     private(set) var outcome: Result<Void, FetchFailure>?
@@ -49,9 +60,9 @@ final class FetchTransfer {
         self.job = job
         self.context = context
         self.progress = progress
+        attempt = Attempt(job.operation, from: 0)
         record.number = job.number
         record.urlText = job.url
-        speedFloor = SpeedFloor(job.operation, from: 0)
     }
 
     // MARK: - Start
@@ -126,7 +137,7 @@ final class FetchTransfer {
     /// The seconds left of the limit of -m.
     private func timeLeft() throws(FetchFailure) -> Double? {
         guard let total = operation.totalTimeout else { return nil }
-        let left = total - (stopwatch.elapsed - attemptStart)
+        let left = total - (stopwatch.elapsed - attempt.start)
         if left > 0 { return left }
         throw outOfTime(total)
     }
@@ -178,7 +189,7 @@ final class FetchTransfer {
         if isFailure {
             // A short body is read to its end, for the values of -w.
             guard unwanted(response) == .discarded else { throw errorStatus(head) }
-            pendingFailure = errorStatus(head)
+            attempt.pendingFailure = errorStatus(head)
             return .discarded
         }
         if let next, operation.followsRedirects {
@@ -200,7 +211,7 @@ final class FetchTransfer {
         let length = response.expectedContentLength
         progress?.begin(expected: length >= 0 ? Int(length) : nil)
         guard operation.asksForHead else {
-            window = Self.window(operation, offset: offset, size: max(0, Int(length)))
+            attempt.window = Self.window(operation, offset: offset, size: max(0, Int(length)))
             try output.open()
             return .output
         }
@@ -339,10 +350,11 @@ final class FetchTransfer {
 
     func received(_ given: Data) throws(FetchFailure) {
         var data = given
-        if let window {
+        if let window = attempt.window {
+            let position = attempt.position
             let wanted = window.clamped(to: position..<position + given.count)
             data = given.dropFirst(wanted.lowerBound - position).prefix(wanted.count)
-            position += given.count
+            attempt.position += given.count
         }
         record.bodySize += data.count
         progress?.note(received: record.bodySize)
@@ -366,7 +378,7 @@ final class FetchTransfer {
             record.redirectCount += 1
             return send(request.redirected(to: redirect, status: record.status, first: first, operation))
         }
-        if let pending = pendingFailure.take() { return end(.failure(pending)) }
+        if let pending = attempt.pendingFailure.take() { return end(.failure(pending)) }
         if case .failure(let failure) = result, failure.isOutOfTotalTime,
             let total = operation.totalTimeout
         {
@@ -383,15 +395,16 @@ final class FetchTransfer {
         record.loads.append((metrics, offset))
     }
     func note(connectStatus: Int) { record.connectStatus = connectStatus }
-    func note(sent count: Int) { sentSize += count }
+    func note(sent count: Int) { attempt.sentSize += count }
 
     /// Called at intervals while the transfer runs.
     func tick() {
         progress?.tick()
-        guard outcome == nil, load != nil,
-            let failure = speedFloor?.failure(
-                transferred: record.bodySize + sentSize, at: stopwatch.elapsed)
-        else { return }
+        guard outcome == nil, load != nil else { return }
+        let total = record.bodySize + attempt.sentSize
+        guard let failure = attempt.speedFloor?.failure(transferred: total, at: stopwatch.elapsed) else {
+            return
+        }
         load?.cancel()
         end(.failure(failure))
     }
@@ -476,17 +489,10 @@ final class FetchTransfer {
 
     private func tryAgain() {
         pause = nil
-        pendingFailure = nil
-        attemptStart = stopwatch.elapsed
+        attempt = Attempt(operation, from: stopwatch.elapsed)
+        record.beginAttempt()
         output.restart()
         progress?.restart()
-        speedFloor = SpeedFloor(operation, from: attemptStart)
-        sentSize = 0
-        (window, position) = (nil, 0)
-        record.bodySize = 0
-        record.head = nil
-        record.status = 0
-        record.redirectCount = 0
         if let first { send(first) }
     }
 }
