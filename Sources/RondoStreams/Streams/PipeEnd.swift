@@ -179,7 +179,7 @@ final class PipeEnd: StreamBackend, Sendable {
     }
 
     /// Arms the stream for its next event, and watches the descriptor again.
-    private func wasUsed() {
+    private func noteUse() {
         core.update { $0.used(isReady: false) }
         guard let source = state.withLock({ $0.source }), source.interest != interest else { return }
         source.interest = interest
@@ -188,7 +188,7 @@ final class PipeEnd: StreamBackend, Sendable {
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard core.status != .atEnd else { return 0 }
         let count = transfer { Glibc.read($0, buffer.baseAddress, buffer.count) }
-        if count > 0 { wasUsed() } else if count == 0 { end() }
+        if count > 0 { noteUse() } else if count == 0 { end() }
         return count
     }
 
@@ -201,7 +201,7 @@ final class PipeEnd: StreamBackend, Sendable {
     func write(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let start = bytes.baseAddress else { return 0 }
         let count = transfer { rondo_write_quietly($0, start, bytes.count) }
-        if count >= 0 { wasUsed() }
+        if count >= 0 { noteUse() }
         return count
     }
 

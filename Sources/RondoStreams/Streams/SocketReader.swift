@@ -106,7 +106,8 @@ struct SocketReader {
             case nil: break
             }
         }
-        return wasUsed(count, channel) ? count : nil
+        noteUse(count, channel)
+        return count > 0 ? count : nil
     }
 
     /// Lends at most `limit` bytes of the read-ahead, which is filled first if there is none.
@@ -124,7 +125,7 @@ struct SocketReader {
         let bytes = found.lend(atMost: limit)
         if found.isEmpty { ahead = nil }
         reportEnding()
-        _ = wasUsed(bytes.count, channel)
+        noteUse(bytes.count, channel)
         return bytes
     }
 
@@ -216,16 +217,16 @@ struct SocketReader {
         ReadAhead.give(back: ended)
     }
 
-    private func wasUsed(_ count: Int, _ channel: SocketChannel?) -> Bool {
+    /// Arms the stream for its next event, and the channel for more bytes.
+    private func noteUse(_ count: Int, _ channel: SocketChannel?) {
         if let channel, channel.isOpen {
             channel.wantsRead = ahead == nil && ending == nil
             // The rest of a TLS record that this read has begun makes no event of the socket.
             channel.signalIfPlaintextIsPending()
         }
-        guard count > 0 else { return false }
+        guard count > 0 else { return }
         // (Asked for inside the closure, it would cost a copy of the whole reader.)
         let isReady = ahead != nil || hasEarlyBytes
         core.update { $0.used(isReady: isReady) }
-        return true
     }
 }

@@ -241,7 +241,7 @@ final class StreamCore: SharedQueueClient {
                 event.nameInTraces, of: stream, label: nameInTraces(of: stream), on: loop
             ) { stream.delegate?.stream(stream, handle: event) }
             let (isOver, queues) = guarded.withLock { guarded -> (Bool, StreamSchedule.Queues) in
-                if guarded.goesOn(&delivery) { return (false, .none) }
+                if guarded.takeNextEvent(&delivery) { return (false, .none) }
                 guarded.depth -= 1
                 return (true, guarded.startWaiting())
             }
@@ -275,9 +275,9 @@ extension StreamCore.Guarded {
             return nil
         }
         var delivery = Delivery(stream: stream, version: schedule.version, rest: state.owed)
-        // An event is pending, so `goesOn` finds one. (From here on the stream must not be released by this
+        // An event is pending, so `takeNextEvent` finds one. (From here on the stream must not be released by this
         // function: its deinit would take the lock that is held here.)
-        _ = goesOn(&delivery)
+        _ = takeNextEvent(&delivery)
         deliverer = thread
         depth += 1
         return delivery
@@ -286,7 +286,7 @@ extension StreamCore.Guarded {
     /// Takes the next event, in ascending order of the event bits (rule ST-11).
     ///
     /// - Returns: False if there is none.
-    fileprivate mutating func goesOn(_ delivery: inout Delivery) -> Bool {
+    fileprivate mutating func takeNextEvent(_ delivery: inout Delivery) -> Bool {
         // A change of the schedule by a handler applies before the next event.
         while schedule.version == delivery.version, delivery.rest != [] {
             let bits = delivery.rest.rawValue
