@@ -20,8 +20,8 @@ final class LoadAnswers {
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
-    // Unchecked, inside the gate: see `Load`. With the checks of this and of three other places (see `HeaderFields`)
-    // bench-guard's http.request takes 4 % more instructions.
+    // Unchecked, inside the gate: see `Load`. With the checks of this and of `HeaderFields` bench-guard's http.request takes
+    // up to 4 % more instructions.
     @exclusivity(unchecked) var cache: LoadCache
     /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
     /// it.

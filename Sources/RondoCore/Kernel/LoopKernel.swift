@@ -17,9 +17,7 @@ final class LoopKernel {
 
     private let attention: Attention
     /// Indexed by mode; nil for a mode that has never run.
-    // Unchecked: one thread has access, and no access calls other code. With the checks of this and of
-    // `LoopThreadState.knownNow` bench-guard's stream.message takes 1.6 % more instructions.
-    @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
+    private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// The last refusal of the kernel.
     private(set) var refusal: SystemError?
@@ -102,7 +100,10 @@ final class LoopKernel {
 
     /// Closes everything, because the thread ends.
     func close() {
-        modeLoops.removeAll()
+        // Freed after the access: the end of a mode's libev side releases sources.
+        var closed: [ModeLoop?] = []
+        swap(&closed, &modeLoops)
+        closed.removeAll()
         wakeUp = nil
         attention.setWakeUp(nil)
         SystemFailure.endThread()

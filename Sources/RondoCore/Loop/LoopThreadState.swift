@@ -9,7 +9,7 @@ internal import CRondoEv
 ///
 /// `@exclusivity(unchecked)`: only one thread has access, and no access lasts while something else is called.
 /// With the check of `serving` bench-guard's descriptor.event takes 16 % more instructions, and with that of
-/// `deferred` pass.other-mode 21 %. With those of `knownNow` and of `LoopKernel.modeLoops` stream.message takes 1.6 % more.
+/// `deferred` pass.other-mode 21 %.
 final class LoopThreadState {
     static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -31,7 +31,7 @@ final class LoopThreadState {
     private(set) var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if something was called since, or the loop has slept. Without it bench-guard's
     /// pass.other-mode takes 14 % more instructions.
-    @exclusivity(unchecked) private(set) var knownNow: LoopInstant?
+    private(set) var knownNow: LoopInstant?
     /// The last wait was no longer than `spinDuration`. Set by `Sleep`.
     var hasWaitedShortly = false
     /// The number of activations that have begun or ended.

@@ -27,8 +27,8 @@ package struct HeaderFields: Sendable {
     /// through `own`, which makes a copy first unless this value is its only holder.
     ///
     /// `@exclusivity(unchecked)`: for the same reason no access overlaps with a change. A small GET makes ten
-    /// accesses; with their checks, and those of `LoadAnswers.cache`, `LoopThreadState.knownNow` and `LoopKernel.modeLoops`, bench-guard's
-    /// http.request takes 4 % more instructions.
+    /// accesses; with their checks, and that of `LoadAnswers.cache`, bench-guard's http.request takes up to 4 % more
+    /// instructions.
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
