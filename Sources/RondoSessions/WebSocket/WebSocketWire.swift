@@ -4,8 +4,8 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The connection of an open WebSocket: moves bytes between the channel and the protocol, and messages
-/// between the protocol and the queues of the link.
+/// The connection of an open WebSocket: reads bytes from the channel, moves messages between the protocol and
+/// the queues of the link, and ends the WebSocket. Its sender writes.
 ///
 /// `@unchecked Sendable`: used only inside the gate of its load.
 final class WebSocketWire: Upgrade, @unchecked Sendable {
@@ -15,42 +15,32 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         /// The program closes: earlier messages are sent, then the close frame, and the server's close frame
         /// is awaited.
         case closing
-        /// Nothing more is sent; the server is expected to end the connection (rule WS-22).
-        case waitingForEnd
+        /// Nothing more is sent; the server is expected to end the connection (rule WS-22). The failure is the
+        /// outcome of the load; nil if the WebSocket was closed by a close frame.
+        case waitingForEnd(LoadFailure?)
         case ended
     }
 
     /// The time in seconds for the closing handshake and for the server to end the connection (rules WS-17
     /// and WS-22).
     private static let closingTime = 2.0
-    /// Limits for one pass: bytes of one read call, and about as many of all writes. They leave time for
-    /// other tasks.
-    private static let bytesAtOnce = 64 * 1024, writtenAtOnce = 1024 * 1024
-    /// The number of buffered bytes at which pongs are written before more is read.
-    private static let pongsAtOnce = 4096
+    /// The most bytes that one pass reads. The limit leaves time for other tasks.
+    private static let readAtOnce = 64 * 1024
 
     private let link: WebSocketLink
     private var handshake: WebSocketHandshake
     private var connection = WebSocketConnection(.client)
+    private var sender: WebSocketSender
     private var subprotocol: String?
     private var channel: SocketChannel?
     private var phase = Phase.handshake
     private var isPaused = false
     private var sawEnd = false
-    private var failure: LoadFailure?
     private var timer: ScheduleTimer?
-
-    private var unsent: [UInt8] = []
-    private var written = 0
-    /// The buffer has the first frame of a message, and nothing else.
-    private var hasFirstFrame = false
-    /// The buffer has the last frame of a message.
-    private var hasLastFrame = false
-    /// The connection takes no more bytes, or the time for the closing handshake has expired.
-    private var hasEndedWriting = false
 
     init(_ link: WebSocketLink) {
         self.link = link
+        sender = WebSocketSender(link)
         handshake = link.makeHandshake()
     }
 
@@ -114,7 +104,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     func readable() {
         guard isServed, !isPaused, !sawEnd, let channel else { return }
-        withUnsafeTemporaryAllocation(byteCount: Self.bytesAtOnce, alignment: 16) { buffer in
+        withUnsafeTemporaryAllocation(byteCount: Self.readAtOnce, alignment: 16) { buffer in
             do throws(ChannelError) {
                 switch try channel.read(into: buffer) {
                 case .bytes(let count):
@@ -220,13 +210,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     /// ping waits for its pong (rule WS-15).
     private func answerPing() {
         guard takesAnswers, connection.hasAnswers else { return }
-        connection.sendAnswers(into: &unsent)
-        if unsent.count >= Self.pongsAtOnce { flush() }
+        if sender.bufferAnswers(of: &connection) { flush() }
     }
 
     private var takesAnswers: Bool {
         guard let channel else { return false }
-        return !channel.wantsWrite && !hasEndedWriting
+        return !channel.wantsWrite && !sender.hasEnded
     }
 
     private func receive(pong payload: [UInt8]) {
@@ -255,12 +244,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         }
         let isClosing = if case .closing = phase { true } else { false }
         let isOpen = if case .open = phase { true } else { false }
-        let isLost = hasEndedWriting
+        let isLost = sender.hasEnded
         let (error, senders, receivers) = link.state.withLock { state in
             guard let error = state.closing.error else {
                 // Messages of the server may still be taken, but nothing can be sent to it any more.
                 return (
-                    isLost ? Self.lost(state.url) : nil, isLost ? state.queues.takeSenders() : [],
+                    isLost ? WebSocketSender.lost(state.url) : nil, isLost ? state.queues.takeSenders() : [],
                     [WebSocketQueues.Receiver]()
                 )
             }
@@ -277,127 +266,11 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         for receiver in receivers { load.call("receive", size: 0) { receiver(.failure(error)) } }
     }
 
-    // MARK: - Sending
-
     private func flush() {
-        var budget = Self.writtenAtOnce
-        while isServed, !hasEndedWriting, let channel {
-            // The task may have been suspended in a call that was made meanwhile: then no further message is taken.
-            guard budget > 0, !(load?.standsStill ?? false) else {
-                channel.wantsWrite = true
-                return
-            }
-            dropWithdrawn()
-            if unsent.isEmpty, !writeNext() { break }
-            guard write(to: channel, &budget) else { return }
-            hasFirstFrame = false
-            endCurrent()
-            unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
-            written = 0
-        }
-        channel?.wantsWrite = false
-    }
-
-    /// - Returns: True if all bytes were written.
-    private func write(to channel: SocketChannel, _ budget: inout Int) -> Bool {
-        while written < unsent.count {
-            guard budget > 0 else {
-                channel.wantsWrite = true
-                return false
-            }
-            do throws(ChannelError) {
-                let count = try unsent.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
-                    try channel.write(
-                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[written...]))
-                }
-                guard count > 0 else {
-                    waitForRoom(in: channel)
-                    return false
-                }
-                written += count
-                budget -= count
-            } catch {
-                // Reading goes on: the server may have sent more before it closed. The end is reported after
-                // that.
-                hasEndedWriting = true
-                channel.wantsWrite = false
-                failCurrent()
-                handOver()
-                return false
-            }
-        }
-        return true
-    }
-
-    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has taken none
-    /// (rule WS-26).
-    private func waitForRoom(in channel: SocketChannel) {
-        channel.wantsWrite = true
-        guard hasFirstFrame, written == 0 else { return }
-        let withdrawn = link.state.withLock { $0.queues.beginWait() }
-        withExtendedLifetime(withdrawn) {}
-    }
-
-    /// Empties the buffer if it has the beginning of a message that was withdrawn.
-    private func dropWithdrawn() {
-        guard hasFirstFrame, written == 0, !link.state.withLock({ $0.queues.endWait() }) else { return }
-        (hasFirstFrame, hasLastFrame) = (false, false)
-        unsent.removeAll()
-        connection.withdrawMessage()
-    }
-
-    /// Puts the next frame into the buffer; returns false if there is none.
-    private func writeNext() -> Bool {
-        if connection.hasAnswers {
-            connection.sendAnswers(into: &unsent)
-            return true
-        }
-        guard connection.isOpen else { return false }
-        do throws(WebSocketError) {
-            if connection.isSendingMessage {
-                hasLastFrame = try connection.sendNextFrame(into: &unsent)
-                return true
-            }
-            guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
-                guard let close = link.state.withLock({ $0.queues.close }) else { return false }
-                try connection.send(close: close, into: &unsent)
-                return true
-            }
-            switch next.what {
-            case .message(let message):
-                try connection.startSending(message)
-                hasLastFrame = try connection.sendNextFrame(into: &unsent)
-                hasFirstFrame = true
-            case .ping:
-                let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
-                try connection.send(ping: payload, into: &unsent)
-            }
-            return true
-        } catch {
-            failCurrent()
-            return false
-        }
-    }
-
-    /// Answers the current message once the kernel has taken all of it.
-    private func endCurrent() {
-        guard hasLastFrame else { return }
-        hasLastFrame = false
-        guard let completion = link.state.withLock({ $0.queues.endSending() }) else { return }
-        load?.call("send", size: 0) { completion(nil) }
-    }
-
-    private func failCurrent() {
-        hasLastFrame = false
-        let failed = link.state.withLock { state in
-            state.queues.endSending().map { ($0, state.closing.error ?? Self.lost(state.url)) }
-        }
-        guard let (completion, error) = failed else { return }
-        load?.call("send", size: 0) { completion(error) }
-    }
-
-    private static func lost(_ url: URL?) -> URLError {
-        URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
+        guard let channel else { return }
+        let canSend = sender.flush(&connection, to: channel)
+        // Reading goes on: the server may have sent more before it closed. The end is reported after that.
+        if !canSend { handOver() }
     }
 
     // MARK: - The end
@@ -416,10 +289,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// Reports that the WebSocket was closed by a close frame, and waits for the end of the connection.
     private func endClosed() {
-        phase = .waitingForEnd
-        flush()
-        if !hasLastFrame || hasEndedWriting { failCurrent() }
-        handOver()
+        waitForEnd(nil)
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
         load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
     }
@@ -429,10 +299,14 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         if case .closing = phase { return endClosed() }
         let code = Self.urlErrorCode(error)
         end(with: Int(error.closeCode ?? 1006), reason: nil, code, error.description)
-        failure = .upgrade(code, sentence: error.description)
-        phase = .waitingForEnd
+        waitForEnd(.upgrade(code, sentence: error.description))
+    }
+
+    /// Sends the close frame that is owed, and answers all operations that wait.
+    private func waitForEnd(_ failure: LoadFailure?) {
+        phase = .waitingForEnd(failure)
         flush()
-        if !hasLastFrame || hasEndedWriting { failCurrent() }
+        sender.failUnfinished()
         handOver()
     }
 
@@ -463,16 +337,16 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// Ends the connection when the time for the server's answer has expired.
     private func giveUp() {
-        hasEndedWriting = true
+        sender.end()
         if case .closing = phase { endClosed() }
         finish()
     }
 
     private func finish() {
-        guard isServed else { return }
+        guard case .waitingForEnd(let failure) = phase else { return }
         phase = .ended
         timer.take()?.invalidate()
-        failCurrent()
+        sender.failCurrent()
         handOver()
         load?.endUpgrade(failure)
     }

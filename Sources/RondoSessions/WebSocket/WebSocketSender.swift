@@ -1,0 +1,175 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Writes the frames of an open WebSocket to its channel: the messages, pings and close frame of the queues, and
+/// the answers that the protocol owes.
+///
+/// Used only inside the gate of the load. It calls handlers of the program, none of which can reach this value.
+struct WebSocketSender {
+    /// About the most bytes that one pass writes. The limit leaves time for other tasks.
+    private static let writtenAtOnce = 1024 * 1024
+    /// The most memory that the buffer keeps when it is empty.
+    private static let keptCapacity = 64 * 1024
+    /// The number of buffered bytes at which pongs are written before more is read.
+    private static let pongsAtOnce = 4096
+
+    private let link: WebSocketLink
+    private var unsent: [UInt8] = []
+    private var written = 0
+    /// The buffer has the first frame of a message, and nothing else.
+    private var hasFirstFrame = false
+    /// The buffer has the last frame of a message.
+    private var hasLastFrame = false
+    /// The connection takes no more bytes, or the time for the closing handshake has expired.
+    private(set) var hasEnded = false
+
+    init(_ link: WebSocketLink) { self.link = link }
+
+    private var load: (any UpgradeOwner)? { link.state.withLock { $0.load } }
+
+    // MARK: - Writing
+
+    /// Puts the owed answers into the buffer.
+    ///
+    /// - Returns: True if the buffer has so many bytes that they should be written before more is read.
+    mutating func bufferAnswers(of connection: inout WebSocketConnection) -> Bool {
+        connection.sendAnswers(into: &unsent)
+        return unsent.count >= Self.pongsAtOnce
+    }
+
+    /// Writes as much as the channel and the limit of one pass allow.
+    ///
+    /// - Returns: False if a write showed that the connection takes no more bytes.
+    mutating func flush(_ connection: inout WebSocketConnection, to channel: SocketChannel) -> Bool {
+        var budget = Self.writtenAtOnce
+        while !hasEnded {
+            // The task may have been suspended in a call that was made meanwhile: then no further message is taken.
+            guard budget > 0, !(load?.standsStill ?? false) else {
+                channel.wantsWrite = true
+                return true
+            }
+            dropWithdrawn(from: &connection)
+            if unsent.isEmpty, !writeNext(of: &connection) { break }
+            guard write(to: channel, &budget) else { return !hasEnded }
+            hasFirstFrame = false
+            endCurrent()
+            unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
+            written = 0
+        }
+        channel.wantsWrite = false
+        return true
+    }
+
+    /// - Returns: True if all bytes were written.
+    private mutating func write(to channel: SocketChannel, _ budget: inout Int) -> Bool {
+        while written < unsent.count {
+            guard budget > 0 else {
+                channel.wantsWrite = true
+                return false
+            }
+            do throws(ChannelError) {
+                let offset = written
+                let count = try unsent.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+                    try channel.write(
+                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[offset...]))
+                }
+                guard count > 0 else {
+                    waitForRoom(in: channel)
+                    return false
+                }
+                written += count
+                budget -= count
+            } catch {
+                hasEnded = true
+                channel.wantsWrite = false
+                failCurrent()
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has taken none
+    /// (rule WS-26).
+    private func waitForRoom(in channel: SocketChannel) {
+        channel.wantsWrite = true
+        guard hasFirstFrame, written == 0 else { return }
+        let withdrawn = link.state.withLock { $0.queues.beginWait() }
+        withExtendedLifetime(withdrawn) {}
+    }
+
+    /// Empties the buffer if it has the beginning of a message that was withdrawn.
+    private mutating func dropWithdrawn(from connection: inout WebSocketConnection) {
+        guard hasFirstFrame, written == 0, !link.state.withLock({ $0.queues.endWait() }) else { return }
+        (hasFirstFrame, hasLastFrame) = (false, false)
+        unsent.removeAll()
+        connection.withdrawMessage()
+    }
+
+    /// Puts the next frame into the buffer; returns false if there is none.
+    private mutating func writeNext(of connection: inout WebSocketConnection) -> Bool {
+        if connection.hasAnswers {
+            connection.sendAnswers(into: &unsent)
+            return true
+        }
+        guard connection.isOpen else { return false }
+        do throws(WebSocketError) {
+            if connection.isSendingMessage {
+                hasLastFrame = try connection.sendNextFrame(into: &unsent)
+                return true
+            }
+            guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
+                guard let close = link.state.withLock({ $0.queues.close }) else { return false }
+                try connection.send(close: close, into: &unsent)
+                return true
+            }
+            switch next.what {
+            case .message(let message):
+                try connection.startSending(message)
+                hasLastFrame = try connection.sendNextFrame(into: &unsent)
+                hasFirstFrame = true
+            case .ping:
+                let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
+                try connection.send(ping: payload, into: &unsent)
+            }
+            return true
+        } catch {
+            failCurrent()
+            return false
+        }
+    }
+
+    // MARK: - Answering
+
+    /// Answers the current message once the kernel has taken all of it.
+    private mutating func endCurrent() {
+        guard hasLastFrame else { return }
+        hasLastFrame = false
+        guard let completion = link.state.withLock({ $0.queues.endSending() }) else { return }
+        load?.call("send", size: 0) { completion(nil) }
+    }
+
+    /// Fails the message that is being sent.
+    mutating func failCurrent() {
+        hasLastFrame = false
+        let failed = link.state.withLock { state in
+            state.queues.endSending().map { ($0, state.closing.error ?? Self.lost(state.url)) }
+        }
+        guard let (completion, error) = failed else { return }
+        load?.call("send", size: 0) { completion(error) }
+    }
+
+    /// Fails the message that is being sent, unless its last bytes may still be written.
+    mutating func failUnfinished() { if !hasLastFrame || hasEnded { failCurrent() } }
+
+    /// Writes no more.
+    mutating func end() { hasEnded = true }
+
+    /// The error of an operation whose connection has ended.
+    static func lost(_ url: URL?) -> URLError {
+        URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
+    }
+}
