@@ -38,6 +38,29 @@ final class StreamWire {
         case ended
     }
 
+    private enum ReadingSide {
+        case open
+        /// The server has closed it. Bytes that came before may still be in the inbox.
+        case ended
+        /// The delegate was told that it is closed. The inbox is empty, and stays so.
+        case closed
+    }
+
+    /// An error is that of all later writes.
+    private enum WritingSide {
+        case open
+        case failed(any Error)
+        /// The program has closed it.
+        case closed(any Error)
+
+        var failure: (any Error)? {
+            switch self {
+            case .open: nil
+            case .failed(let error), .closed(let error): error
+            }
+        }
+    }
+
     /// Limits for one pass: bytes of one read call, of all reads, and about as many of all writes. They leave
     /// time for other tasks.
     private static let bytesAtOnce = 64 * 1024, readAtOnce = 512 * 1024, writtenAtOnce = 1024 * 1024
@@ -50,13 +73,10 @@ final class StreamWire {
 
     /// Bytes that were read and not delivered: a read waits until its minimum is there.
     private var inbox = ByteQueue()
-    private var sawEnd = false
-    private var hasClosedRead = false
-    private var hasClosedWrite = false
-    private var hasToldOfEnd = false
+    private var readingSide = ReadingSide.open
+    private var writingSide = WritingSide.open
     /// Bytes of the current write that were sent.
     private var written = 0
-    private var writeFailure: (any Error)?
     private var timers: [Int: ScheduleTimer] = [:]
     private var limits: [Int: Double] = [:]
     private var inquiry: TLSInquiry?
@@ -144,10 +164,14 @@ final class StreamWire {
             }
         }
         guard isOpen else { return }
-        if hasClosedWrite, hasClosedRead || sawEnd && inbox.isEmpty, withQueues({ $0.isEmpty }) { end(nil) }
+        if case .closed = writingSide, isAtEnd, withQueues({ $0.isEmpty }) { end(nil) }
     }
 
     // MARK: - Reading
+
+    private var canFill: Bool { if case .open = readingSide { true } else { false } }
+    /// True if no read will get any more bytes.
+    private var isAtEnd: Bool { !canFill && inbox.isEmpty }
 
     private func readOn() {
         var budget = Self.readAtOnce
@@ -155,11 +179,10 @@ final class StreamWire {
             switch next {
             case .close:
                 guard withQueues({ $0.take(next) }) else { continue }
-                hasClosedRead = true
                 inbox = ByteQueue()
-                tellOfEnd()
+                closeRead()
             case .read(let read):
-                if inbox.count >= read.minimum || sawEnd || hasClosedRead {
+                if inbox.count >= read.minimum || !canFill {
                     if withQueues({ $0.take(next) }) { give(read) }
                 } else if budget <= 0 || !fill(read, &budget) {
                     if isOpen { channel?.wantsRead = true }
@@ -174,9 +197,9 @@ final class StreamWire {
         stopTimer(read.number)
         let data = Data(inbox.unread.prefix(read.maximum))
         inbox.consume(data.count)
-        let isAtEnd = (sawEnd || hasClosedRead) && inbox.isEmpty
+        let isAtEnd = isAtEnd
         load?.call("readData") { read.handler(data, isAtEnd, nil) }
-        if isAtEnd { tellOfEnd() }
+        if isAtEnd { closeRead() }
     }
 
     /// - Returns: False if there is nothing to read now.
@@ -196,7 +219,7 @@ final class StreamWire {
             switch result {
             case .bytes: break
             case .wouldBlock: return false
-            case .end: sawEnd = true
+            case .end: readingSide = .ended
             case .truncated: return lose()
             }
         } catch {
@@ -217,10 +240,10 @@ final class StreamWire {
         return false
     }
 
-    /// Reports once that the reading side was closed, by the server or by the program.
-    private func tellOfEnd() {
-        guard !hasToldOfEnd else { return }
-        hasToldOfEnd = true
+    /// Closes the reading side, which the server or the program has ended, and tells the delegate once.
+    private func closeRead() {
+        if case .closed = readingSide { return }
+        readingSide = .closed
         tell("readClosed") { $0.tellReadClosed() }
     }
 
@@ -234,12 +257,12 @@ final class StreamWire {
                 if case .close = next { closeWrite() } else { written = 0 }
                 continue
             }
-            if let writeFailure {
-                endWrite(writeFailure)
+            if let failure = writingSide.failure {
+                endWrite(failure)
             } else if written == write.data.count {
                 endWrite(nil)
             } else if budget <= 0 || withQueues({ $0.standsStill }) || !writePart(of: write.data, &budget) {
-                if isOpen, writeFailure == nil {
+                if isOpen, case .open = writingSide {
                     channel.wantsWrite = true
                     return
                 }
@@ -265,7 +288,7 @@ final class StreamWire {
             return count > 0
         } catch {
             // Bytes that the server sent before it closed may still be read.
-            writeFailure = URLErrors.error(.channel(error), url: link.url)
+            writingSide = .failed(URLErrors.error(.channel(error), url: link.url))
             return false
         }
     }
@@ -277,12 +300,11 @@ final class StreamWire {
     }
 
     private func closeWrite() {
-        guard !hasClosedWrite else { return }
-        hasClosedWrite = true
-        writeFailure =
-            writeFailure
-            ?? URLErrors.error(
-                .networkConnectionLost, "The stream's writing side is closed.", url: link.url)
+        if case .closed = writingSide { return }
+        writingSide = .closed(
+            writingSide.failure
+                ?? URLErrors.error(
+                    .networkConnectionLost, "The stream's writing side is closed.", url: link.url))
         channel?.endWriting()
         tell("writeClosed") { $0.tellWriteClosed() }
     }
@@ -329,7 +351,7 @@ final class StreamWire {
             } else if let handler = withQueues({ $0.removeWrite(number) }) {
                 load?.call("write") { handler(error) }
             } else if withQueues({ $0.current?.number == number }) {
-                if written > 0 { writeFailure = error }
+                if written > 0 { writingSide = .failed(error) }
                 endWrite(error)
             }
         }
@@ -391,17 +413,20 @@ final class StreamWire {
     /// - Parameter failure: Nil if all operations succeeded.
     private func end(_ failure: LoadFailure?) {
         if case .ended = phase { return }
-        phase = .ended
-        for timer in timers.values { timer.invalidate() }
-        (timers, limits, inbox, inquiry) = ([:], [:], ByteQueue(), nil)
+        stopAll()
         load?.end(failure)
     }
 
     /// Ends without reporting to the load, which has decided so.
     func close() {
+        stopAll()
+        channel = nil
+    }
+
+    private func stopAll() {
         phase = .ended
         for timer in timers.values { timer.invalidate() }
-        (timers, limits, inbox, inquiry, channel) = ([:], [:], ByteQueue(), nil, nil)
+        (timers, limits, inbox, inquiry) = ([:], [:], ByteQueue(), nil)
     }
 }
 
