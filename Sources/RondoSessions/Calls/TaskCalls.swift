@@ -8,41 +8,56 @@ internal import RondoMutex
 ///
 /// While the task runs, its session and this object own each other; the last call releases everything.
 final class TaskCalls: TaskClient, Sendable {
+    /// The task object of the calls, and what keeps it alive.
+    private enum Ownership {
+        /// The task has not begun: only the program owns it. It may have ended in an invalidated session.
+        case made(WeakTask)
+        /// Owned from `begin()` to the last call. It is a different object once the task has become a
+        /// download, or if the program has released a task that only it owned.
+        ///
+        /// `isCollected` is that of `TaskClient`.
+        case owned(URLSessionTask, isCollected: Bool)
+        /// The task runs, and only the program keeps it alive (rule WS-27).
+        case loose(WeakTask)
+        /// Made for a call while another thread deallocates the loose task, whose replacement it becomes.
+        case standIn(URLSessionTask)
+        case ended
+
+        mutating func end() {
+            if case .made = self { return }
+            self = .ended
+        }
+    }
+
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
         /// The calls of the session, with its delegate; nil once the task has ended, so that a finished task
         /// keeps neither alive.
         var sessionCalls: SessionCalls?
-        /// The task as it was made, until `begin()`; also while only the program owns it.
-        weak var made: URLSessionTask?
-        /// Owned from `begin()` to the last call. It is a different object once the task has become a
-        /// download, or if the program has released a task that only it owned.
-        var task: URLSessionTask?
-        /// Only the program keeps the task alive (rule WS-27).
-        var isLoose = false
+        var ownership = Ownership.made(WeakTask())
         /// The task's own delegate.
         var delegate: SessionDelegateObject?
         var receiver: TaskReceiver
         /// The body for a completion handler.
         var body = CollectedBody()
-        var hasBegun = false
-        /// The task has neither a delegate of its own nor one of its session.
-        var hasNoDelegates = false
 
-        /// The task to make calls with; nil once it has ended.
+        /// The task to make calls with; nil before it has begun and once it has ended.
         ///
         /// - Parameter work: Allows to make a new task object if the program has released the old one; nil
         ///   does not.
         mutating func currentTask(of work: TaskWork?, _ calls: TaskCalls) -> URLSessionTask? {
-            if let task { return task }
-            guard isLoose else { return nil }
-            if let made { return made }
-            guard let work, let link = work.webSocket else { return nil }
-            let new = URLSessionWebSocketTask(
-                .init(work: work, calls: calls), link, identifier: work.identifier)
-            task = new
-            return new
+            switch ownership {
+            case .made, .ended: return nil
+            case .owned(let task, isCollected: _), .standIn(let task): return task
+            case .loose(let loose):
+                if let task = loose.task { return task }
+                guard let work, let link = work.webSocket else { return nil }
+                let new = URLSessionWebSocketTask(
+                    .init(work: work, calls: calls), link, identifier: work.identifier)
+                ownership = .standIn(new)
+                return new
+            }
         }
     }
 
@@ -61,7 +76,7 @@ final class TaskCalls: TaskClient, Sendable {
 
     deinit {
         let state = state.withLock { $0 }
-        if !state.hasBegun { state.session?.table.forget(identifier) }
+        if case .made = state.ownership { state.session?.table.forget(identifier) }
     }
 
     /// The addressees of a call; nil once the task has ended.
@@ -83,22 +98,23 @@ final class TaskCalls: TaskClient, Sendable {
     // MARK: - TaskClient
 
     func begin() -> Bool {
-        let hasDelegate = sessionDelegate != nil
-        let (session, task) = state.withLock { state in
-            state.hasBegun = true
-            state.task = state.made
-            state.hasNoDelegates = state.delegate == nil && !hasDelegate
-            return (state.session, state.task)
+        let hasSessionDelegate = sessionDelegate != nil
+        let begun = state.withLock { state -> (URLSession, URLSessionTask)? in
+            guard let session = state.session, case .made(let made) = state.ownership, let task = made.task
+            else { return nil }
+            let hasDelegate = hasSessionDelegate || state.delegate != nil
+            let mayCollect = if case .data = state.receiver { true } else { isAwaited }
+            state.ownership = .owned(task, isCollected: mayCollect && !hasDelegate)
+            return (session, task)
         }
-        guard let session, let task else { return false }
+        guard let (session, task) = begun else { return false }
         return session.table.retain(task)
     }
 
     var isCollected: Bool {
         state.withLock { state in
-            guard state.hasNoDelegates else { return false }
-            if case .data = state.receiver { return true }
-            return isAwaited
+            guard case .owned(_, isCollected: let isCollected) = state.ownership else { return false }
+            return isCollected
         }
     }
 
@@ -143,8 +159,9 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     func workDidEnd() {
-        let old = releaseReferences()
-        old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
+        var old = releaseReferences()
+        let task = old.currentTask(of: nil, self)
+        old.session?.taskDidEnd(task?.taskIdentifier ?? identifier)
     }
 
     /// Releases the references that calls need; no call can be made afterwards.
@@ -155,7 +172,7 @@ final class TaskCalls: TaskClient, Sendable {
             let old = state
             state.session = nil
             state.sessionCalls = nil
-            state.task = nil
+            state.ownership.end()
             state.receiver = .delegate
             state.delegate = nil
             state.body = CollectedBody()
@@ -296,7 +313,7 @@ final class TaskCalls: TaskClient, Sendable {
         let download = URLSessionDownloadTask(
             .init(work: work, calls: self), identifier: all.session.table.nextIdentifier())
         guard work.pass(to: download.taskIdentifier) else { return }
-        state.withLock { $0.task = download }
+        state.withLock { $0.ownership = .owned(download, isCollected: false) }
         all.session.table.replace(dataTask, by: download)
         all.tell(.becameDownload) {
             $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: download)
@@ -378,14 +395,14 @@ final class TaskCalls: TaskClient, Sendable {
 }
 
 extension TaskCalls: TaskDelegation {
-    func belong(to task: URLSessionTask) { state.withLock { $0.made = task } }
+    func belong(to task: URLSessionTask) { state.withLock { $0.ownership = .made(WeakTask(task: task)) } }
 
     var delegate: (any URLSessionTaskDelegate)? { state.withLock { $0.delegate }?.task }
 
     func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) -> Bool {
         let object = delegate.map { SessionDelegateObject($0) }
         let (isLate, old) = state.withLock { state -> (Bool, SessionDelegateObject?) in
-            if state.hasBegun { return (true, nil) }
+            guard case .made = state.ownership else { return (true, nil) }
             defer { state.delegate = object }
             return (false, state.delegate)
         }
@@ -395,12 +412,10 @@ extension TaskCalls: TaskDelegation {
 
     func loosen() {
         let loosened = state.withLock { state -> (URLSession, URLSessionTask)? in
-            guard let session = state.session, let task = state.task as? URLSessionWebSocketTask else {
-                return nil
-            }
-            state.made = task
-            state.task = nil
-            state.isLoose = true
+            guard let session = state.session,
+                let task = state.currentTask(of: nil, self) as? URLSessionWebSocketTask
+            else { return nil }
+            state.ownership = .loose(WeakTask(task: task))
             return (session, task)
         }
         // If the program has released the task already, `loosened` is its last reference.
@@ -409,9 +424,10 @@ extension TaskCalls: TaskDelegation {
 
     func replacement(of work: TaskWork) -> URLSessionTask? {
         let (session, task) = state.withLock { state -> (URLSession?, URLSessionTask?) in
-            guard let session = state.session, state.isLoose else { return (nil, nil) }
-            defer { state.isLoose = false }
-            return (session, state.currentTask(of: work, self))
+            if case .owned = state.ownership { return (nil, nil) }
+            guard let task = state.currentTask(of: work, self) else { return (nil, nil) }
+            state.ownership = .owned(task, isCollected: false)
+            return (state.session, task)
         }
         guard let session, let task, session.table.retain(task) else { return nil }
         return task

@@ -3,10 +3,6 @@ internal import RondoMutex
 
 /// The table of a session's tasks: the tasks that were never resumed, and the tasks that run.
 final class SessionTasks: Sendable {
-    private struct CreatedTask {
-        weak var task: URLSessionTask?
-    }
-
     private struct Running {
         /// Nil if only the program keeps the task alive.
         var held: URLSessionTask?
@@ -20,7 +16,7 @@ final class SessionTasks: Sendable {
 
     private struct State {
         var lastIdentifier = 0
-        var created: [Int: CreatedTask] = [:]
+        var created: [Int: WeakTask] = [:]
         var running: [Int: Running] = [:]
         var isInvalid = false
         var hasEnded = false
@@ -42,7 +38,7 @@ final class SessionTasks: Sendable {
     func add(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             if state.isInvalid { return false }
-            state.created[task.taskIdentifier] = CreatedTask(task: task)
+            state.created[task.taskIdentifier] = WeakTask(task: task)
             return true
         }
     }
