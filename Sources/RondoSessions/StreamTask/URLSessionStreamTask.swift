@@ -48,8 +48,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
-        let turn = AsyncTurn<(Data?, Bool)>()
-        return try await turn.value { outcome in
+        try await AsyncTurn<(Data?, Bool)>.value { outcome in
             link.read(minimum: minBytes, maximum: maxBytes, timeout: timeout) { data, isAtEnd, error in
                 outcome(error.map { .failure($0) } ?? .success((data, isAtEnd)))
             }
@@ -76,8 +75,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func write(_ data: Data, timeout: TimeInterval) async throws {
-        let turn = AsyncTurn<Void>()
-        try await turn.value { outcome in
+        try await AsyncTurn<Void>.value { outcome in
             link.write(data, timeout: timeout) { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [link] in
             link.cancelWrite($0)

@@ -69,8 +69,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func send(_ message: Message) async throws {
-        let turn = AsyncTurn<Void>()
-        try await turn.value { outcome in
+        try await AsyncTurn<Void>.value { outcome in
             link.send(WebSocketMessage(message)) { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [link] in
             link.cancelSend($0)
@@ -90,9 +89,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func receive() async throws -> Message {
-        let turn = AsyncTurn<WebSocketMessage>()
-        return Message(
-            try await turn.value { outcome in
+        Message(
+            try await AsyncTurn<WebSocketMessage>.value { outcome in
                 link.receive(outcome)
             } cancel: { [link] in
                 link.cancelReceive($0)
@@ -111,8 +109,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public func sendPing() async throws {
-        let turn = AsyncTurn<Void>()
-        try await turn.value { outcome in
+        try await AsyncTurn<Void>.value { outcome in
             link.ping { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [link] in
             link.cancelSend($0)
