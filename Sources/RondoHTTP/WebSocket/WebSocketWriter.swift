@@ -32,12 +32,14 @@ struct WebSocketWriter: ~Copyable, Sendable {
 
     mutating func start(_ message: WebSocketMessage, limits: WebSocketLimits) -> Outgoing {
         let size = message.size
-        let isCompressed = size > 0 && size >= limits.minimumCompressedSize && canCompress()
+        let isCompressed = size > 0 && size >= limits.minimumCompressedSize && prepareDeflater()
         return Outgoing(message: message, size: size, isCompressed: isCompressed)
     }
 
-    /// Whether messages can be compressed: it was agreed on, and there is memory for it.
-    private mutating func canCompress() -> Bool {
+    /// Makes the deflater, unless it is there.
+    ///
+    /// - Returns: False if messages cannot be compressed: it was not agreed on, or there is no memory for it.
+    private mutating func prepareDeflater() -> Bool {
         guard let compression else { return false }
         if deflater == nil {
             deflater = MessageDeflater(

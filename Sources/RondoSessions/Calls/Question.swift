@@ -79,7 +79,7 @@ struct Question<Value: Sendable>: Sendable {
         later: @escaping @Sendable (Value?) -> Void
     ) -> Bool {
         work.state.withLock { state in
-            state.admitsCall { askLater(delegates, of: work, on: driver, later: later) }
+            state.admitOrHold { askLater(delegates, of: work, on: driver, later: later) }
         }
     }
 }

@@ -39,8 +39,10 @@ struct TaskState {
         return life.isSuspended
     }
 
-    /// Whether a call for the task may be made now. If the task is suspended, keeps `step`, which makes the call.
-    mutating func admitsCall(_ step: @escaping @Sendable () -> Void) -> Bool {
+    /// Keeps `step`, which makes a call for the task, if the task is suspended.
+    ///
+    /// - Returns: True if the call may be made now.
+    mutating func admitOrHold(_ step: @escaping @Sendable () -> Void) -> Bool {
         life.isOutstanding && !hold(step)
     }
 
