@@ -418,6 +418,36 @@ import Testing
         #expect(recorders.map(\.text) == ["/0", "", "/2"])
     }
 
+    @Test func `a connection whose load waits for a place says so`() throws {
+        let go = Latch()
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try go.wait()
+                try peer.respond(body: request.target)
+            }
+        }
+        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let recorders = [Recorder(), Recorder()]
+        let started = Box<[URLConnection]>([])
+        let thread = LoopThread { loop in
+            for (number, recorder) in recorders.enumerated() {
+                let request = URLRequest(url: server.url("/\(number)"))
+                guard let connection = URLConnection(request: request, delegate: recorder) else { continue }
+                started.mutate { $0.append(connection) }
+            }
+            loop.runOut()
+        }
+        let sentence = try waitFor("the second to wait") {
+            started.value.map(\.whyNotDelivering).first { $0.reason == .waits }?.description
+        }
+        #expect(sentence == "it waits for a connection: as many as are allowed are in use")
+        go.open()
+        try thread.value()
+        #expect(recorders.map(\.text) == ["/0", "/1"])
+        #expect(started.value.allSatisfy { $0.whyNotDelivering.reason == .invalid })
+    }
+
     /// Notes the end of a load.
     private final class Noting: NSObject, URLConnectionDataDelegate, Sendable {
         private let log: EventLog

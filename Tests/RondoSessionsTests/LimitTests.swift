@@ -74,39 +74,42 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-39 priorities also count across hosts if the process has no connection left`()
-        throws
-    {
-        let limits = URLConnection.limits
-        defer { URLConnection.limits = limits }
-        let go = Latch()
-        let order = Box<[String]>([])
-        let servers = try (0..<3).map { number in
-            try TestServer { peer in
-                let request = try peer.readRequest()
-                order.change { $0.append("\(number)\(request.target)") }
-                try go.wait()
-                try peer.respond("200 OK", ["Connection: close"], body: "")
+    @Test func `US-39 priorities also count across hosts if the process has no connection left`() async {
+        // In a process of its own, because other tests' connections count, too.
+        await #expect(processExitsWith: .success) {
+            let go = Latch()
+            let order = Box<[String]>([])
+            let servers = try (0..<3).map { number in
+                try TestServer { peer in
+                    let request = try peer.readRequest()
+                    order.change { $0.append("\(number)\(request.target)") }
+                    try go.wait()
+                    try peer.respond("200 OK", ["Connection: close"], body: "")
+                }
             }
+            let notes = Notes()
+            let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+            URLConnection.limits.connections = 1
+            session.dataTask(with: servers[0].url("/first")).resume()
+            try waitFor("the first") { order.value.count == 1 ? () : nil }
+            let waiting: [(server: Int, name: String, priority: Float)] = [
+                (0, "a", 0.5), (1, "low", 0.25), (2, "high", 0.75), (1, "b", 0.5), (0, "high", 0.75),
+            ]
+            let tasks = waiting.map { session.dataTask(with: servers[$0.server].url("/\($0.name)")) }
+            for (task, wait) in zip(tasks, waiting) {
+                task.priority = wait.priority
+                task.resume()
+            }
+            try waitFor("all to wait") {
+                tasks.allSatisfy { $0.whyNotDelivering.reason == .waits } ? () : nil
+            }
+            go.open()
+            try waitFor("the ends") { notes.completed == 6 ? () : nil }
+            let served = order.value
+            precondition(
+                served == ["0/first", "2/high", "0/high", "0/a", "1/b", "1/low"], served.description)
+            session.invalidateAndCancel()
         }
-        let notes = Notes()
-        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
-        URLConnection.limits.connections = 1
-        session.dataTask(with: servers[0].url("/first")).resume()
-        try waitFor("the first") { order.value.count == 1 ? () : nil }
-        let waiting: [(server: Int, name: String, priority: Float)] = [
-            (0, "a", 0.5), (1, "low", 0.25), (2, "high", 0.75), (1, "b", 0.5), (0, "high", 0.75),
-        ]
-        let tasks = waiting.map { session.dataTask(with: servers[$0.server].url("/\($0.name)")) }
-        for (task, wait) in zip(tasks, waiting) {
-            task.priority = wait.priority
-            task.resume()
-        }
-        try waitFor("all to wait") { tasks.allSatisfy { $0.whyNotDelivering.reason == .waits } ? () : nil }
-        go.open()
-        try waitFor("the ends") { notes.completed == 6 ? () : nil }
-        #expect(order.value == ["0/first", "2/high", "0/high", "0/a", "1/b", "1/low"])
-        session.invalidateAndCancel()
     }
 
     @Test func `US-72 kept connections serve only their session, and are closed when it is invalidated`()

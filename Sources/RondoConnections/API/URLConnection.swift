@@ -193,6 +193,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     // MARK: - For the load
 
     var standing: URLConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
+    var loadObstacle: LoadObstacle? { state.withLock { $0.load }?.obstacle }
 
     /// The name of its sources, and in traces: the label, or, while a trace is recorded, host and path. The
     /// rest of the URL may hold secrets.

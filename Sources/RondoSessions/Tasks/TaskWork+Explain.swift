@@ -22,15 +22,7 @@ extension TaskWork {
         if let method {
             return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")
         }
-        switch load?.obstacle {
-        case .connectionLimit:
-            return DeliveryObstacle(
-                reason: .waits,
-                description: "it waits for a connection: as many as are allowed to its host are in use")
-        case .noNetwork:
-            return DeliveryObstacle(reason: .waits, description: "it waits for a network")
-        case nil: break
-        }
+        if let obstacle = load?.obstacle { return DeliveryObstacle(obstacle) }
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(reason: .nothingToDeliver, description: "it waits for the server")
     }
