@@ -5,7 +5,7 @@ internal import RondoMutex
 /// Sends messages to a port of another process: by one connection, which all remote ports for one address
 /// share (rule PM-14), or by single datagrams.
 ///
-/// `@unchecked Sendable`: only the thread that holds the semaphore `turn` uses the connection.
+/// `@unchecked Sendable`: only the thread that holds the semaphore `access` uses the connection.
 final class PortSender: @unchecked Sendable {
     /// A class, because Swift 6.3 misreads a weak reference that is a field of a dictionary's values where a
     /// `?` follows it.
@@ -24,7 +24,7 @@ final class PortSender: @unchecked Sendable {
     private static let peerHasEnded: Int32 = 0x2000
 
     let signature: PortSignature
-    private let turn = DispatchSemaphore(value: 1)
+    private let access = DispatchSemaphore(value: 1)
     private var connection: Socket?
 
     private init(_ signature: PortSignature) { self.signature = signature }
@@ -50,10 +50,10 @@ final class PortSender: @unchecked Sendable {
     /// message makes a new connection.
     func send(_ message: Data, before limitDate: Date) -> Bool {
         let end = LoopClock.systemNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
-        guard let address = signature.socketAddress, let kind = signature.kind, waitForTurn(until: end) else {
+        guard let address = signature.socketAddress, let kind = signature.kind, waitForAccess(until: end) else {
             return false
         }
-        defer { turn.signal() }
+        defer { access.signal() }
         switch kind {
         case .stream: return sendByConnection(message, to: address, until: end)
         case .datagrams: return sendDatagram(message, to: address, until: end)
@@ -82,10 +82,10 @@ final class PortSender: @unchecked Sendable {
         return false
     }
 
-    private func waitForTurn(until end: LoopInstant) -> Bool {
+    private func waitForAccess(until end: LoopInstant) -> Bool {
         while true {
             let rest = end.seconds(since: LoopClock.systemNow)
-            if turn.wait(timeout: .now() + max(0, min(rest, 3_600))) == .success { return true }
+            if access.wait(timeout: .now() + max(0, min(rest, 3_600))) == .success { return true }
             if rest <= 0 { return false }
         }
     }
