@@ -8,7 +8,7 @@ internal import RondoMutex
 ///
 /// On Linux a URLCache tells URLs apart by host, port and path only. So a response that it returns is
 /// compared with the wanted URL before it is used (rule UC-73), and a response that would overwrite another
-/// URL's gets a place of its own (`ForeignStore+Places`). A URLCache does not record when a response came and
+/// URL's gets a location of its own (`ForeignStore+Locations`). A URLCache does not record when a response came and
 /// which request it answered: Rondo adds that to the response's user info, under `recordKey`.
 final class ForeignStore: ResponseStore {
     let cache: URLCache
@@ -203,15 +203,15 @@ final class ForeignStore: ResponseStore {
     }
 
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
-        Self.places.withLock { _ in
-            guard let (place, variants) = place(for: entry, url) else { return }
+        Self.locations.withLock { _ in
+            guard let (location, variants) = location(for: entry, url) else { return }
             // Entries that the delegate has added to the user info stay (rule UC-54).
             let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
             put(
                 CachedURLResponse(
                     response: LoadedResponse(toStore: cached.response) ?? cached.response, data: cached.data,
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
-                at: place)
+                at: location)
         }
         // A load that looked for the response while it was being written has noted a miss.
         let key = key(url)
@@ -314,9 +314,10 @@ final class ForeignStore: ResponseStore {
     /// Removes the response kept for `url`, and thereby its variants.
     func remove(_ url: URL) {
         forgetWritten(url)
-        Self.places.withLock { _ in
-            for place in [Self.own(url), apart(url)].compactMap({ $0 }) where found(at: place, url) != nil {
-                cache.removeCachedResponse(for: place)
+        Self.locations.withLock { _ in
+            for location in [Self.own(url), apart(url)].compactMap({ $0 })
+            where found(at: location, url) != nil {
+                cache.removeCachedResponse(for: location)
             }
         }
     }

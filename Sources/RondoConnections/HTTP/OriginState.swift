@@ -109,7 +109,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     /// Admits a waiter to a connection.
     ///
     /// - Parameters:
-    ///   - isQueued: Whether the origin's turn has come in the budget's queue.
+    ///   - isQueued: Whether the origin is the first in the budget's queue.
     ///   - rank: Returns a waiter's rank: the first of the highest rank is admitted; nil if all have the same.
     /// - Returns: Nil if there is no waiter, or no room.
     mutating func admit(

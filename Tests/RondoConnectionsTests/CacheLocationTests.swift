@@ -3,8 +3,8 @@ import Testing
 
 @testable import RondoConnections
 
-/// The names of places apart in a cache.
-@Suite struct CachePlaceTests {
+/// The names of separate locations in a cache.
+@Suite struct CacheLocationTests {
     @Test(arguments: [
         // From the FNV reference's own test vectors.
         ("", "6c62272e07bb014262b821756295c58d"), ("a", "d228cb696f1a8caf78912b704e4a8964"),

@@ -3,12 +3,12 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
-// The places of responses in a URLCache.
+// The locations of responses in a URLCache.
 //
 // Foundation's URLCache on Linux tells requests apart by host, port and path only. Requests that share these
 // three would overwrite each other's responses: other queries, http and https, and the variants of one URL
 // that Vary tells apart (RFC 9111 §4.1). Therefore the first response of a URL, its base, is stored where the
-// URLCache itself would store it, and where a program finds it. If that place holds a response of another
+// URLCache itself would store it, and where a program finds it. If that location holds a response of another
 // URL, the base is stored apart, at a path that is a hash of its URL.
 //
 // Variants of a URL are stored apart too, each at a hash of what the request said in the fields that Vary
@@ -17,22 +17,22 @@ internal import RondoMutex
 // unsafe request can forget all variants without knowing them (RFC 9111 §4.4); the URLCache evicts them in
 // time.
 //
-// A URLCache of a class of the program's own may tell more requests apart: then no place is ever taken by
+// A URLCache of a class of the program's own may tell more requests apart: then no location is ever taken by
 // another URL.
 extension ForeignStore {
-    /// A response and the place where it is stored.
+    /// A response and the location where it is stored.
     struct Found {
         let record: Record
         let cached: CachedURLResponse
     }
 
-    /// Held while places are looked for and filled, so that only one thread does so at a time.
-    static let places = Mutex(())
+    /// Held while locations are looked for and filled, so that only one thread does so at a time.
+    static let locations = Mutex(())
 
-    /// The place where the URLCache itself would store a response for `url`.
+    /// The location where the URLCache itself would store a response for `url`.
     static func own(_ url: URL) -> URLRequest { URLRequest(url: url) }
 
-    /// A place apart for a URL, or for one of its variants.
+    /// A separate location for a URL, or for one of its variants.
     func apart(_ url: URL, variants: String = "", _ variant: String = "") -> URLRequest? {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         parts.percentEncodedPath = "/" + Self.hash(of: "\(WebAddress.name(of: url))\n\(variants)\n\(variant)")
@@ -42,7 +42,7 @@ extension ForeignStore {
 
     /// FNV-1a of 128 bits, in hexadecimal digits.
     ///
-    /// Not a cryptographic hash, and none is needed: the URL of the response found at a place is compared
+    /// Not a cryptographic hash, and none is needed: the URL of the response found at a location is compared
     /// with the wanted URL before the response is used. A server whose URLs collide only loses responses of
     /// its own. SHA-256 would initialise libcrypto, 2 MB of memory, in programs that need it for nothing
     /// else.
@@ -55,16 +55,16 @@ extension ForeignStore {
         return String(hash, radix: 16)
     }
 
-    /// The response at `place`, if it is for `url`.
-    func found(at place: URLRequest, _ url: URL) -> Found? {
-        look(at: place, url).found
+    /// The response at `location`, if it is for `url`.
+    func found(at location: URLRequest, _ url: URL) -> Found? {
+        look(at: location, url).found
     }
 
-    private func look(at place: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
-        guard let cached = cached(at: place) else { return (nil, false) }
+    private func look(at location: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
+        guard let cached = cached(at: location) else { return (nil, false) }
         guard cached.response.url.map(WebAddress.name(of:)) == WebAddress.name(of: url),
-            let placeURL = place.url,
-            let record = Self.record(of: cached, key(placeURL))
+            let locationURL = location.url,
+            let record = Self.record(of: cached, key(locationURL))
         else { return (nil, true) }
         return (Found(record: record, cached: cached), true)
     }
@@ -72,7 +72,7 @@ extension ForeignStore {
     /// The base of `url`.
     func base(for url: URL) -> Found? {
         let (found, isTaken) = look(at: Self.own(url), url)
-        // If the URL's own place were free, the base would be stored there.
+        // If the URL's own location were free, the base would be stored there.
         guard found == nil, isTaken, let apart = apart(url) else { return found }
         return self.found(at: apart, url)
     }
@@ -81,8 +81,8 @@ extension ForeignStore {
     func variant(of base: Found, _ url: URL, _ fields: HeaderFields) -> Found? {
         guard !base.record.entry.matches(fields), let variants = base.record.variants,
             let selecting = base.record.entry.selection(for: fields),
-            let place = apart(url, variants: variants, Self.variantName(selecting)),
-            let found = found(at: place, url), found.record.entry.matches(fields)
+            let location = apart(url, variants: variants, Self.variantName(selecting)),
+            let found = found(at: location, url), found.record.entry.matches(fields)
         else { return nil }
         return found
     }
@@ -93,10 +93,10 @@ extension ForeignStore {
             .joined(separator: "\n")
     }
 
-    /// The place where `entry` is to be stored, and the name of its variants; nil if it cannot be stored.
+    /// The location where `entry` is to be stored, and the name of its variants; nil if it cannot be stored.
     ///
-    /// Call it with `places` locked.
-    func place(for entry: CacheEntry, _ url: URL) -> (URLRequest, variants: String?)? {
+    /// Call it with `locations` locked.
+    func location(for entry: CacheEntry, _ url: URL) -> (URLRequest, variants: String?)? {
         let (own, isTaken) = look(at: Self.own(url), url)
         let apart = apart(url)
         let base: (Found, URLRequest)?
@@ -105,7 +105,7 @@ extension ForeignStore {
         } else if isTaken, let apart {
             base = found(at: apart, url).map { ($0, apart) }
         } else {
-            // A response stored apart dates from a time when the URL's own place was taken.
+            // A response stored apart dates from a time when the URL's own location was taken.
             if let apart { cache.removeCachedResponse(for: apart) }
             base = nil
         }
@@ -123,8 +123,8 @@ extension ForeignStore {
     /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
-        for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
-            guard let cached = cached(at: place) else { return nil }
+        for location in [Self.own(url), apart(url)].compactMap({ $0 }) {
+            guard let cached = cached(at: location) else { return nil }
             if cached.response.url.map(WebAddress.name(of:)) == WebAddress.name(of: url) { return cached }
         }
         return nil
@@ -137,38 +137,40 @@ extension ForeignStore {
     }
 
     func write(_ cached: CachedURLResponse, _ url: URL) {
-        Self.places.withLock { _ in
+        Self.locations.withLock { _ in
             let own = cache.cachedResponse(for: Self.own(url))
             let isTaken =
                 own.map { $0.response.url.map(WebAddress.name(of:)) != WebAddress.name(of: url) } ?? false
-            if let place = isTaken ? apart(url) : Self.own(url) { put(cached, at: place) }
+            if let location = isTaken ? apart(url) : Self.own(url) { put(cached, at: location) }
         }
     }
 
     // MARK: - Putting
 
-    /// Stores a response at a place, instead of the response that is there.
+    /// Stores a response at a location, instead of the response that is there.
     ///
-    /// The old response is removed first: a URLCache on Linux that was given two responses for one place
-    /// crashes the process when it makes room. Call it with `places` locked.
-    func put(_ cached: CachedURLResponse, at place: URLRequest) {
-        Self.pendingWrites.withLock { $0.begin(PendingWrite(cache: cache, place: place, cached: cached)) }
-        cache.removeCachedResponse(for: place)
-        cache.storeCachedResponse(cached, for: place)
+    /// The old response is removed first: a URLCache on Linux that was given two responses for one location
+    /// crashes the process when it makes room. Call it with `locations` locked.
+    func put(_ cached: CachedURLResponse, at location: URLRequest) {
+        Self.pendingWrites.withLock {
+            $0.begin(PendingWrite(cache: cache, location: location, cached: cached))
+        }
+        cache.removeCachedResponse(for: location)
+        cache.storeCachedResponse(cached, for: location)
         Self.pendingWrites.withLock { $0.end() }
     }
 
-    /// The response at a place, or the one that is just being put there: for a moment the URLCache has
+    /// The response at a location, or the one that is just being put there: for a moment the URLCache has
     /// neither the new response nor the one it replaces.
-    private func cached(at place: URLRequest) -> CachedURLResponse? {
+    private func cached(at location: URLRequest) -> CachedURLResponse? {
         let before = Self.pendingWrites.withLock { $0.changes }
-        if let cached = cache.cachedResponse(for: place) { return cached }
+        if let cached = cache.cachedResponse(for: location) { return cached }
         let (pendingWrite, after) = Self.pendingWrites.withLock { ($0.pendingWrite, $0.changes) }
-        if let pendingWrite, pendingWrite.cache === cache, pendingWrite.place.url == place.url {
+        if let pendingWrite, pendingWrite.cache === cache, pendingWrite.location.url == location.url {
             return pendingWrite.cached
         }
         // A response may have been put there meanwhile.
-        return before == after ? nil : cache.cachedResponse(for: place)
+        return before == after ? nil : cache.cachedResponse(for: location)
     }
 
     private struct PendingWrites: ~Copyable {
@@ -190,7 +192,7 @@ extension ForeignStore {
     /// `@unchecked Sendable`: a URLCache has a lock of its own, and a cached response does not change.
     private struct PendingWrite: @unchecked Sendable {
         let cache: URLCache
-        let place: URLRequest
+        let location: URLRequest
         let cached: CachedURLResponse
     }
 
