@@ -50,9 +50,8 @@ final class PortSender: @unchecked Sendable {
     /// message makes a new connection.
     func send(_ message: Data, before limitDate: Date) -> Bool {
         let end = LoopClock.systemNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
-        guard let address = signature.socketAddress, let kind = signature.kind, waitForAccess(until: end) else {
-            return false
-        }
+        guard let address = signature.socketAddress, let kind = signature.kind, waitForAccess(until: end)
+        else { return false }
         defer { access.signal() }
         switch kind {
         case .stream: return sendByConnection(message, to: address, until: end)
