@@ -56,13 +56,13 @@ import class Rondo.URLSession
         let running = try RunningLoop()
         let task = running.session.webSocketTask(with: server.socketURL)
         task.resume()
-        let link = try #require(task.work.webSocket)
-        if isOpen { try waitFor("the handshake") { link.hasOpened ? () : nil } }
+        let shared = try #require(task.work.webSocket)
+        if isOpen { try waitFor("the handshake") { shared.hasOpened ? () : nil } }
         let receive = Task { try await task.receive() }
         let ping = Task { try await task.sendPing() }
         try waitFor("both operations") {
             // Of a copy.
-            var queues = link.state.withLock { $0.queues }
+            var queues = shared.state.withLock { $0.queues }
             return queues.takeReceivers().isEmpty || queues.takeSenders().isEmpty ? nil : ()
         }
         try running.stop()
@@ -94,8 +94,8 @@ import class Rondo.URLSession
         let task = running.session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
         task.resume()
         let read = Task { try await task.readData(ofMinLength: 1, maxLength: 10, timeout: 0).0 }
-        let link = try #require(task.work.plan.stream)
-        try waitFor("the read") { link.state.withLock { $0.queues.isEmpty } ? nil : () }
+        let shared = try #require(task.work.plan.stream)
+        try waitFor("the read") { shared.state.withLock { $0.queues.isEmpty } ? nil : () }
         try running.stop()
         #expect(try Self.code(of: read) == .cancelled)
         let late = Task { try await task.write(Data("late".utf8), timeout: 0) }

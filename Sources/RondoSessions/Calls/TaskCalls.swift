@@ -52,9 +52,9 @@ final class TaskCalls: TaskClient, Sendable {
             case .owned(let task, isCollected: _), .standIn(let task): return task
             case .loose(let loose):
                 if let task = loose.task { return task }
-                guard let work, let link = work.webSocket else { return nil }
+                guard let work, let shared = work.webSocket else { return nil }
                 let new = URLSessionWebSocketTask(
-                    .init(work: work, calls: calls), link, identifier: work.identifier)
+                    .init(work: work, calls: calls), shared, identifier: work.identifier)
                 ownership = .standIn(new)
                 return new
             }
@@ -79,16 +79,16 @@ final class TaskCalls: TaskClient, Sendable {
         if case .made = state.ownership { state.session?.table.forget(identifier) }
     }
 
-    /// The addressees of a call; nil once the task has ended.
+    /// The targets of a call; nil once the task has ended.
     ///
     /// - Parameter work: The work of the task, if a call is about to be made.
-    private func addressees(of work: TaskWork? = nil) -> Addressees? {
+    private func targets(of work: TaskWork? = nil) -> CallTargets? {
         let (session, sessionCalls, task, receiver, own) = state.withLock {
             ($0.session, $0.sessionCalls, $0.currentTask(of: work, self), $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
         let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
-        return Addressees(
+        return CallTargets(
             session: session, task: task, receiver: receiver, delegates: delegates,
             contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [])
     }
@@ -131,13 +131,13 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     var decidesOnResponses: Bool {
-        guard let addressees = addressees() else { return false }
-        return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
+        guard let targets = targets() else { return false }
+        return !targets.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
     var wantsInformational: Bool {
-        guard let addressees = addressees() else { return false }
-        return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
+        guard let targets = targets() else { return false }
+        return !targets.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
     /// False for a task with a delegate of its own: its verdict on a server holds for no other task.
@@ -146,7 +146,7 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply {
-        guard let all = addressees(of: work) else { return .none }
+        guard let all = targets(of: work) else { return .none }
         return RunLoop.tracingDelegateCall(
             call.names.session, of: all.task, label: work.nameInRunLoops,
             on: all.session.engine.driver.servingLoop
@@ -182,7 +182,7 @@ final class TaskCalls: TaskClient, Sendable {
 
     // MARK: - Calls
 
-    private func deliver(_ call: DelegateCall, of work: TaskWork, to all: Addressees) -> DelegateCall.Reply {
+    private func deliver(_ call: DelegateCall, of work: TaskWork, to all: CallTargets) -> DelegateCall.Reply {
         let (session, task) = (all.session, all.task)
         switch call {
         case .willSend(let request, let redirect):
@@ -238,7 +238,7 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     private func askAboutRedirect(
-        _ response: HTTPURLResponse, _ request: URLRequest, of work: TaskWork, _ all: Addressees
+        _ response: HTTPURLResponse, _ request: URLRequest, of work: TaskWork, _ all: CallTargets
     ) -> DelegateCall.Reply {
         guard work.webSocket != nil else {
             return all.ask(.redirect(all.session, all.task, response, request), of: work) {
@@ -254,7 +254,7 @@ final class TaskCalls: TaskClient, Sendable {
     // MARK: - Response and content
 
     private func receive(
-        _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: Addressees
+        _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: CallTargets
     ) -> DelegateCall.Reply {
         state.withLock { $0.body.begin(response) }
         let feed = all.receiver.feed
@@ -292,7 +292,7 @@ final class TaskCalls: TaskClient, Sendable {
         }
     }
 
-    private func receive(_ data: Data, of work: TaskWork, _ all: Addressees) {
+    private func receive(_ data: Data, of work: TaskWork, _ all: CallTargets) {
         if let task = all.task as? URLSessionDataTask {
             all.tell(.data, all.contentDelegates) {
                 $0.data?.urlSession(all.session, dataTask: task, didReceive: data)
@@ -308,7 +308,7 @@ final class TaskCalls: TaskClient, Sendable {
 
     /// Makes a download task that takes the place of the data task (rule US-46).
     private func becomeDownload(
-        _ dataTask: URLSessionDataTask, _ response: URLResponse, of work: TaskWork, _ all: Addressees
+        _ dataTask: URLSessionDataTask, _ response: URLResponse, of work: TaskWork, _ all: CallTargets
     ) {
         let download = URLSessionDownloadTask(
             .init(work: work, calls: self), identifier: all.session.table.nextIdentifier())
@@ -322,20 +322,20 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     /// Makes a stream task that takes the place of the data task (rule US-47).
-    private func becomeStream(_ dataTask: URLSessionDataTask, of work: TaskWork, _ all: Addressees) {
+    private func becomeStream(_ dataTask: URLSessionDataTask, of work: TaskWork, _ all: CallTargets) {
         guard work.isOutstanding else { return }
         let url = dataTask.currentRequest?.url
-        let link = StreamLink(
+        let shared = StreamTaskState(
             host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
             driver: all.session.engine.driver, awaitsConnection: true)
-        let stream = all.session.making.stream(over: link)
+        let stream = all.session.making.stream(over: shared)
         if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
         // The stream task begins before the data task ends, so that the session is never without a task.
         stream.resume()
         all.tell(.becameStream) {
             $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: stream)
         }
-        if !work.becomeStream(link, successor: stream.taskIdentifier) { link.loseConnection() }
+        if !work.becomeStream(shared, successor: stream.taskIdentifier) { shared.loseConnection() }
     }
 
     // MARK: - The end
@@ -345,7 +345,7 @@ final class TaskCalls: TaskClient, Sendable {
     /// - Parameter partial: The part that has arrived of a download that failed.
     private func end(
         _ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload? = nil, of work: TaskWork,
-        _ all: Addressees
+        _ all: CallTargets
     ) {
         guard let (known, resumeData) = work.outcome(outcome, partial) else { return }
         var outcome = known
@@ -443,14 +443,14 @@ extension TaskCalls: TaskDelegation {
 
 extension TaskCalls: WebSocketClient {
     func tellOpened(_ subprotocol: String?) {
-        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask else { return }
+        guard let all = targets(), let task = all.task as? URLSessionWebSocketTask else { return }
         all.tell(.opened) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didOpenWithProtocol: subprotocol)
         }
     }
 
     func tellClosed(_ code: Int, _ reason: Data?) {
-        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask,
+        guard let all = targets(), let task = all.task as? URLSessionWebSocketTask,
             let code = URLSessionWebSocketTask.CloseCode(rawValue: code)
         else { return }
         all.tell(.closed) {
@@ -465,7 +465,7 @@ extension TaskCalls: StreamClient {
         _ method: SessionMethod,
         _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void
     ) {
-        guard let all = addressees(), let task = all.task as? URLSessionStreamTask else { return }
+        guard let all = targets(), let task = all.task as? URLSessionStreamTask else { return }
         all.tell(method) { delegate in delegate.stream.map { call($0, all.session, task) } }
     }
 

@@ -6,14 +6,14 @@ internal import RondoStreams
 
 private import struct Synchronization.Atomic
 
-/// The running connection of a stream task: connects in the modes of the session's driver, and has its wire
-/// perform the operations.
+/// The running connection of a stream task: connects in the modes of the session's driver, and has its
+/// transfer perform the operations.
 ///
 /// All modes of a session belong to one loop, so that one thread does the work. Other threads write their
 /// commands into `commands`.
 ///
-/// `@unchecked Sendable`: `commands`, `link` and `registration` have their own locks. Only the loop's thread
-/// touches the rest, except for the registration in `start()`, which precedes it.
+/// `@unchecked Sendable`: `commands`, `shared` and `registration` have their own locks. Only the loop's
+/// thread touches the rest, except for the registration in `start()`, which precedes it.
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
     /// The commands of other threads.
     private struct Commands {
@@ -23,7 +23,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         var isOver = false
     }
 
-    private let link: StreamLink
+    private let shared: StreamTaskState
     private let engine: SessionEngine
     private let modes: [LoopMode]
     private let registration: ModeRegistration
@@ -31,7 +31,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
     /// Retained from start to end.
     private var client: TaskWork?
-    private let wire: StreamWire
+    private let transfer: StreamTransfer
     private var channel: SocketChannel?
     private var isScheduled = false
     /// The maximum time of the task in total (rule US-69); nil if there is none.
@@ -45,21 +45,21 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let live = LiveObject(.load)
 
     init(
-        for client: TaskWork, _ link: StreamLink, schedule: [LoopMode], by engine: SessionEngine
+        for client: TaskWork, _ shared: StreamTaskState, schedule: [LoopMode], by engine: SessionEngine
     ) {
         self.client = client
-        self.link = link
+        self.shared = shared
         self.engine = engine
         modes = schedule
         registration = ModeRegistration(schedule)
         total = TotalTime.of(seconds: engine.values.totalTimeout)
-        wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
+        transfer = StreamTransfer(shared, tls: engine.settings.tlsOfConnections)
     }
 
     // MARK: - TaskLoad
 
     func start() {
-        link.state.withLock { $0.load = self }
+        shared.state.withLock { $0.load = self }
         guard registration.join(as: self, label: client?.nameInRunLoops) else { return loopHasEnded() }
         wakeUp()
     }
@@ -69,14 +69,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private func setSuspended(_ isSuspended: Bool) {
         commands.withLock { $0.isSuspended = isSuspended }
-        link.setSuspended(isSuspended)
+        shared.setSuspended(isSuspended)
         calls.setSuspended(isSuspended)
         wakeUp()
     }
 
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
         commands.withLock { $0.abortion = $0.abortion ?? failure }
-        link.willEnd()
+        shared.willEnd()
         // The end is reported even while the task is suspended.
         calls.setSuspended(false)
         wakeUp()
@@ -93,7 +93,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         set { rank.store(newValue.bitPattern, ordering: .relaxed) }
     }
 
-    var transferredBytes: Int64 { link.state.withLock { $0.received } }
+    var transferredBytes: Int64 { shared.state.withLock { $0.received } }
     var obstacle: LoadObstacle? { nil }
 
     // MARK: - StreamOwner
@@ -120,7 +120,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         closeConnection()
         // A stream has no requests, and so no transactions.
         deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: 0, transfers: [])))
-        deliver(failure.map { .fail(URLErrors.anyError($0, url: link.url)) } ?? .finish)
+        deliver(failure.map { .fail(URLErrors.anyError($0, url: shared.url)) } ?? .finish)
     }
 
     // MARK: - Calls
@@ -154,20 +154,20 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if let failure = commands.abortion { return end(failure) }
         if let failure, !commands.isSuspended { return end(.channel(failure)) }
         if commands.isSuspended {
-            wire.pause()
+            transfer.pause()
             total?.suspend()
             return schedule(false)
         }
         continueTotalTime()
         open()
         schedule(true)
-        wire.resume()
-        wire.serve()
+        transfer.resume()
+        transfer.serve()
     }
 
     private func open() {
         guard channel == nil, let client else { return }
-        switch link.takeSource() {
+        switch shared.takeSource() {
         case .awaited: return
         case .lost:
             return end(
@@ -178,13 +178,13 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .given(let connection):
             use(connection.channel, client)
             schedule(true)
-            return wire.begin(connection.channel, received: connection.received)
+            return transfer.begin(connection.channel, received: connection.received)
         case .host: break
         }
-        guard 1...65_535 ~= link.port, !link.host.isEmpty else { return end(.impossiblePort) }
+        guard 1...65_535 ~= shared.port, !shared.host.isEmpty else { return end(.impossiblePort) }
         let channel = SocketChannel(
             engine.settings.connection(
-                toHost: link.host, port: link.port, limit: engine.values.requestTimeout))
+                toHost: shared.host, port: shared.port, limit: engine.values.requestTimeout))
         use(channel, client)
         channel.open()
     }
@@ -210,17 +210,17 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         let isSuspended = commands.withLock { $0.isSuspended }
         switch event {
         case .resolving, .connecting, .connected, .negotiating: break
-        case .secured: wire.secured()
-        case .open: wire.begin(channel)
-        case .readable: wire.readable()
-        case .writable: wire.writable()
+        case .secured: transfer.secured()
+        case .open: transfer.begin(channel)
+        case .readable: transfer.readable()
+        case .writable: transfer.writable()
         case .failed(let error): if isSuspended { failure = error } else { end(.channel(error)) }
         }
     }
 
-    /// Closes the connection, unless the wire has moved it into another channel.
+    /// Closes the connection, unless the transfer has moved it into another channel.
     private func closeConnection() {
-        wire.close()
+        transfer.close()
         total?.stop()
         guard let channel = channel.take() else { return }
         channel.handler = nil

@@ -8,14 +8,14 @@ internal import RondoStreams
 ///
 /// `@unchecked Sendable`: used only inside the gate of the load.
 final class StreamUpgrade: Upgrade, @unchecked Sendable {
-    /// Set once the delegate has chosen `.becomeStream`.
-    private var link: StreamLink?
+    /// The state of the stream task; set once the delegate has chosen `.becomeStream`.
+    private var shared: StreamTaskState?
     private weak var load: (any UpgradeOwner)?
 
-    deinit { link?.loseConnection() }
+    deinit { shared?.loseConnection() }
 
-    func become(_ link: StreamLink, load: any UpgradeOwner) {
-        self.link = link
+    func become(_ shared: StreamTaskState, load: any UpgradeOwner) {
+        self.shared = shared
         self.load = load
     }
 
@@ -28,11 +28,11 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
     func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String? { nil }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
-        if let link = link.take() {
+        if let shared = shared.take() {
             if let connection = channel.moveConnection() {
-                link.give(OpenConnection(channel: connection, received: Array(received)))
+                shared.give(OpenConnection(channel: connection, received: Array(received)))
             } else {
-                link.loseConnection()
+                shared.loseConnection()
             }
         }
         load?.endUpgrade(nil)

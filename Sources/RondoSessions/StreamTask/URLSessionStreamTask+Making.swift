@@ -19,12 +19,12 @@ extension URLSession {
 extension TaskMaking {
     /// Makes a task that opens its own connection to the host.
     func stream(host: String, port: Int) -> URLSessionStreamTask {
-        let link = StreamLink(host: host, port: port, driver: session.engine.driver)
-        return made(stream(over: link))
+        let shared = StreamTaskState(host: host, port: port, driver: session.engine.driver)
+        return made(stream(over: shared))
     }
 
     /// Makes a task that has not been added to the session yet.
-    func stream(over link: StreamLink) -> URLSessionStreamTask {
-        URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+    func stream(over shared: StreamTaskState) -> URLSessionStreamTask {
+        URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: shared), .delegate), shared)
     }
 }

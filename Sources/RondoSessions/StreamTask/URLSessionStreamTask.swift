@@ -13,10 +13,10 @@ public import RondoCore
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // `@unchecked Sendable` for the same reason as its superclass.
 
-    private let link: StreamLink
+    private let shared: StreamTaskState
 
-    init(_ parts: Parts, _ link: StreamLink) {
-        self.link = link
+    init(_ parts: Parts, _ shared: StreamTaskState) {
+        self.shared = shared
         super.init(parts)
     }
 
@@ -37,7 +37,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
     ) {
-        _ = link.read(minimum: minBytes, maximum: maxBytes, timeout: timeout, completionHandler)
+        _ = shared.read(minimum: minBytes, maximum: maxBytes, timeout: timeout, completionHandler)
     }
 
     /// Reads as `readData(ofMinLength:maxLength:timeout:completionHandler:)` does, and returns the bytes and
@@ -48,12 +48,12 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
-        try await AsyncTurn<(Data?, Bool)>.value { outcome in
-            link.read(minimum: minBytes, maximum: maxBytes, timeout: timeout) { data, isAtEnd, error in
+        try await OperationWait<(Data?, Bool)>.value { outcome in
+            shared.read(minimum: minBytes, maximum: maxBytes, timeout: timeout) { data, isAtEnd, error in
                 outcome(error.map { .failure($0) } ?? .success((data, isAtEnd)))
             }
-        } cancel: { [link] in
-            link.cancelRead($0)
+        } cancel: { [shared] in
+            shared.cancelRead($0)
         }
     }
 
@@ -67,7 +67,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     open func write(
         _ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        _ = link.write(data, timeout: timeout, completionHandler)
+        _ = shared.write(data, timeout: timeout, completionHandler)
     }
 
     /// Writes as `write(_:timeout:completionHandler:)` does, and returns when the kernel has taken all bytes.
@@ -75,10 +75,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func write(_ data: Data, timeout: TimeInterval) async throws {
-        try await AsyncTurn<Void>.value { outcome in
-            link.write(data, timeout: timeout) { outcome($0.map { .failure($0) } ?? .success(())) }
-        } cancel: { [link] in
-            link.cancelWrite($0)
+        try await OperationWait<Void>.value { outcome in
+            shared.write(data, timeout: timeout) { outcome($0.map { .failure($0) } ?? .success(())) }
+        } cancel: { [shared] in
+            shared.cancelWrite($0)
         }
     }
 
@@ -86,19 +86,19 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     /// Hands the connection to the delegate as an `InputStream` and an `OutputStream`, after all earlier
     /// operations, and ends the task. Later operations fail.
-    open func captureStreams() { link.add(.capture) }
+    open func captureStreams() { shared.add(.capture) }
 
     /// Closes the writing side after all earlier writes, so that the server reads the end of the stream.
     /// Later writes fail.
-    open func closeWrite() { link.closeWrite() }
+    open func closeWrite() { shared.closeWrite() }
 
     /// Closes the reading side after all earlier reads. Later reads get the end of the stream.
-    open func closeRead() { link.closeRead() }
+    open func closeRead() { shared.closeRead() }
 
     /// Begins TLS as a client, after all earlier operations; later ones are encrypted. The delegate is asked
     /// to trust the server, and for a client certificate, as for https. The TLS settings are those of
     /// `URLSessionConfiguration.connection`.
-    open func startSecureConnection() { link.add(.secure) }
+    open func startSecureConnection() { shared.add(.secure) }
 
     /// Does nothing but log a warning: TLS 1.3 has no way back to plain text, and plain text after TLS could
     /// come from any machine on the way.
@@ -110,7 +110,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // MARK: - Bytes
 
     /// Bytes that were read from the connection.
-    open override var countOfBytesReceived: Int64 { link.state.withLock { $0.received } }
+    open override var countOfBytesReceived: Int64 { shared.state.withLock { $0.received } }
     /// Bytes that the kernel has taken.
-    open override var countOfBytesSent: Int64 { link.state.withLock { $0.sent } }
+    open override var countOfBytesSent: Int64 { shared.state.withLock { $0.sent } }
 }

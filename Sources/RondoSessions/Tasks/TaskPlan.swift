@@ -13,9 +13,9 @@ struct TaskPlan: Sendable {
     let request: URLRequest?
     let content: TaskContent
     /// Set for a WebSocket task.
-    let webSocket: WebSocketLink?
+    let webSocket: WebSocketTaskState?
     /// Set for a stream task.
-    let stream: StreamLink?
+    let stream: StreamTaskState?
     /// True if an async function awaits the task: only the task's own delegate gets the content (rule US-83).
     let isAwaited: Bool
 
@@ -24,7 +24,7 @@ struct TaskPlan: Sendable {
 
     init(
         _ kind: TaskKind, _ request: URLRequest?, _ content: TaskContent = .ofRequest,
-        webSocket: WebSocketLink? = nil, stream: StreamLink? = nil, isAwaited: Bool = false
+        webSocket: WebSocketTaskState? = nil, stream: StreamTaskState? = nil, isAwaited: Bool = false
     ) {
         self.kind = kind
         self.request = request

@@ -128,10 +128,10 @@ extension TaskWork: LoadClient {
     ///
     /// - Parameter successor: The stream task's identifier.
     /// - Returns: False if there is no connection to hand over, or the task has ended.
-    func becomeStream(_ link: StreamLink, successor: Int) -> Bool {
+    func becomeStream(_ shared: StreamTaskState, successor: Int) -> Bool {
         guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
         state.withLock { $0.hasBecomeStream = true }
-        answer(.disposition(.becomeUpgrade { upgrade.become(link, load: $0) }))
+        answer(.disposition(.becomeUpgrade { upgrade.become(shared, load: $0) }))
         return true
     }
 

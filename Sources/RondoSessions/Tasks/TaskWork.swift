@@ -43,7 +43,7 @@ final class TaskWork: Sendable {
         state = Mutex(TaskState())
     }
 
-    var webSocket: WebSocketLink? { plan.webSocket }
+    var webSocket: WebSocketTaskState? { plan.webSocket }
 
     /// Bytes of the response's body as transferred.
     var bytesReceived: Int64 {
@@ -182,7 +182,7 @@ final class TaskWork: Sendable {
                     settings: plan.content.settings(engine.settings),
                     defaults: client.defaults, writesFile: plan.kind == .download,
                     continuing: order.earlier,
-                    upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request),
+                    upgrade: webSocket.map { WebSocketUpgrade($0) } ?? streamUpgrade(order.request),
                     failing: order.failure)
             }
         let (isSuspended, isCanceling, priority) = state.withLock { state in

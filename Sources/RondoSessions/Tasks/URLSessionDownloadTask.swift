@@ -19,7 +19,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
 
     /// Cancels the task as `cancel(byProducingResumeData:)` does, and returns the resume data.
     public func cancelByProducingResumeData() async -> Data? {
-        await LastAnswer.of({ cancel(byProducingResumeData: $0) }, or: nil)
+        await HandlerWait.value({ cancel(byProducingResumeData: $0) }, or: nil)
     }
 }
 

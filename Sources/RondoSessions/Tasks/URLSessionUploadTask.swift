@@ -14,6 +14,6 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
 
     /// Cancels the task, and returns nil: uploads cannot be resumed (rule US-61).
     public func cancelByProducingResumeData() async -> Data? {
-        await LastAnswer.of({ cancel(byProducingResumeData: $0) }, or: nil)
+        await HandlerWait.value({ cancel(byProducingResumeData: $0) }, or: nil)
     }
 }

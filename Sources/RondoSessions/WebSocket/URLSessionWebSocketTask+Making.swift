@@ -27,8 +27,9 @@ extension URLSession {
 
 extension TaskMaking {
     func webSocket(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
-        let link = WebSocketLink(protocols: protocols, driver: session.engine.driver)
+        let shared = WebSocketTaskState(protocols: protocols, driver: session.engine.driver)
         return made(
-            URLSessionWebSocketTask(parts(TaskPlan(.webSocket, request, webSocket: link), .delegate), link))
+            URLSessionWebSocketTask(
+                parts(TaskPlan(.webSocket, request, webSocket: shared), .delegate), shared))
     }
 }

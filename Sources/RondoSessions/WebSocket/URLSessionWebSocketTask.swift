@@ -20,12 +20,12 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         case string(String)
     }
 
-    private let link: WebSocketLink
+    private let shared: WebSocketTaskState
 
     /// - Parameter identifier: The identifier of the task whose place this one takes; nil for a new
     ///   WebSocket.
-    init(_ parts: Parts, _ link: WebSocketLink, identifier: Int? = nil) {
-        self.link = link
+    init(_ parts: Parts, _ shared: WebSocketTaskState, identifier: Int? = nil) {
+        self.shared = shared
         super.init(parts, identifier: identifier)
     }
 
@@ -42,15 +42,15 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// set. A longer message is dropped: the WebSocket is closed with 1009, and waiting operations fail with
     /// `URLError.dataLengthExceedsMaximum` (rule WS-11).
     open var maximumMessageSize: Int {
-        get { link.maximumMessageSize }
-        set { link.maximumMessageSize = newValue }
+        get { shared.maximumMessageSize }
+        set { shared.maximumMessageSize = newValue }
     }
 
     /// Whether permessage-deflate (RFC 7692) is offered; true unless set before the first `resume()`
     /// (rule WS-23).
     public var offersCompression: Bool {
-        get { link.offersCompression }
-        set { link.offersCompression = newValue }
+        get { shared.offersCompression }
+        set { shared.offersCompression = newValue }
     }
 
     // MARK: - Messages
@@ -60,7 +60,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop: with
     ///   nil when the kernel has taken the whole message, or with an error.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        _ = link.send(WebSocketMessage(message), completionHandler)
+        _ = shared.send(WebSocketMessage(message), completionHandler)
     }
 
     /// Sends a message, and returns when the kernel has taken all of it.
@@ -69,10 +69,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func send(_ message: Message) async throws {
-        try await AsyncTurn<Void>.value { outcome in
-            link.send(WebSocketMessage(message)) { outcome($0.map { .failure($0) } ?? .success(())) }
-        } cancel: { [link] in
-            link.cancelSend($0)
+        try await OperationWait<Void>.value { outcome in
+            shared.send(WebSocketMessage(message)) { outcome($0.map { .failure($0) } ?? .success(())) }
+        } cancel: { [shared] in
+            shared.cancelSend($0)
         }
     }
 
@@ -80,7 +80,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop.
     open func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
-        _ = link.receive { completionHandler($0.map(Message.init)) }
+        _ = shared.receive { completionHandler($0.map(Message.init)) }
     }
 
     /// Receives the next whole message.
@@ -90,10 +90,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     open func receive() async throws -> Message {
         Message(
-            try await AsyncTurn<WebSocketMessage>.value { outcome in
-                link.receive(outcome)
-            } cancel: { [link] in
-                link.cancelReceive($0)
+            try await OperationWait<WebSocketMessage>.value { outcome in
+                shared.receive(outcome)
+            } cancel: { [shared] in
+                shared.cancelReceive($0)
             })
     }
 
@@ -102,17 +102,17 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Parameter pongReceiveHandler: Called once, on the delegate queue or the session's run loop: with
     ///   nil when the pong, or that of a later ping, has arrived, or with an error.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        _ = link.ping(pongReceiveHandler)
+        _ = shared.ping(pongReceiveHandler)
     }
 
     /// Sends a ping, and returns when its pong, or that of a later ping, has arrived.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public func sendPing() async throws {
-        try await AsyncTurn<Void>.value { outcome in
-            link.ping { outcome($0.map { .failure($0) } ?? .success(())) }
-        } cancel: { [link] in
-            link.cancelSend($0)
+        try await OperationWait<Void>.value { outcome in
+            shared.ping { outcome($0.map { .failure($0) } ?? .success(())) }
+        } cancel: { [shared] in
+            shared.cancelSend($0)
         }
     }
 
@@ -126,7 +126,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///     neither code nor reason.
     ///   - reason: Cut to 123 bytes.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
-        guard link.close(with: closeCode.rawValue, reason: reason) else { return super.cancel() }
+        guard shared.close(with: closeCode.rawValue, reason: reason) else { return super.cancel() }
         work.beginClosing()
     }
 
@@ -135,10 +135,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open override func cancel() { cancel(with: .invalid, reason: nil) }
 
     /// The code with which the WebSocket was closed; `invalid` as long as it is not closed.
-    open var closeCode: CloseCode { CloseCode(rawValue: link.closing.code) ?? .invalid }
+    open var closeCode: CloseCode { CloseCode(rawValue: shared.closing.code) ?? .invalid }
 
     /// The reason in the close frame; nil if there is none.
-    open var closeReason: Data? { link.closing.reason }
+    open var closeReason: Data? { shared.closing.reason }
 }
 
 extension URLSessionWebSocketTask.Message {

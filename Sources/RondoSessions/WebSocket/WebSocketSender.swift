@@ -16,7 +16,7 @@ struct WebSocketSender {
     /// The number of buffered bytes at which pongs are written before more is read.
     private static let pongsAtOnce = 4096
 
-    private let link: WebSocketLink
+    private let shared: WebSocketTaskState
     private var unsent: [UInt8] = []
     private var written = 0
     /// The buffer has the first frame of a message, and nothing else.
@@ -26,9 +26,9 @@ struct WebSocketSender {
     /// The connection takes no more bytes, or the time for the closing handshake has expired.
     private(set) var hasEnded = false
 
-    init(_ link: WebSocketLink) { self.link = link }
+    init(_ shared: WebSocketTaskState) { self.shared = shared }
 
-    private var load: (any UpgradeOwner)? { link.state.withLock { $0.load } }
+    private var load: (any UpgradeOwner)? { shared.state.withLock { $0.load } }
 
     // MARK: - Writing
 
@@ -97,13 +97,13 @@ struct WebSocketSender {
     private func waitForRoom(in channel: SocketChannel) {
         channel.wantsWrite = true
         guard hasFirstFrame, written == 0 else { return }
-        let withdrawn = link.state.withLock { $0.queues.beginWait() }
+        let withdrawn = shared.state.withLock { $0.queues.beginWait() }
         withExtendedLifetime(withdrawn) {}
     }
 
     /// Empties the buffer if it has the beginning of a message that was withdrawn.
     private mutating func dropWithdrawn(from connection: inout WebSocketConnection) {
-        guard hasFirstFrame, written == 0, !link.state.withLock({ $0.queues.endWait() }) else { return }
+        guard hasFirstFrame, written == 0, !shared.state.withLock({ $0.queues.endWait() }) else { return }
         (hasFirstFrame, hasLastFrame) = (false, false)
         unsent.removeAll()
         connection.withdrawMessage()
@@ -121,8 +121,8 @@ struct WebSocketSender {
                 hasLastFrame = try connection.sendNextFrame(into: &unsent)
                 return true
             }
-            guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
-                guard let close = link.state.withLock({ $0.queues.close }) else { return false }
+            guard let next = shared.state.withLock({ $0.queues.takeOutgoing() }) else {
+                guard let close = shared.state.withLock({ $0.queues.close }) else { return false }
                 try connection.send(close: close, into: &unsent)
                 return true
             }
@@ -148,14 +148,14 @@ struct WebSocketSender {
     private mutating func endCurrent() {
         guard hasLastFrame else { return }
         hasLastFrame = false
-        guard let completion = link.state.withLock({ $0.queues.endSending() }) else { return }
+        guard let completion = shared.state.withLock({ $0.queues.endSending() }) else { return }
         load?.call("send", size: 0) { completion(nil) }
     }
 
     /// Fails the message that is being sent.
     mutating func failCurrent() {
         hasLastFrame = false
-        let failed = link.state.withLock { state in
+        let failed = shared.state.withLock { state in
             state.queues.endSending().map { ($0, state.closing.error ?? Self.lost(state.url)) }
         }
         guard let (completion, error) = failed else { return }

@@ -21,13 +21,13 @@ import Testing
 
     @Test func `US-47 a stream task whose connection cannot be taken over does not wait for it`() throws {
         let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
-        let link = StreamLink(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
+        let shared = StreamTaskState(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
         let upgrade = StreamUpgrade()
-        upgrade.become(link, load: NoLoad())
+        upgrade.become(shared, load: NoLoad())
         // Never opened: there is nothing to move.
         let channel = SocketChannel(SocketChannel.Configuration(host: "127.0.0.1", port: 1))
         upgrade.begin(channel, received: UnsafeRawBufferPointer(start: nil, count: 0))
-        guard case .lost = link.takeSource() else {
+        guard case .lost = shared.takeSource() else {
             Issue.record("the task waits")
             return
         }

@@ -160,10 +160,10 @@ import class Rondo.URLSessionWebSocketTask
         let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
         let task = session.webSocketTask(with: server.socketURL)
         task.resume()
-        let link = try #require(task.work.webSocket)
+        let shared = try #require(task.work.webSocket)
         let isWaiting: @Sendable () -> Bool = {
             // Of a copy.
-            link.state.withLock { state in
+            shared.state.withLock { state in
                 var queues = state.queues
                 return queues.takeOutgoing() != nil
             }
@@ -197,11 +197,11 @@ import class Rondo.URLSessionWebSocketTask
             task.resume()
             loop.run(.work) { !notes.calls.isEmpty }
             #expect(throws: Never.self) { try fillConnection(to: server) }
-            let link = task.work.webSocket
-            let number = link?.send(.text("taken back")) { _ in Issue.record("The handler was called.") }
+            let shared = task.work.webSocket
+            let number = shared?.send(.text("taken back")) { _ in Issue.record("The handler was called.") }
             // The message is begun here.
             loop.runInVain(.work)
-            let isWithdrawn = number.flatMap { link?.cancelSend($0) }
+            let isWithdrawn = number.flatMap { shared?.cancelSend($0) }
             mayEnd.open()
             loop.run(.work) { notes.isComplete }
             session.invalidateAndCancel()
@@ -229,9 +229,9 @@ import class Rondo.URLSessionWebSocketTask
                 configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
             let task = session.webSocketTask(with: server.socketURL)
             let handled = Box<[Int]>([])
-            let link = task.work.webSocket
+            let shared = task.work.webSocket
             let numbers = (1...5).map { number in
-                link?.send(.text("\(number)")) { _ in
+                shared?.send(.text("\(number)")) { _ in
                     handled.change { $0.append(number) }
                     if number == 1 { task.suspend() }
                 }
@@ -242,7 +242,7 @@ import class Rondo.URLSessionWebSocketTask
             isStill.open()
             #expect(throws: Never.self) { try isCounted.wait() }
             let before = handled.value
-            let isWithdrawn = numbers[1].flatMap { link?.cancelSend($0) }
+            let isWithdrawn = numbers[1].flatMap { shared?.cancelSend($0) }
             #expect(isWithdrawn == true)
             task.resume()
             loop.run(.work) { handled.value.count == 4 }
@@ -333,10 +333,10 @@ import class Rondo.URLSessionWebSocketTask
         let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: queue)
         let task = session.webSocketTask(with: server.socketURL)
         task.resume()
-        let link = try #require(task.work.webSocket)
+        let shared = try #require(task.work.webSocket)
         let waiting: @Sendable () -> Int = {
             // Of a copy.
-            link.state.withLock { state in
+            shared.state.withLock { state in
                 var queues = state.queues
                 return (0..<3).count { _ in queues.takeMessage() != nil }
             }
@@ -461,12 +461,12 @@ import class Rondo.URLSessionWebSocketTask
         task.receive { received.note($0.words) }
         task.resume()
         try waitFor("the request") { server.requests.isEmpty ? nil : () }
-        let link = try #require(task.work.webSocket)
+        let shared = try #require(task.work.webSocket)
         // The first step of `cancel()`.
-        #expect(!link.close(with: 0, reason: nil))
+        #expect(!shared.close(with: 0, reason: nil))
         mayAnswer.open()
         // The connection is handed over in the pass in which this comes.
-        try waitFor("the handshake") { link.state.withLock { $0.load == nil } ? nil : () }
+        try waitFor("the handshake") { shared.state.withLock { $0.load == nil } ? nil : () }
         try #require(task.work.engine?.driver.servingLoop).waitUntilAsleep()
         task.cancel()
         try notes.waitForEnd()
@@ -509,8 +509,8 @@ import class Rondo.URLSessionWebSocketTask
         let task = session.webSocketTask(with: server.socketURL)
         task.maximumMessageSize = 1000
         task.resume()
-        let link = try #require(task.work.webSocket)
-        try waitFor("two messages") { link.state.withLock { $0.queues.takesMessages } ? nil : () }
+        let shared = try #require(task.work.webSocket)
+        try waitFor("two messages") { shared.state.withLock { $0.queues.takesMessages } ? nil : () }
         mayBreak.open()
         let (results, pong) = (Box<[Int]>([]), Box<Int?>(nil))
         let send = {

@@ -4,7 +4,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// Lets a Swift task wait for the value that an operation's completion handler gets, or for the task's cancellation.
-enum AsyncTurn<Value: Sendable> {
+enum OperationWait<Value: Sendable> {
     typealias Outcome = Result<Value, any Error>
 
     private struct State {

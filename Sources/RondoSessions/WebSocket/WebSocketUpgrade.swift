@@ -4,11 +4,11 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The connection of an open WebSocket: reads bytes from the channel, moves messages between the protocol and
-/// the queues of the link, and ends the WebSocket. Its sender writes.
+/// The upgrade of a load to a WebSocket: checks the handshake, reads bytes from the channel, moves messages
+/// between the protocol and the queues of the task, and ends the WebSocket. Its sender writes.
 ///
 /// `@unchecked Sendable`: used only inside the gate of its load.
-final class WebSocketWire: Upgrade, @unchecked Sendable {
+final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     private enum Phase {
         case handshake
         case open
@@ -27,7 +27,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     /// The most bytes that one pass reads. The limit leaves time for other tasks.
     private static let readAtOnce = 64 * 1024
 
-    private let link: WebSocketLink
+    private let shared: WebSocketTaskState
     private var handshake: WebSocketHandshake
     private var connection = WebSocketConnection(.client)
     private var sender: WebSocketSender
@@ -38,18 +38,18 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private var sawEnd = false
     private var timer: ScheduleTimer?
 
-    init(_ link: WebSocketLink) {
-        self.link = link
-        sender = WebSocketSender(link)
-        handshake = link.makeHandshake()
+    init(_ shared: WebSocketTaskState) {
+        self.shared = shared
+        sender = WebSocketSender(shared)
+        handshake = shared.makeHandshake()
     }
 
-    private var load: (any UpgradeOwner)? { link.state.withLock { $0.load } }
+    private var load: (any UpgradeOwner)? { shared.state.withLock { $0.load } }
 
     // MARK: - Handshake
 
     func addFields(to fields: inout HeaderFields) {
-        handshake = link.makeHandshake()
+        handshake = shared.makeHandshake()
         do {
             try handshake.addFields(to: &fields)
         } catch {
@@ -64,7 +64,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             let agreement = try handshake.agreement(in: head)
             subprotocol = agreement.subprotocol
             connection = WebSocketConnection(.client, compression: agreement.compression)
-            link.state.withLock { $0.load = load }
+            shared.state.withLock { $0.load = load }
             return nil
         } catch {
             return error.description
@@ -73,7 +73,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
         // A call that is made now could be dropped when the load is told of the cancellation, with its handler.
-        let isCancelled = link.state.withLock { state in
+        let isCancelled = shared.state.withLock { state in
             state.hasOpened = !state.isCancelled
             return state.isCancelled
         }
@@ -84,7 +84,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         self.channel = channel
         phase = .open
         connection.receive(received)
-        let client = link.state.withLock { $0.client }
+        let client = shared.state.withLock { $0.client }
         load?.call("didOpenWithProtocol", size: 0) { [subprotocol] in client?.tellOpened(subprotocol) }
         serve()
     }
@@ -93,7 +93,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     func serve() {
         guard isServed else { return }
-        let (closes, isTimeUp) = link.state.withLock { state in
+        let (closes, isTimeUp) = shared.state.withLock { state in
             defer { state.isTimeUp = false }
             return (state.queues.close != nil, state.isTimeUp)
         }
@@ -163,13 +163,13 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// True if more may be read. In every phase but `open`, what arrives is not kept.
     private var takesBytes: Bool {
-        if case .open = phase { link.state.withLock { $0.queues.takesMessages } } else { true }
+        if case .open = phase { shared.state.withLock { $0.queues.takesMessages } } else { true }
     }
 
     // MARK: - Receiving
 
     private func readEvents() {
-        connection.limits.maximumMessageSize = link.maximumMessageSize
+        connection.limits.maximumMessageSize = shared.maximumMessageSize
         while !isPaused {
             switch phase {
             case .handshake, .waitingForEnd, .ended: return
@@ -197,7 +197,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func receive(_ message: WebSocketMessage) {
         guard case .open = phase else { return }
-        link.state.withLock { $0.queues.add(message) }
+        shared.state.withLock { $0.queues.add(message) }
         handOver()
         answer()
     }
@@ -222,7 +222,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard payload.count == 8 else { return }
         let identifier = payload.reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         guard let identifier = Int(exactly: identifier) else { return }
-        for completion in link.state.withLock({ $0.queues.takePings(upTo: identifier) }) {
+        for completion in shared.state.withLock({ $0.queues.takePings(upTo: identifier) }) {
             load?.call("pong", size: 0) { completion(nil) }
         }
     }
@@ -239,13 +239,13 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// Delivers messages, and answers operations that can no longer be performed.
     private func handOver() {
-        while !isPaused, let load, let (message, receiver) = link.state.withLock({ $0.queues.takePair() }) {
+        while !isPaused, let load, let (message, receiver) = shared.state.withLock({ $0.queues.takePair() }) {
             load.call("receive", size: message.size) { receiver(.success(message)) }
         }
         let isClosing = if case .closing = phase { true } else { false }
         let isOpen = if case .open = phase { true } else { false }
         let isLost = sender.hasEnded
-        let (error, senders, receivers) = link.state.withLock { state in
+        let (error, senders, receivers) = shared.state.withLock { state in
             guard let error = state.closing.error else {
                 // Messages of the server may still be taken, but nothing can be sent to it any more.
                 return (
@@ -280,7 +280,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         with code: Int, reason: Data?, _ error: URLError.Code,
         _ sentence: String
     ) {
-        link.state.withLock { state in
+        shared.state.withLock { state in
             guard state.closing.error == nil else { return }
             state.closing = .init(
                 code: code, reason: reason, error: URLErrors.error(error, sentence, url: state.url))
@@ -290,7 +290,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     /// Reports that the WebSocket was closed by a close frame, and waits for the end of the connection.
     private func endClosed() {
         waitForEnd(nil)
-        let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
+        let (closing, client) = shared.state.withLock { ($0.closing, $0.client) }
         load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
     }
 
@@ -326,8 +326,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         case .closing, .waitingForEnd: break
         }
         guard timer == nil, let load, !load.standsStill else { return }
-        timer = load.timer(after: Self.closingTime) { [link] in
-            let load = link.state.withLock { state in
+        timer = load.timer(after: Self.closingTime) { [shared] in
+            let load = shared.state.withLock { state in
                 state.isTimeUp = true
                 return state.load
             }

@@ -6,7 +6,7 @@ internal import RondoStreams
 
 /// The load of a stream task, which serves the connection of the stream.
 protocol StreamOwner: AnyObject, Sendable {
-    /// Calls `StreamWire.serve()` in a pass of a scheduled mode. Any thread.
+    /// Calls `StreamTransfer.serve()` in a pass of a scheduled mode. Any thread.
     func wakeUp()
 
     /// Makes `call` on the delegate queue or the session's run loop, in order with the task's other calls. On
@@ -29,7 +29,7 @@ protocol StreamOwner: AnyObject, Sendable {
 }
 
 /// Performs the operations of a stream task on its connection. On the thread of its load's loop.
-final class StreamWire {
+final class StreamTransfer {
     private enum Phase {
         case closed
         case open
@@ -65,7 +65,7 @@ final class StreamWire {
     /// time for other tasks.
     private static let bytesAtOnce = 64 * 1024, readAtOnce = 512 * 1024, writtenAtOnce = 1024 * 1024
 
-    private let link: StreamLink
+    private let shared: StreamTaskState
     private let tls: TLSSettings
     private var channel: SocketChannel?
     private var phase = Phase.closed
@@ -81,18 +81,18 @@ final class StreamWire {
     private var limits: [Int: Double] = [:]
     private var inquiry: TLSInquiry?
 
-    init(_ link: StreamLink, tls: TLSSettings) {
-        self.link = link
+    init(_ shared: StreamTaskState, tls: TLSSettings) {
+        self.shared = shared
         self.tls = tls
     }
 
     deinit { for timer in timers.values { timer.invalidate() } }
 
-    private var load: (any StreamOwner)? { link.state.withLock { $0.load } }
+    private var load: (any StreamOwner)? { shared.state.withLock { $0.load } }
     private var isOpen: Bool { if case .open = phase { true } else { false } }
 
     private func withQueues<Result: Sendable>(_ body: (inout StreamQueues) -> Result) -> Result {
-        link.state.withLock { body(&$0.queues) }
+        shared.state.withLock { body(&$0.queues) }
     }
 
     // MARK: - Calls of the load
@@ -227,7 +227,7 @@ final class StreamWire {
             return false
         }
         budget -= inbox.count - before
-        link.state.withLock { $0.received += Int64(inbox.count - before) }
+        shared.state.withLock { $0.received += Int64(inbox.count - before) }
         return true
     }
 
@@ -236,7 +236,7 @@ final class StreamWire {
         end(
             .upgrade(
                 .networkConnectionLost,
-                sentence: "The connection to \(link.host) ended without TLS's close_notify."))
+                sentence: "The connection to \(shared.host) ended without TLS's close_notify."))
         return false
     }
 
@@ -284,11 +284,11 @@ final class StreamWire {
             let count = try result.get()
             written += count
             budget -= count
-            link.state.withLock { $0.sent += Int64(count) }
+            shared.state.withLock { $0.sent += Int64(count) }
             return count > 0
         } catch {
             // Bytes that the server sent before it closed may still be read.
-            writingSide = .failed(URLErrors.error(.channel(error), url: link.url))
+            writingSide = .failed(URLErrors.error(.channel(error), url: shared.url))
             return false
         }
     }
@@ -304,7 +304,7 @@ final class StreamWire {
         writingSide = .closed(
             writingSide.failure
                 ?? URLErrors.error(
-                    .networkConnectionLost, "The stream's writing side is closed.", url: link.url))
+                    .networkConnectionLost, "The stream's writing side is closed.", url: shared.url))
         channel?.endWriting()
         tell("writeClosed") { $0.tellWriteClosed() }
     }
@@ -312,11 +312,11 @@ final class StreamWire {
     // MARK: - Time
 
     private func startTimers() {
-        for (number, seconds) in link.state.withLock({ $0.takeUntimed() }) { limits[number] = seconds }
+        for (number, seconds) in shared.state.withLock({ $0.takeUntimed() }) { limits[number] = seconds }
         guard let load else { return }
         for (number, seconds) in limits where timers[number] == nil {
-            timers[number] = load.timer(after: seconds) { [link] in
-                let load = link.state.withLock { state in
+            timers[number] = load.timer(after: seconds) { [shared] in
+                let load = shared.state.withLock { state in
                     state.expired.append(number)
                     return state.load
                 }
@@ -339,13 +339,13 @@ final class StreamWire {
     private func takeExpired() -> Bool {
         if case .ended = phase { return false }
         var isAny = false
-        for number in link.state.withLock({ $0.takeExpired() }) {
+        for number in shared.state.withLock({ $0.takeExpired() }) {
             guard let seconds = limits[number] else { continue }
             isAny = true
             stopTimer(number)
             let error = URLErrors.error(
                 .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.",
-                url: link.url)
+                url: shared.url)
             if let handler = withQueues({ $0.removeRead(number) }) {
                 load?.call("readData") { handler(nil, false, error) }
             } else if let handler = withQueues({ $0.removeWrite(number) }) {
@@ -362,8 +362,8 @@ final class StreamWire {
 
     private func secure() {
         guard let channel else { return }
-        let (host, port) = (link.host, link.port)
-        let wakeUp: @Sendable () -> Void = { [link] in link.state.withLock { $0.load }?.wakeUp() }
+        let (host, port) = (shared.host, shared.port)
+        let wakeUp: @Sendable () -> Void = { [shared] in shared.state.withLock { $0.load }?.wakeUp() }
         if tls.trustHandler == nil {
             channel.handlers.onTrust = { [weak self] trust in
                 self?.ask(TLSInquiry(trust, host: host, port: port, wakeUp: wakeUp))
@@ -396,16 +396,16 @@ final class StreamWire {
         guard let channel, let connection = channel.moveConnection() else { return }
         let (input, output) = Foundation.Stream.makeStreams(
             over: connection, received: Array(inbox.unread))
-        link.state.withLock { $0.isCaptured = true }
+        shared.state.withLock { $0.isCaptured = true }
         let streams = CapturedStreams(input: input, output: output)
         tell("didBecome inputStream") { $0.tellCaptured(streams) }
         end(nil)
     }
 
     private func tell(_ name: String, _ call: @escaping @Sendable (any StreamClient) -> Void) {
-        load?.call(name) { [link] in
+        load?.call(name) { [shared] in
             // After its cancellation a task reports only its end (rule US-32).
-            let client = link.state.withLock { $0.isEnding ? nil : $0.client }
+            let client = shared.state.withLock { $0.isEnding ? nil : $0.client }
             client.map(call)
         }
     }
@@ -430,7 +430,7 @@ final class StreamWire {
     }
 }
 
-extension StreamLink.State {
+extension StreamTaskState.State {
     fileprivate mutating func takeUntimed() -> [(number: Int, seconds: Double)] {
         defer { untimed = [] }
         return untimed

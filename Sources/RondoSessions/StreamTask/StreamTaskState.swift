@@ -28,12 +28,14 @@ protocol StreamClient: AnyObject, Sendable {
     func tellCaptured(_ streams: CapturedStreams)
 }
 
-/// The state that a stream task, on any thread, shares with its wire, on the thread of the session's driver.
+/// The state that a stream task, on any thread, shares with the transfer of its bytes, on the thread of the
+/// session's driver.
 ///
-/// Operations wait here until the wire performs them in a pass of the driver. Once the task has ended, the
-/// driver answers further operations.
-final class StreamLink: Sendable {
-    /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamWire` on the other.
+/// Operations wait here until the transfer performs them in a pass of the driver. Once the task has ended,
+/// the driver answers further operations.
+final class StreamTaskState: Sendable {
+    /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamTransfer` on the
+    /// other.
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.
@@ -104,7 +106,7 @@ final class StreamLink: Sendable {
     func cancelRead(_ number: Int) -> Bool { state.withLock { $0.queues.removeRead(number) } != nil }
     func cancelWrite(_ number: Int) -> Bool { state.withLock { $0.queues.removeWrite(number) } != nil }
 
-    /// Changes the state and wakes the wire; after the end of the task, answers the operations instead.
+    /// Changes the state and wakes the transfer; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
@@ -221,7 +223,7 @@ final class StreamLink: Sendable {
     }
 }
 
-extension StreamLink.State {
+extension StreamTaskState.State {
     /// - Parameter seconds: 0 means no limit.
     fileprivate mutating func limit(_ number: Int, _ seconds: Double) {
         if seconds > 0, seconds.isFinite { untimed.append((number, seconds)) }

@@ -12,13 +12,13 @@ protocol WebSocketClient: AnyObject, Sendable {
     func tellClosed(_ code: Int, _ reason: Data?)
 }
 
-/// The state that a WebSocket task, on any thread, shares with its wire, inside the gate of the load.
+/// The state that a WebSocket task, on any thread, shares with the upgrade of its load, inside the load's gate.
 ///
 ///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
 ///
-/// Operations wait here until the wire takes them in a pass of the session's driver. Once the task has ended,
-/// the driver answers further operations.
-final class WebSocketLink: Sendable {
+/// Operations wait here until the upgrade takes them in a pass of the session's driver. Once the task has
+/// ended, the driver answers further operations.
+final class WebSocketTaskState: Sendable {
     /// How the WebSocket ends.
     struct Closing: Sendable {
         /// 0 as long as the WebSocket is not closed.
@@ -28,7 +28,7 @@ final class WebSocketLink: Sendable {
         var error: URLError?
     }
 
-    /// Changed by `WebSocketWire` too, on the thread of the session's driver.
+    /// Changed by `WebSocketUpgrade` too, on the thread of the session's driver.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.
@@ -256,7 +256,7 @@ final class WebSocketLink: Sendable {
     }
 }
 
-extension WebSocketLink.State {
+extension WebSocketTaskState.State {
     /// Removes the handlers of all operations that wait or are being performed.
     fileprivate mutating func takeAll() -> (
         senders: [WebSocketQueues.Completion], receivers: [WebSocketQueues.Receiver]

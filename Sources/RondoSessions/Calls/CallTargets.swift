@@ -3,7 +3,7 @@ internal import RondoConnections
 internal import RondoCore
 
 /// The session, the task and the delegates of one call.
-struct Addressees: Sendable {
+struct CallTargets: Sendable {
     let session: URLSession
     let task: URLSessionTask
     let receiver: TaskReceiver
