@@ -211,6 +211,11 @@ protocol TaskDelegation: AnyObject, Sendable {
     func replacement(of work: TaskWork) -> URLSessionTask?
 }
 
+/// A reference to a task that only the program keeps alive.
+struct WeakTask {
+    weak var task: URLSessionTask?
+}
+
 /// A task that delivers the response's body as data.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {
     // `@unchecked Sendable` for the same reason as its superclass.
