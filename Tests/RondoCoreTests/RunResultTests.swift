@@ -143,6 +143,36 @@ import Testing
         #expect(entries == ["timer"])
     }
 
+    @Test func `RL-31 RL-33 RL-39 a run in a callback begins with the time of its call`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            for mode in [RunLoop.Mode.inner, .other] { loop.add(Port(), forMode: mode) }
+            log.observe(.beforeWaiting, of: loop, in: .inner)
+            /// Calls `body` in the callback of a timer that has worked for a while, with a date of that time.
+            func afterWork(_ body: @escaping @Sendable (Date) -> Void) {
+                loop.addDueTimer("worked", to: log, mode: .work) {
+                    let middle = LoopClock.now.advanced(bySeconds: 0.01)
+                    spin(until: middle.advanced(bySeconds: 0.01))
+                    body(LoopClock.date(of: middle))
+                }
+                loop.poll(.work)
+            }
+            afterWork { date in
+                let timer = Timer(fire: date, interval: 0, repeats: false) { _ in log.note("due") }
+                loop.add(timer, forMode: .inner)
+                loop.poll(.inner)
+            }
+            afterWork { date in log.note("past \(loop.run(mode: .inner, before: date))") }
+            afterWork { _ in
+                let begin = LoopClock.now
+                let result = loop.run(in: .other, for: 0.005, returnAfterSourceHandled: false)
+                log.note("\(result) early \(LoopClock.now.seconds(since: begin) < 0.005)")
+            }
+            return log.entries
+        }
+        #expect(entries == ["worked", "due", "worked", "past true", "worked", "timedOut early false"])
+    }
+
     @Test func `RL-33 a callback that overruns the limit is not interrupted, and the pass is the last`()
         throws
     {

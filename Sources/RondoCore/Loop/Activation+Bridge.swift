@@ -50,6 +50,7 @@ extension Activation {
         threadState.isDrainingMainQueue = true
         MainQueue.drain()
         threadState.isDrainingMainQueue = false
+        threadState.forgetNow()
         guard mark.isReached else { return true }
         if hadWork { threadState.wasServedAsleep = true }
         return false

@@ -2,14 +2,19 @@ extension RunLoop {
     /// Runs the mode called `name` pass by pass until something ends the activation; see `Pass`. Loop's
     /// thread only.
     ///
-    /// - Parameter isRepeated: Whether another activation follows at once, as in `repeatedly(_:)`.
+    /// - Parameters:
+    ///   - limit: Evaluated after the last reading of the clock was forgotten: if this run is nested, its outer
+    ///     pass may have read the clock long ago.
+    ///   - isRepeated: Whether another activation follows at once, as in `repeatedly(_:)`.
     /// - Returns: How the activation ended; nil if it could not start.
     @discardableResult
     func runActivation(
-        _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
+        _ name: Mode, limit: @autoclosure () -> RunLimit, returnAfterSourceHandled: Bool,
+        isRepeated: Bool = false
     ) -> RunResult? {
+        threadState.forgetNow()
         let activation = Activation(
-            loop: self, name: name, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
+            loop: self, name: name, limit: limit(), returnAfterSourceHandled: returnAfterSourceHandled,
             isRepeated: isRepeated)
         guard let bridge = threadState.bridge else { return activation.run() }
         return activation.run(beside: bridge)
@@ -32,15 +37,9 @@ struct Activation {
         // An outer run may not make its next pass for a long time, and this run may serve sources that the
         // deferred work signals.
         if !isRepeated { threadState.performAllDeferredWork(of: loop) }
-        guard !threadState.isEnding, let (mode, modeLoop) = findMode() else {
-            threadState.forgetNow()
-            return nil
-        }
-        guard let hasWork = begin(mode, modeLoop) else {
-            // Computing the limit has read the clock; the next run may be much later.
-            threadState.forgetNow()
-            return nil
-        }
+        guard !threadState.isEnding, let (mode, modeLoop) = findMode(),
+            let hasWork = begin(mode, modeLoop)
+        else { return nil }
         let outer = threadState.beginRun(mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)

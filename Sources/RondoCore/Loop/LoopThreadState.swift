@@ -29,8 +29,8 @@ final class LoopThreadState {
     var whenEnded: (@Sendable () -> Void)?
     /// The loop's own clock; nil if it uses the machine's.
     private(set) var timeSource: (any LoopTimeSource)?
-    /// The time as last read; nil if something was called since, or the loop has slept. Without it bench-guard's
-    /// pass.other-mode takes 14 % more instructions.
+    /// The time as last read; nil if since then something was called, the loop has slept, or a run has begun.
+    /// Without it bench-guard's pass.other-mode takes 14 % more instructions.
     private(set) var knownNow: LoopInstant?
     /// The last wait was no longer than `spinDuration`. Set by `Sleep`.
     var hasWaitedShortly = false
@@ -65,8 +65,8 @@ final class LoopThreadState {
     /// See `ThreadLoops`. Set once, by `RunLoop.adoptThread`.
     var threadKey: UInt = 0
 
-    /// The time for a pass. The clock is read only if something was called or the loop has slept since the
-    /// last reading: between two steps of a pass the time hardly changes.
+    /// The time for the start of a run and for a pass. The clock is read only if something was called or the
+    /// loop has slept since the last reading: between two steps of a pass the time hardly changes.
     var now: LoopInstant {
         if let knownNow { return knownNow }
         let now = LoopClock.now
@@ -82,7 +82,7 @@ final class LoopThreadState {
 
     // MARK: Time
 
-    /// Called when something was called, or the loop has slept.
+    /// Called when something was called, the loop has slept, or a run begins.
     func forgetNow() { knownNow = nil }
 
     func setTimeSource(_ source: (any LoopTimeSource)?) {

@@ -37,9 +37,9 @@ extension RunLoop {
         // Translated once, so that setting the wall clock meanwhile moves nothing.
         let instant = limit == .distantFuture ? .never : LoopClock.instant(of: limit)
         repeatedly {
-            let limit = RunLimit(instant: instant, from: now)
-            return runActivation(.default, limit: limit, returnAfterSourceHandled: true, isRepeated: true)
-                != nil
+            runActivation(
+                .default, limit: RunLimit(instant: instant, from: now), returnAfterSourceHandled: true,
+                isRepeated: true) != nil
                 && instant > LoopClock.now
         }
     }
