@@ -15,7 +15,8 @@ let scenarios: [String: Scenario] = [
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
     "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
-    "forked": goesOnInAChild,
+    "forked": goesOnInAChild, "unasked": { _ in mainLoopIsCurrentUnasked() },
+    "US-25": nestedRunOfASessionOnTheMainLoop,
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.
@@ -43,6 +44,24 @@ private func mainLoopIsOne() {
     expect(elsewhere.0 === RunLoop.current, "RunLoop.main is the main thread's current loop")
     expect(RunLoop.main === RunLoop.current, "and so it is here")
     expect(elsewhere.1 !== RunLoop.main, "another thread has another one")
+}
+
+/// A program that names its loop only as `RunLoop.main` runs it again in the callback of a descriptor.
+private func mainLoopIsCurrentUnasked() {
+    let loop = RunLoop.main
+    let log = Log()
+    let mine = RunLoop.Mode("mine")
+    var ends: [Int32] = [-1, -1]
+    expect(pipe(&ends) == 0, "there is a pipe")
+    expect(write(ends[1], "x", 1) == 1, "there is a byte in it")
+    let source = RunLoop.Source(fileDescriptor: ends[0], interest: .read) { source, _ in
+        loop.perform(inModes: [mine]) { log.note("nested \(RunLoop.servesInOuterRun)") }
+        _ = loop.run(in: mine, for: 0, returnAfterSourceHandled: false)
+        source.invalidate()
+    }
+    loop.add(source, forMode: mine)
+    _ = loop.run(in: mine, for: 0, returnAfterSourceHandled: false)
+    expect(log.entries == ["nested true"], "the loop knows the source on the stack: \(log.entries)")
 }
 
 private func mainLoopDoesNotRunByItself() {
@@ -272,6 +291,25 @@ private func sessionOnTheMainQueue(_ arguments: [String]) {
         _ = RunLoop.main.run(in: .tracking, for: 0.05, returnAfterSourceHandled: true)
     }
     expect(log.entries.sorted() == ["handler true true true", "list true true"], "\(log.entries)")
+    session.finishTasksAndInvalidate()
+}
+
+/// A handler begins another task to the same server, and runs the loop until it is done. The program names its loop
+/// only as `RunLoop.main`.
+private func nestedRunOfASessionOnTheMainLoop(_ arguments: [String]) {
+    let log = Log()
+    var get = request(arguments)
+    get.timeoutInterval = 20
+    let session = URLSession(configuration: .ephemeral, delegate: nil, runLoop: .main)
+    session.dataTask(with: get) { [get] _, _, _ in
+        session.dataTask(with: get) { data, _, error in
+            log.note("second \(data?.isEmpty == false), error: \(error != nil)")
+        }.resume()
+        runMainLoop(until: { !log.entries.isEmpty })
+        log.note("first")
+    }.resume()
+    runMainLoop(until: { log.entries.contains("first") })
+    expect(log.entries == ["second true, error: false", "first"], "\(log.entries)")
     session.finishTasksAndInvalidate()
 }
 

@@ -37,6 +37,12 @@ import Testing
 
     @Test func `RL-2 the main loop is the main thread's current one`() throws { try Self.play("RL-2") }
 
+    @Test func `RL-2 the main loop is the main thread's current one although the program never asks for that`()
+        throws
+    {
+        try Self.play("unasked")
+    }
+
     @Test func `RL-3 the main loop does not run by itself`() throws { try Self.play("RL-3") }
 
     @Test func `RL-14 the main loop is never empty in a common mode`() throws { try Self.play("RL-14") }
@@ -110,5 +116,9 @@ import Testing
         throws
     {
         try Self.play("US-18", Self.server().url().absoluteString)
+    }
+
+    @Test func `US-25 a nested run of the main loop serves another task to the same server`() throws {
+        try Self.play("US-25", Self.server().url().absoluteString)
     }
 }

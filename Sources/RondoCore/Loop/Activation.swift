@@ -12,6 +12,8 @@ extension RunLoop {
         _ name: Mode, limit: @autoclosure () -> RunLimit, returnAfterSourceHandled: Bool,
         isRepeated: Bool = false
     ) -> RunResult? {
+        // Until here a main thread may have named its loop only as `RunLoop.main`.
+        if isMain, pthread_getspecific(LoopThreadState.key) == nil { adoptThread() }
         threadState.forgetNow()
         let activation = Activation(
             loop: self, name: name, limit: limit(), returnAfterSourceHandled: returnAfterSourceHandled,
