@@ -1,6 +1,7 @@
 import Rondo
 import RondoMutex
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// The pipes of a child (section CH of the rules).
@@ -140,10 +141,19 @@ import Testing
         }
     }
 
-    @Test func `CH-12 where a grandchild keeps the output open completion comes after the grace time`() throws
-    {
+    /// - Parameter ahead: The seconds by which a clock of the loop is ahead of the machine's; nil: it has none. The
+    ///   grace time counts by the machine's.
+    @Test(arguments: [nil, 3600] as [TimeInterval?])
+    func `CH-12 where a grandchild keeps the output open completion comes after the grace time`(
+        ahead: TimeInterval?
+    ) throws {
         let log = try onLoopThread { loop -> [String] in
             let log = EventLog()
+            if let ahead {
+                let clock = ManualClock(advancesAutomatically: false)
+                clock.attach(to: loop)
+                clock.advance(by: ahead)
+            }
             do {
                 var configuration = Child.Configuration(
                     "/bin/sh", ["-c", "echo said; exec 3<&0; cat <&3 & exit 0"])

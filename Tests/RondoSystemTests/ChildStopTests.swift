@@ -1,6 +1,7 @@
 import Rondo
 import RondoMutex
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// Limits of time, and how a child is stopped (section CH of the rules).
@@ -35,6 +36,22 @@ import Testing
         #expect(child.wait() == .signalled(SIGTERM, coreDumped: false))
         child.unschedule(from: .main, forMode: RunLoop.Mode("other"))
         #expect(child.wasStopped)
+    }
+
+    @Test func `CH-16 CH-17 limits and steps count by the machine's clock, not by that of a loop`() throws {
+        let limited = try Child.spawn("cat", standardInput: .stream)
+        let stopped = try stubborn { $0.stopping = [.init(signal: SIGTERM, seconds: 0)] }
+        defer { for child in [limited, stopped] { child.kill() } }
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            clock.advance(by: 3600)
+            limited.stop(after: .leastNonzeroMagnitude)
+            stopped.stop()
+        }
+        #expect(try end(of: limited) == .signalled(SIGTERM, coreDumped: false))
+        #expect(try end(of: stopped) == .signalled(SIGKILL, coreDumped: false))
+        stopped.output?.close()
     }
 
     @Test func `CH-16 a child that has ended in time is not stopped`() throws {

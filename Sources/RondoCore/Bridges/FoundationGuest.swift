@@ -52,7 +52,9 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
     /// Tries again by a timer of the loader's loop, which also runs without descriptors; Dispatch's timers
     /// need one.
     private func startLater() {
-        let timer = Timer(timeInterval: 0.1, repeats: true) { [weak self] timer in
+        // By the machine's clock, like the loader's: the main loop may have a test's clock.
+        let date = LoopClock.systemDate(inSeconds: 0.1)
+        let timer = Timer(fire: date, interval: 0.1, repeats: true) { [weak self] timer in
             guard self != nil else { return timer.invalidate() }
             guard MainQueue.descriptor != nil else { return }
             timer.invalidate()

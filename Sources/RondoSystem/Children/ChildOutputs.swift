@@ -51,8 +51,10 @@ final class ChildOutputs: Sendable {
     /// Ends the collected outputs after the time of grace, and then calls `body` on the background loop's
     /// thread, unless `endGrace()` comes first.
     func beginGrace(whenOver body: @escaping @Sendable () -> Void) {
+        // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
+        let date = LoopClock.systemDate(inSeconds: grace)
         // The timer retains this object and what `body` retains.
-        let timer = Timer(timeInterval: grace, repeats: false) { [self] _ in
+        let timer = Timer(fire: date, interval: 0, repeats: false) { [self] _ in
             // Other processes may keep the outputs open for ever.
             for collector in collectors { collector.finishWithAvailableBytes() }
             body()

@@ -76,7 +76,9 @@ final class ChildStopper: Sendable {
     private func later(
         _ seconds: TimeInterval, isLimit: Bool = false, _ body: @escaping @Sendable (ChildStopper) -> Void
     ) {
-        let timer = Timer(timeInterval: seconds, repeats: false) { [weak self] _ in
+        // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
+        let date = LoopClock.systemDate(inSeconds: seconds)
+        let timer = Timer(fire: date, interval: 0, repeats: false) { [weak self] _ in
             if let self { body(self) }
         }
         let (isNeeded, old) = state.withLock { state -> (Bool, Timer?) in

@@ -125,7 +125,9 @@ final class Reaper: ChildCollecting {
     private func retryLater() {
         let timer = state.withLock { state -> Timer? in
             guard state.retry == nil else { return nil }
-            state.retry = Timer(timeInterval: Self.retryInterval, repeats: true) { [unowned self] _ in
+            // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
+            let date = LoopClock.systemDate(inSeconds: Self.retryInterval)
+            state.retry = Timer(fire: date, interval: Self.retryInterval, repeats: true) { [unowned self] _ in
                 retry()
             }
             return state.retry
