@@ -49,8 +49,34 @@ final class FileHandleHandlers: Sendable {
         deinit { close(number) }
     }
 
-    /// Keyed by handle. Entries of released handles are removed when a new one is made.
-    private static let all = Mutex<[ObjectIdentifier: FileHandleHandlers]>([:])
+    /// The handlers of all handles, keyed by handle. Entries of released handles are removed when there are twice
+    /// as many entries as after the last removal, so that adding one takes constant time on average. Until then
+    /// they stay: the table has at most twice as many entries as handles were in use at that removal, and 16 more.
+    struct Table<Handlers> {
+        private var entries: [ObjectIdentifier: Handlers] = [:]
+        private var limit = 16
+
+        /// - Returns: The entries that were removed, which the caller must release without the lock.
+        mutating func add(
+            _ new: Handlers, for handle: ObjectIdentifier, unlessReleased isInUse: (Handlers) -> Bool
+        ) -> [Handlers] {
+            var removed: [Handlers] = []
+            if let old = entries.updateValue(new, forKey: handle) { removed.append(old) }
+            guard entries.count > limit else { return removed }
+            for (handle, old) in entries where !isInUse(old) {
+                removed.append(old)
+                entries[handle] = nil
+            }
+            limit = 2 * entries.count + 16
+            return removed
+        }
+
+        subscript(handle: ObjectIdentifier) -> Handlers? { entries[handle] }
+
+        mutating func remove(_ handle: ObjectIdentifier) -> Handlers? { entries.removeValue(forKey: handle) }
+    }
+
+    private static let all = Mutex(Table<FileHandleHandlers>())
 
     private let state: Mutex<State>
 
@@ -66,12 +92,7 @@ final class FileHandleHandlers: Sendable {
     static func make(for handle: FileHandle) -> FileHandleHandlers {
         if let handlers = of(handle) { return handlers }
         let made = FileHandleHandlers(handle)
-        let released = all.withLock { all in
-            let old = all
-            all = all.filter { $0.value.hasHandle }
-            all[ObjectIdentifier(handle)] = made
-            return old
-        }
+        let released = all.withLock { $0.add(made, for: ObjectIdentifier(handle)) { $0.hasHandle } }
         withExtendedLifetime(released) {}
         return made
     }
@@ -83,7 +104,7 @@ final class FileHandleHandlers: Sendable {
     /// Removes the handlers of a scheduled handle, which is scheduled no longer.
     static func cancel(on handle: FileHandle) {
         guard let handlers = of(handle) else { return }
-        all.withLock { $0[ObjectIdentifier(handle)] = nil }
+        _ = all.withLock { $0.remove(ObjectIdentifier(handle)) }
         handlers.takeOff(\.read)
         handlers.takeOff(\.write)
     }
