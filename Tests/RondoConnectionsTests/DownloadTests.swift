@@ -532,6 +532,28 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         }
     }
 
+    /// By a link, so that a failure removes only that.
+    @Test func `UC-70 a cancelled download to the null device removes nothing`() throws {
+        try Self.inFolder { folder in
+            let server = try Self.server()
+            let path = folder + "/null"
+            #expect(symlink("/dev/null", path) == 0)
+            let recorder = DownloadRecorder { call, download in
+                if call == "data" { download.cancel() }
+            }
+            let target = server.url("/x")
+            let ended = try onLoopThread { loop in
+                let made = URLDownload(request: URLRequest(url: target), delegate: recorder)
+                made.setDestination(path, allowOverwrite: true)
+                return withExtendedLifetime(made) { loop.runOut() }
+            }
+            #expect(ended == .finished)
+            #expect(recorder.log.last == "data")
+            var status = stat()
+            #expect(lstat(path, &status) == 0)
+        }
+    }
+
     @Test func `UC-16 a download that cannot begin fails, and its loop has nothing left to run for`() throws {
         let recorder = DownloadRecorder()
         try onLoopThread { loop in

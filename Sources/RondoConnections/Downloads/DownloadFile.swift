@@ -169,8 +169,10 @@ package final class DownloadFile: Sendable {
         if descriptor >= 0, Foundation.close(descriptor) == -1 { throw SystemError("close", code: errno) }
     }
 
+    /// Closes the file, and removes it if it is a regular one: a device is not the download's to remove.
     package func discard(deleting: Bool = true) {
-        if deleting { unlink(path) }
+        var status = stat()
+        if deleting, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { unlink(path) }
         try? close()  // a download that is given up need not be whole
     }
 }
