@@ -46,8 +46,8 @@ final class ResponseDisk: Sendable {
         var underway = Work()
         /// How many responses the last transaction wrote.
         var lastCount = 0
-        /// The keys of the URLs that the database has; nil until they have been read: until then look-ups ask
-        /// the database.
+        /// The keys of the URLs for which look-ups ask the database: of those that it had when they were read last, and that
+        /// were written since; nil until they have been read: until then look-ups always ask.
         var known: Set<Int64>?
         /// Bytes that the database uses.
         var usage = 0
@@ -173,15 +173,15 @@ final class ResponseDisk: Sendable {
         if needsWriter { ask() }
     }
 
+    /// Notes the removal of a URL's responses, those included that only another process knows of.
     func remove(_ key: Int64) {
-        let (gone, isThere) = state.withLock { state -> ([StoredResponse], Bool) in
-            let isThere = state.mayHave(key)
+        let gone = state.withLock { state in
             let gone = state.takeWaiting(key) { _ in true }
-            if isThere { state.noteRemoval(key) }
-            return (gone, isThere)
+            state.noteRemoval(key)
+            return gone
         }
         withExtendedLifetime(gone) {}
-        if isThere { ask() }
+        ask()
     }
 
     func removeAll() {
@@ -248,12 +248,12 @@ final class ResponseDisk: Sendable {
 
     /// Runs on the writer's thread.
     private func write() {
-        let (work, capacity, wantsNumbers) = state.withLock { state in
+        let (work, capacity, knows) = state.withLock { state in
             state.lastCount = state.waitingCount
             state.underway = Work(
                 responses: state.takeWaiting(), removals: state.removals, removesAll: state.removesAll)
             (state.removals, state.removesAll) = ([], false)
-            return (state.underway, state.capacity, state.known == nil)
+            return (state.underway, state.capacity, state.known != nil)
         }
         writing.withLock { writing in
             do throws(DatabaseError) {
@@ -262,8 +262,11 @@ final class ResponseDisk: Sendable {
                 if writing.tools == nil, isNeeded { writing.tools = try Tools(url) }
                 guard let tools = writing.tools else { return }
                 try perform(work, by: tools)
+                let isFull = try tools.usage() > capacity
                 let usage = try makeRoom(by: tools, capacity)
-                let known = wantsNumbers ? try numbers(in: tools.database) : nil
+                // After a failure look-ups do not ask the database for the rows that it has.
+                let isCurrent = knows && !isFull && !writing.hasFailed
+                let known = isCurrent ? nil : try numbers(in: tools.database)
                 writing.hasFailed = false
                 state.withLock { $0.noteWritten(work, known: known, usage: usage) }
             } catch {
@@ -327,15 +330,10 @@ final class ResponseDisk: Sendable {
             """)
         var number = try tools.database.number("SELECT count(*) FROM response") / 8 + 1
         while usage > capacity / 8 * 7 {
-            var gone: [Int64] = []
+            var gone = 0
             deletion.bind(number, at: 1)
-            while try deletion.step() { gone.append(deletion.integer(0)) }
-            if gone.isEmpty { break }
-            // If another variant of the URL is still there, it is not found any more, and will be loaded
-            // again.
-            state.withLock { state in
-                for id in gone { state.known?.remove(id & ~(StoredResponse.variantsPerURL - 1)) }
-            }
+            while try deletion.step() { gone += 1 }
+            if gone == 0 { break }
             number = max(1, number / 2)
             usage = try tools.usage()
         }
@@ -375,7 +373,7 @@ extension ResponseDisk.State {
     }
 
     fileprivate mutating func noteWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
-        if let numbers, known == nil, !removesAll { known = numbers }
+        if let numbers, !removesAll { known = numbers.subtracting(removals) }
         for key in work.responses.keys {
             // A URL that was removed meanwhile is left out.
             if !removesAll, !removals.contains(key) { known?.insert(key) }
@@ -386,7 +384,7 @@ extension ResponseDisk.State {
     fileprivate mutating func noteNotWritten(_ work: ResponseDisk.Work) {
         removals.formUnion(work.removals)
         removesAll = removesAll || work.removesAll
-        // A disk that does not work is not asked any more.
+        // A disk that does not work is not asked any more. Once it works again, the keys are read again.
         if known == nil { known = [] }
     }
 

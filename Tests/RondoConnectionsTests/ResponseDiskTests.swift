@@ -1,0 +1,90 @@
+import Rondo
+import RondoHTTP
+import Testing
+
+@testable import RondoConnections
+
+/// The database of Rondo's cache: which of its rows are found, and which are removed.
+@Suite(.timeLimit(.minutes(5))) struct ResponseDiskTests {
+    /// A folder of its own, and the database in it.
+    private final class Folder {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("rondo-\(UUID().uuidString)")
+        var file: URL { url.appendingPathComponent("responses.sqlite") }
+
+        deinit { try? FileManager.default.removeItem(at: url) }
+
+        func disk(_ capacity: Int = 1 << 22) -> ResponseDisk {
+            let disk = ResponseDisk.at(file)
+            disk.setCapacity(capacity)
+            return disk
+        }
+
+        /// A connection as another process has it.
+        func database() throws -> Database {
+            try Database.open(file, version: ResponseRow.version, schema: ResponseRow.schema)
+        }
+    }
+
+    private func stored(
+        _ name: String, _ text: String = "text", _ selecting: [String: String?] = [:]
+    ) -> StoredResponse {
+        let now = Date()
+        let entry = CacheEntry(
+            status: 200, fields: HeaderFields([("A", "b")]), requestedAt: now, receivedAt: now,
+            selecting: selecting)
+        return StoredResponse(name, entry, content: Data(text.utf8), bodyLength: nil, date: now)
+    }
+
+    private func texts(_ name: String, on disk: ResponseDisk) -> [String] {
+        disk.find(name, StoredResponse.key(name)).map { String(decoding: $0.content, as: UTF8.self) }
+    }
+
+    @Test func `RFC 9111 4.4 a removal concerns what another process has written, too`() throws {
+        let folder = Folder()
+        let disk = folder.disk()
+        disk.insert(stored("a"))
+        disk.flush()
+        let stranger = try folder.database()
+        try ResponseRow.Writer(stranger).write(stored("b"))
+        disk.remove(StoredResponse.key("b"))
+        disk.flush()
+        #expect(try stranger.number("SELECT count(*) FROM response") == 1)
+        #expect(texts("a", on: disk) == ["text"])
+    }
+
+    @Test func `a variant is still found when another one has made room`() throws {
+        let folder = Folder()
+        let disk = folder.disk(1 << 20)
+        let filler = longText(10_000)
+        var count = 0
+        func fill() {
+            count += 1
+            disk.insert(stored("\(count)", filler))
+            disk.flush()
+        }
+        disk.insert(stored("a", "old", ["accept-language": "de"]))
+        for _ in 0..<40 { fill() }
+        disk.insert(stored("a", "new", ["accept-language": "en"]))
+        fill()
+        #expect(texts("a", on: disk).sorted() == ["new", "old"])
+        while texts("a", on: disk).count == 2, count < 400 { fill() }
+        #expect(texts("a", on: disk) == ["new"])
+    }
+
+    @Test func `a file that could not be opened at first has its responses when it can be`() throws {
+        let folder = Folder()
+        let aside = folder.url.appendingPathExtension("aside")
+        defer { try? FileManager.default.removeItem(at: aside) }
+        try ResponseRow.Writer(folder.database()).write(stored("a"))
+        try FileManager.default.moveItem(at: folder.url, to: aside)
+        // A folder in the file's place cannot be opened, nor is it removed as a broken file is.
+        try FileManager.default.createDirectory(at: folder.file, withIntermediateDirectories: true)
+        let disk = folder.disk()
+        disk.flush()
+        try FileManager.default.removeItem(at: folder.url)
+        try FileManager.default.moveItem(at: aside, to: folder.url)
+        disk.insert(stored("b"))
+        disk.flush()
+        #expect(texts("a", on: disk) == ["text"] && texts("b", on: disk) == ["text"])
+    }
+}
