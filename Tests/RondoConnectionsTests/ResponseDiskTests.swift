@@ -52,6 +52,24 @@ import Testing
         #expect(texts("a", on: disk) == ["text"])
     }
 
+    @Test func `RFC 9111 4.1 a response from before a URL varied, or varied so, is not found`() throws {
+        let folder = Folder()
+        let disk = folder.disk()
+        // The rows of these have different numbers, so that none is overwritten by another.
+        for (response, found) in [
+            (stored("a", "any"), ["any"]),
+            (stored("a", "of a user", ["x-user": "de"]), ["of a user"]),
+            (stored("a", "English", ["accept-language": "en"]), ["English"]),
+            (stored("a", "French", ["accept-language": "fr"]), ["English", "French"]),
+        ] {
+            disk.insert(response)
+            disk.flush()
+            #expect(texts("a", on: disk) == found)
+        }
+        let rows = try folder.database().number("SELECT count(*) FROM response")
+        #expect(rows == 4)
+    }
+
     @Test func `a variant is still found when another one has made room`() throws {
         let folder = Folder()
         let disk = folder.disk(1 << 20)

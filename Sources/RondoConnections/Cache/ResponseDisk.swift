@@ -404,6 +404,8 @@ extension ResponseDisk.State {
 }
 
 extension ResponseDisk.Reader {
+    /// The responses in the order in which they were written, without those that a later one replaces: their rows stay when
+    /// the URL begins to vary, or varies by other fields.
     fileprivate mutating func find(
         _ name: String, _ key: Int64, in url: URL
     ) -> Result<[StoredResponse], DatabaseError> {
@@ -415,9 +417,16 @@ extension ResponseDisk.Reader {
             guard let query else { return .success([]) }
             defer { query.reset() }
             query.bind(key, at: 1)
-            var found: [StoredResponse] = []
+            var rows: [(place: Int64, response: StoredResponse)] = []
             while try query.step() {
-                if let response = ResponseRow.read(name, query) { found.append(response) }
+                guard let response = ResponseRow.read(name, query) else { continue }
+                rows.append((ResponseRow.place(query), response))
+            }
+            rows.sort { $0.place < $1.place }
+            var found: [StoredResponse] = []
+            for (_, response) in rows {
+                found.removeAll { $0.isReplaced(by: response) }
+                found.append(response)
             }
             return .success(found)
         } catch {

@@ -124,9 +124,12 @@ enum ResponseRow {
     // MARK: Reading
 
     static let query = """
-        SELECT name, status, fields, requested, received, selecting, length, given, sum, date, content
+        SELECT name, status, fields, requested, received, selecting, length, given, sum, date, content, place
         FROM response WHERE id BETWEEN ?1 AND ?1 + \(StoredResponse.variantsPerURL - 1)
         """
+
+    /// The number of the current row of `query`; a row that was written later has a larger one.
+    static func place(_ row: Database.Statement) -> Int64 { row.integer(11) }
 
     /// The response in the current row of `query`; nil if the row is of another URL, or broken.
     static func read(_ name: String, _ row: Database.Statement) -> StoredResponse? {
