@@ -864,6 +864,106 @@ import Testing
         #expect(target.requests.map { $0.value("X-Own") } == ["1", "1"])
     }
 
+    /// Loads what a server first answers with "old", reloads what it then answers otherwise, and loads once more.
+    private static func outdating(
+        _ status: String, _ fields: [String], body: String, keeper: Keeper = Keeper()
+    ) throws -> (text: String, requests: Int) {
+        let isOld = Box(true)
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                if isOld.value {
+                    try peer.respond("200 OK", ["Cache-Control: max-age=1000"], body: "old")
+                } else if fields.contains("Transfer-Encoding: chunked") {
+                    let size = String(body.utf8.count, radix: 16)
+                    try peer.send(
+                        "HTTP/1.1 \(status)\r\n\(fields.joined(separator: "\r\n"))\r\n\r\n"
+                            + "\(size)\r\n\(body)\r\n0\r\n\r\n")
+                } else {
+                    try peer.respond(status, fields, body: body)
+                }
+            }
+        }
+        let store = Store()
+        #expect(try get(server.url("/a"), store).text == "old")
+        isOld.value = false
+        let reloaded = try get(server.url("/a"), store, .reloadIgnoringLocalCacheData, keeper: keeper)
+        #expect(reloaded.text == body)
+        let text = try get(server.url("/a"), store).text
+        return (text, server.requests.count)
+    }
+
+    @Test(
+        arguments: [
+            ("200 OK", ["Cache-Control: no-store"], 3), ("404 Not Found", [], 3), ("410 Gone", [], 3),
+            // More than a twentieth of the store, announced and not.
+            ("200 OK", ["Cache-Control: max-age=1000"], 250_000),
+            ("200 OK", ["Cache-Control: max-age=1000", "Transfer-Encoding: chunked"], 250_000),
+        ] as [(String, [String], Int)])
+    func `RFC 9111 4 a newer response that is not stored is not answered by the older one`(
+        status: String, fields: [String], size: Int
+    ) throws {
+        let body = longText(size)
+        let (text, requests) = try Self.outdating(status, fields, body: body)
+        #expect(text == body)
+        #expect(requests == 3)
+    }
+
+    @Test func `UC-54 RFC 9111 4 nor is one that the delegate does not want stored`() throws {
+        let answers: [@Sendable (CachedURLResponse) -> CachedURLResponse?] = [
+            { _ in nil },
+            { CachedURLResponse(response: $0.response, data: $0.data, storagePolicy: .notAllowed) },
+        ]
+        for answer in answers {
+            let (text, requests) = try Self.outdating(
+                "200 OK", ["Cache-Control: max-age=1000"], body: "new", keeper: Keeper(answer))
+            #expect(text == "new")
+            #expect(requests == 3)
+        }
+    }
+
+    /// Notes which threads remove responses.
+    private final class NotingCache: URLCache, @unchecked Sendable {
+        let removers = Box<[pthread_t]>([])
+
+        override func removeCachedResponse(for request: URLRequest) {
+            removers.mutate { $0.append(pthread_self()) }
+            super.removeCachedResponse(for: request)
+        }
+    }
+
+    @Test func `RFC 9111 4 no run loop removes an older response from a URLCache of the program`() throws {
+        let directive = Box("max-age=1000")
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: \(directive.value)"], body: "text")
+            }
+        }
+        let cache = NotingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        var request = URLRequest(url: server.url("/a"))
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        try onLoopThread { [request] loop in
+            for next in ["no-store", ""] {
+                let connection = URLConnection(
+                    request: request, delegate: Recorder(), startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+                #expect(loop.runOut() == .finished)
+                #expect((cache.cachedResponse(for: request) == nil) == next.isEmpty)
+                directive.value = next
+            }
+            #expect(!cache.removers.value.isEmpty)
+            #expect(!cache.removers.value.contains(pthread_self()))
+        }
+    }
+
+    @Test func `RFC 9111 4 an error of the server leaves the stored response`() throws {
+        let (text, requests) = try Self.outdating("503 Busy", [], body: "sorry")
+        #expect(text == "old")
+        #expect(requests == 2)
+    }
+
     @Test func `RFC 9111 4.4 an unsafe request makes the entry go`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         _ = try Self.get(server.url("/a"), store)

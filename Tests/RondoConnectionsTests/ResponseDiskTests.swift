@@ -1,11 +1,12 @@
 import Rondo
 import RondoHTTP
+import RondoTestSupport
 import Testing
 
 @testable import RondoConnections
 
 /// The database of Rondo's cache: which of its rows are found, and which are removed.
-@Suite(.timeLimit(.minutes(5))) struct ResponseDiskTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ResponseDiskTests {
     /// A folder of its own, and the database in it.
     private final class Folder {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("rondo-\(UUID().uuidString)")
@@ -50,6 +51,35 @@ import Testing
         disk.flush()
         #expect(try stranger.number("SELECT count(*) FROM response") == 1)
         #expect(texts("a", on: disk) == ["text"])
+    }
+
+    @Test func `RFC 9111 4 what is not stored removes from the disk only what is known there`() throws {
+        let folder = Folder()
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: no-store"], body: "text")
+            }
+        }
+        let cache = URLConnection.Cache(memoryCapacity: 0, diskCapacity: 1 << 22, diskPath: folder.url.path)
+        let disk = folder.disk()
+        disk.insert(stored("a"))
+        disk.flush()
+        let stranger = try folder.database()
+        let name = WebAddress.name(of: server.url("/b"))
+        try ResponseRow.Writer(stranger).write(stored(name))
+        var request = URLRequest(url: server.url("/b"))
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        try load(request) { $0.configuration.cache = cache }
+        disk.flush()
+        #expect(try stranger.number("SELECT count(*) FROM response") == 2)
+        disk.insert(stored(name))
+        #expect(disk.mayHave(StoredResponse.key(name)))
+        disk.flush()
+        try load(request) { $0.configuration.cache = cache }
+        #expect(!disk.mayHave(StoredResponse.key(name)))
+        disk.flush()
+        #expect(try stranger.number("SELECT count(*) FROM response") == 1)
     }
 
     @Test func `RFC 9111 4.1 a response from before a URL varied, or varied so, is not found`() throws {

@@ -25,6 +25,10 @@ struct CachedRequestState {
     var sentAt = Date.distantPast
     /// Whether the response could be used for other requests.
     private(set) var isOfUse = true
+    /// Whether the store may have an older response that answers the request.
+    var mayHaveOlder = false
+    /// Whether the response that comes outdates that one, so that it is removed if this one is not stored.
+    var outdatesOlder = false
     /// The response to be stored, as far as it has come; nil if there is none.
     private(set) var incoming: CollectedResponse?
 
@@ -73,6 +77,7 @@ struct CachedRequestState {
         isOfProtocol = false
         isRevalidating = false
         isOfUse = true
+        (mayHaveOlder, outdatesOlder) = (false, false)
     }
 
     // MARK: Storing
@@ -87,6 +92,21 @@ struct CachedRequestState {
     mutating func checkUse(of head: ResponseHead) -> Bool {
         isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
+    }
+
+    /// Call it when the response is not to be stored.
+    mutating func refuse() {
+        // The older response is removed when this one is complete.
+        guard outdatesOlder else { return end() }
+        incoming = nil
+        candidate = nil
+        isRevalidating = false
+    }
+
+    /// The removal of the older response that the one that has come outdates; nil if there is nothing to remove.
+    var removal: (store: any ResponseStore, url: URL)? {
+        guard outdatesOlder, let store, let url = request?.url else { return nil }
+        return (store, url)
     }
 
     /// Collects `response` to store it, unless it is known to be too large (rule UC-53).
@@ -122,7 +142,6 @@ struct CachedRequestState {
         guard let incoming, var received = incoming.received(fields, sentAt: sentAt) else {
             return store.store(ofProtocol: approved, for: request)
         }
-        if approved.storagePolicy == .notAllowed { return .nothing }
         received.approved = approved
         received.isChanged = approved !== incoming.proposal
         return store.store(received, for: request)

@@ -91,14 +91,7 @@ final class ForeignStore: ResponseStore {
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse? {
         guard let url = request.url else { return nil }
         let key = key(request, url)
-        if mayOverlook {
-            let missed = Self.memory.withLock { memory -> LoopInstant? in
-                if memory.misses.isEmpty { return nil }
-                memory.dropStaleNotes(for: cache)
-                return memory.misses[key]
-            }
-            if let missed, LoopClock.systemNow.seconds(since: missed) < Self.missLifetime { return nil }
-        }
+        if mayOverlook, hasJustMissed(key) { return nil }
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
                 memory.dropStaleNotes(for: cache)
@@ -114,6 +107,21 @@ final class ForeignStore: ResponseStore {
         let variant = varies ? self.variant(of: found, url, fields()) : nil
         let chosen = variant ?? found
         return FoundResponse(chosen.record.entry, chosen.cached)
+    }
+
+    /// Whether a look-up less than `missLifetime` ago has found nothing.
+    private func hasJustMissed(_ key: Key) -> Bool {
+        let missed = Self.memory.withLock { memory -> LoopInstant? in
+            if memory.misses.isEmpty { return nil }
+            memory.dropStaleNotes(for: cache)
+            return memory.misses[key]
+        }
+        return missed.map { LoopClock.systemNow.seconds(since: $0) < Self.missLifetime } ?? false
+    }
+
+    func mayHave(_ url: URL) -> Bool {
+        // A look-up may have missed what is being stored.
+        CacheWriter.shared.isBusy || !hasJustMissed(key(url))
     }
 
     /// The record by which the cache rules judge a response; nil for a response that is not HTTP. A response

@@ -68,14 +68,20 @@ struct LoadCache: ~Copyable {
         else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
-        if policy == .reload || policy == .reloadEndToEnd { return .send }
+        if policy == .reload || policy == .reloadEndToEnd {
+            current.mayHaveOlder = true
+            return .send
+        }
         let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
         current.candidate = found
         // Without an entry no field matters except for only-if-cached.
         let relevant = found == nil ? Self.cacheControl(of: request, settings) : fields()
         switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
-        case .load: return .send
+        case .load:
+            current.mayHaveOlder = found?.entry.matches(relevant) ?? false
+            return .send
         case .revalidate:
+            current.mayHaveOlder = true
             current.isRevalidating = true
             return .send
         case .fail: return .fail(.notInCache)
@@ -208,9 +214,13 @@ struct LoadCache: ~Copyable {
     ) {
         guard let url = request.url, let store = settings.values.store() else { return }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            // The removals follow the responses that are being stored, because those were fetched before.
-            if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
+            remove(url, from: store, for: waiter)
         }
+    }
+
+    private func remove(_ url: URL, from store: any ResponseStore, for waiter: any StoreWaiter) {
+        // The removals follow the responses that are being stored, because those were fetched before.
+        if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
     }
 
     // MARK: - Storing
@@ -232,11 +242,12 @@ struct LoadCache: ~Copyable {
             current.end()
             return store(.isWritten, for: waiter)
         }
+        current.outdatesOlder = current.mayHaveOlder && isVerified && CacheRules.outdates(head)
         let isStored =
             !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
             && (current.checkUse(of: head) || Self.mayAsk(defaults))
             && current.begin(storing: response, head, bodyLength: bodyLength)
-        if !isStored { current.end() }
+        if !isStored { current.refuse() }
     }
 
     /// Prepares to store the response of a protocol of the program, which says whether it may be stored. If
@@ -253,7 +264,7 @@ struct LoadCache: ~Copyable {
     /// Collects a piece of the content.
     mutating func received(_ content: Data) {
         guard let incoming = current.incoming else { return }
-        if !incoming.add(content) { current.end() }
+        if !incoming.add(content) { current.refuse() }
     }
 
     /// Call it when the response is complete.
@@ -263,7 +274,10 @@ struct LoadCache: ~Copyable {
     mutating func receivedEnd(
         callsOnLoop: Bool, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) -> End {
-        guard let incoming = current.incoming else { return .nothing }
+        guard let incoming = current.incoming else {
+            endWithoutStoring(for: waiter)
+            return .nothing
+        }
         if callsOnLoop, defaults.usesDefault(of: .willCacheResponse) {
             let decision = current.storeAsReceived()
             current.end()
@@ -279,11 +293,20 @@ struct LoadCache: ~Copyable {
     ) {
         guard current.incoming?.proposal != nil else { return }
         // By now it is known whether the delegate implements the method.
-        let decision = approved.flatMap {
-            current.isOfUse || Self.mayAsk(defaults) ? current.store($0) : nil
-        }
+        guard let approved, approved.storagePolicy != .notAllowed, current.isOfUse || Self.mayAsk(defaults)
+        else { return endWithoutStoring(for: waiter) }
+        let decision = current.store(approved)
         current.end()
-        if let decision { store(decision, for: waiter) }
+        store(decision, for: waiter)
+    }
+
+    /// The response is complete and is not stored: an older one must not answer in its place.
+    private mutating func endWithoutStoring(for waiter: any StoreWaiter) {
+        let removal = current.removal
+        current.end()
+        // A program may ask again and again for a response that is never stored.
+        guard let (store, url) = removal, store.mayHave(url) else { return }
+        waiter.store { store.remove(url) }
     }
 
     /// Whether the delegate may want to change or refuse the stored response, as far as is known.

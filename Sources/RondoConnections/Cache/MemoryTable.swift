@@ -69,6 +69,9 @@ struct MemoryTable {
         return page.variants
     }
 
+    /// Whether there is a response for the URL that `key` stands for.
+    func has(_ key: Int64) -> Bool { indices[key] != nil }
+
     /// The only response that is kept for a URL, found without changing the order; nil if there is none or
     /// there are several.
     func peek(_ name: String, _ key: Int64) -> StoredResponse? {

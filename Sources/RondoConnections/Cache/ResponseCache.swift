@@ -243,6 +243,12 @@ extension ResponseCache: ResponseStore {
         return .nothing
     }
 
+    func mayHave(_ url: URL) -> Bool {
+        let key = StoredResponse.key(Self.name(url))
+        let (isInMemory, disk) = state.withLock { ($0.table.has(key), $0.disk(in: path)) }
+        return isInMemory || disk?.mayHave(key) ?? false
+    }
+
     func remove(_ url: URL) {
         let key = StoredResponse.key(Self.name(url))
         disk?.remove(key)

@@ -221,6 +221,9 @@ final class ResponseDisk: Sendable {
 
     // MARK: Looking up
 
+    /// Whether `find` may return a response for that URL, as far as this process knows.
+    func mayHave(_ key: Int64) -> Bool { state.withLock { $0.waiting[key] != nil || $0.mayHave(key) } }
+
     /// The responses kept for a URL, including variants; empty if there are none.
     func find(_ name: String, _ key: Int64) -> [StoredResponse] {
         let (waiting, mayAsk) = state.withLock { state -> ([StoredResponse], Bool) in

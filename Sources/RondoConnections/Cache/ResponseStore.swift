@@ -37,6 +37,9 @@ protocol ResponseStore: AnyObject, Sendable {
     /// The decision for the response of a protocol of the program.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision
 
+    /// Whether a look-up for `url` may find a response, as far as is known without making one.
+    func mayHave(_ url: URL) -> Bool
+
     /// Forgets the response kept for `url`, with its variants.
     func remove(_ url: URL)
 }

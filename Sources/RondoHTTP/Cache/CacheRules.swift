@@ -151,6 +151,12 @@ package enum CacheRules {
         ).lifetime > 0
     }
 
+    /// Whether a response to GET says what the URL has now, or that it has nothing any more: then an older response must not
+    /// answer later requests, even if this one is not stored. A 206 is a part, and an error may pass.
+    package static func outdates(_ response: ResponseHead) -> Bool {
+        200..<300 ~= response.status && response.status != 206 || [404, 410].contains(response.status)
+    }
+
     /// Those status codes, among the ones that are stored at all, whose meaning a cache knows (§5.2.2.3).
     private static let understood: Set<Int> = [200, 203, 204]
 
