@@ -44,6 +44,30 @@ import Testing
         #expect(table.count == CookieRules.maximumCount)
     }
 
+    @Test func `RFC 6265bis 5.7 of a full domain the secure cookies, and those that were set again, stay`() {
+        var table = CookieTable()
+        table.insert(cookie("login"))
+        table.insert(cookie("secure", isSecure: true, after: 1))
+        for index in 0..<178 { table.insert(cookie("c\(index)", after: Double(2 + index))) }
+        _ = table.receive([cookie("login", after: 500)], from: origin("a.example"), now: now)
+        let new = [cookie("n0", after: 501), cookie("n1", after: 502)]
+        _ = table.receive(new, from: origin("a.example"), now: now)
+        #expect(names(table) == Set((2..<178).map { "c\($0)" } + ["login", "secure", "n0", "n1"]))
+    }
+
+    @Test func `RFC 6265 5_3 of too many cookies in all one that was set again stays`() {
+        var table = CookieTable()
+        for index in 0..<3_300 {
+            table.insert(cookie("c\(index)", "h\(index / 100).example", after: Double(index)))
+        }
+        let again = cookie("c0", "h0.example", after: 5_000)
+        _ = table.receive([again], from: origin("h0.example"), now: now)
+        _ = table.receive([cookie("n0", after: 5_001)], from: origin("a.example"), now: now)
+        #expect(table.count == CookieRules.maximumCount)
+        #expect(table[again.key] != nil)
+        #expect(table[cookie("c1", "h0.example").key] == nil)
+    }
+
     @Test func `UC-57 a cookie that is replaced keeps its age, one that comes back does not`() {
         var table = CookieTable()
         table.insert(cookie("a"))

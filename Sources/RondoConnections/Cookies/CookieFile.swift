@@ -56,7 +56,7 @@ final class CookieFile {
 
     // MARK: Reading
 
-    /// The rows that can be read; the newest, if there are more than may be kept.
+    /// The rows that can be read, those that were set last at the end; only these, if there are more than may be kept.
     ///
     /// - Returns: The rows, and whether the file was broken and has been replaced by an empty one.
     func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
@@ -64,7 +64,7 @@ final class CookieFile {
         do throws(DatabaseError) {
             let query = try database.prepare(
                 "SELECT domain, host_only, path, name, value, expires, created, updated, flags, replaced, digest "
-                    + "FROM cookie ORDER BY created DESC LIMIT \(Self.maximumCount)")
+                    + "FROM cookie ORDER BY updated DESC LIMIT \(Self.maximumCount)")
             while try query.step() {
                 let columns = CookieRow.Columns(
                     domain: query.text(0), isHostOnly: query.integer(1), path: query.text(2),
@@ -97,7 +97,7 @@ final class CookieFile {
         try database.execute(
             """
             DELETE FROM cookie WHERE (domain, host_only, path, name) IN (
-                SELECT domain, host_only, path, name FROM cookie ORDER BY created DESC LIMIT -1
+                SELECT domain, host_only, path, name FROM cookie ORDER BY updated DESC LIMIT -1
                 OFFSET \(Self.maximumCount))
             """)
     }

@@ -6,11 +6,11 @@ package enum CookieRules {
     /// The longest lifetime of a cookie in seconds (§5.5): 400 days.
     package static let maximumAge: Double = 400 * 86_400
 
-    /// The most cookies of one domain; beyond that the oldest are removed. RFC 6265 §6.1 asks for 50 at
+    /// The most cookies of one domain; beyond that `CookieTable` removes some. RFC 6265 §6.1 asks for 50 at
     /// least, Chromium keeps 180.
     package static let maximumPerDomain = 180
 
-    /// The most cookies in all; beyond that the oldest are removed. RFC 6265 §6.1 asks for 3,000 at least.
+    /// The most cookies in all; beyond that `CookieTable` removes some. RFC 6265 §6.1 asks for 3,000 at least.
     package static let maximumCount = 3_300
 
     // MARK: Receiving

@@ -8,9 +8,9 @@ package struct CookieTable: Sendable {
     private var domains: [String: [Cookie.Key: Cookie]] = [:]
     /// The keys of secure cookies, which a cookie of plain HTTP must not hide, by name.
     private var secure: [String: Set<Cookie.Key>] = [:]
-    /// The cookies in the order in which they were first set: `coming[head...]`. Those removed since are
+    /// The cookies in the order in which their values were set: `coming[head...]`. Those removed or set again since are
     /// skipped.
-    private var coming: [(key: Cookie.Key, createdAt: Date)] = []
+    private var coming: [(key: Cookie.Key, updatedAt: Date)] = []
     private var head = 0
     /// No cookie expires before this date.
     private var earliestExpiry = Date.distantFuture
@@ -40,8 +40,8 @@ package struct CookieTable: Sendable {
             cookie.createdAt = old.createdAt
         } else {
             count += 1
-            noteComing(key, cookie.createdAt)
         }
+        noteComing(key, cookie.updatedAt)
         domains[key.domain, default: [:]][key] = cookie
         if let expires = cookie.expires { earliestExpiry = min(earliestExpiry, expires) }
         if cookie.isSecure != old?.isSecure ?? false { noteSecure(key, cookie.isSecure) }
@@ -66,10 +66,10 @@ package struct CookieTable: Sendable {
         }
     }
 
-    private mutating func noteComing(_ key: Cookie.Key, _ createdAt: Date) {
-        coming.append((key, createdAt))
+    private mutating func noteComing(_ key: Cookie.Key, _ updatedAt: Date) {
+        coming.append((key, updatedAt))
         guard coming.count > 2 * count + 64 else { return }
-        coming = coming[head...].filter { self[$0.key]?.createdAt == $0.createdAt }
+        coming = coming[head...].filter { self[$0.key]?.updatedAt == $0.updatedAt }
         head = 0
     }
 
@@ -80,7 +80,9 @@ package struct CookieTable: Sendable {
     package static let maximumComparisons = 20_000
 
     /// Stores the cookies that one response sets, and makes room (§5.7): a domain with too many cookies loses
-    /// its expired ones and then its oldest ones; so does the whole table.
+    /// its expired ones, then those that are not secure, then others, of each those first whose values were set longest ago;
+    /// the whole table its expired ones and then those that were set longest ago. A cookie that is in use is set again now and
+    /// then: to note each request that sends it, as the RFC does, would make requests dearer.
     ///
     /// - Returns: The keys whose cookies have changed or been removed.
     package mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, now: Date) -> [Cookie.Key] {
@@ -119,11 +121,16 @@ package struct CookieTable: Sendable {
         let excess = own.count - gone.count - CookieRules.maximumPerDomain
         if excess > 0 {
             gone += own.filter { !$0.value.isExpired(at: now) }
-                .sorted { $0.value.createdAt < $1.value.createdAt }
+                .sorted { Self.rank($0.value) < Self.rank($1.value) }
                 .prefix(excess).map(\.key)
         }
         for key in gone { remove(key) }
         return gone
+    }
+
+    /// The place of a cookie in the order in which those of a full domain are removed.
+    private static func rank(_ cookie: Cookie) -> (Int, Date, Date) {
+        (cookie.isSecure ? 1 : 0, cookie.updatedAt, cookie.createdAt)
     }
 
     /// Removes cookies if there are too many in all.
@@ -133,9 +140,9 @@ package struct CookieTable: Sendable {
         guard count > CookieRules.maximumCount else { return [] }
         var gone = removeExpired(now: now)
         while count > CookieRules.maximumCount, head < coming.count {
-            let (key, createdAt) = coming[head]
+            let (key, updatedAt) = coming[head]
             head += 1
-            guard self[key]?.createdAt == createdAt else { continue }
+            guard self[key]?.updatedAt == updatedAt else { continue }
             remove(key)
             gone.append(key)
         }
