@@ -331,6 +331,54 @@ import Testing
         #expect(findings == ["open", "secret\n"])
     }
 
+    @Test(arguments: [false, true])
+    func `ST-42 ST-44 streams of an open connection are secured before a byte is written`(isPolled: Bool)
+        throws
+    {
+        let (server, port) = try PythonServer.start(.echo)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost")
+            talk.open(in: loop)
+            try loop.run { talk.channel.isOpen }
+            let connection = talk.channel.moveConnection()!
+            let (input, output) = Foundation.Stream.makeStreams(over: connection, received: [])
+            var options = SocketOptions()
+            options.connectTimeout = 30
+            var findings = ["\(input.setProperty(options as AnyObject, forKey: .socketOptionsKey))"]
+            findings.append("\(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))")
+            if !isPolled {
+                input.schedule(in: loop, forMode: .default)
+                output.schedule(in: loop, forMode: .default)
+            }
+            input.open()
+            output.open()
+            findings.append("\(output.streamStatus == .opening) \(connection.configuration.openingLimit ?? 0)")
+            // It waits for the handshake.
+            #expect(output.writeAll(Array("secret\n".utf8)))
+            return findings + [String(decoding: input.line(loop, isPolled), as: UTF8.self)]
+        }
+        #expect(findings == ["true", "true", "true 30.0", "secret\n"])
+    }
+
+    @Test func `ST-42 streams of a secured connection refuse to be secured again`() throws {
+        let (server, port) = try PythonServer.start(.echo)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.open(in: loop)
+            try loop.run { talk.channel.isOpen }
+            let connection = talk.channel.moveConnection()!
+            let (input, output) = Foundation.Stream.makeStreams(over: connection, received: [])
+            let isSet = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            input.open()
+            output.open()
+            #expect(output.writeAll(Array("secret\n".utf8)))
+            return ["\(isSet)", String(decoding: input.line(loop, true), as: UTF8.self)]
+        }
+        #expect(findings == ["false", "secret\n"])
+    }
+
     @Test func `ST-42 the level that is set while the connection is being made counts`() throws {
         let (server, port) = try OpenSSLServer.start()
         defer { server.terminate() }

@@ -141,6 +141,9 @@ package final class SocketChannel {
     /// Counts later handshakes with `handshakes`; nil: without a limit.
     func joinHandshakes(_ handshakes: UnfinishedHandshakes?) { configuration.handshakes = handshakes }
 
+    /// Sets the time limit of a later `secure(_:)`.
+    func limitOpening(to seconds: Double) { configuration.openingLimit = seconds }
+
     /// Stops watching the socket, and the time limit of the opening, until `resume()`. Inside the gate.
     package func suspend() {
         if case .opening(let opening) = phase { opening.limit.suspend() }

@@ -88,19 +88,26 @@ extension SocketPair {
     /// Secures the connection from the start or, if it is open already, from here on (rule ST-42).
     private func secure(_ tls: TLSSettings?) -> Bool {
         if let channel {
-            let wasOpen = channel.isOpen
-            if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
-            guard channel.secure(tls, received: reader.bytesAhead) else { return false }
-            if wasOpen, tls != nil {
-                // The bytes read ahead belong to TLS. There are neither bytes nor space until the handshake
-                // is done.
-                reader.dropAhead()
-                channel.wantsRead = reader.wantsBytes
-                input.update { $0.setReady(false) }
-                output.update { $0.setReady(false) }
-            }
+            guard secure(channel, by: tls) else { return false }
+        } else if case .channel(let given) = target, given.transport?.isSecuredToHost ?? false {
+            return false
         }
         settings = settings.changed { $0.tls = tls }
+        return true
+    }
+
+    /// - Returns: False if the channel is secured already, or closed.
+    func secure(_ channel: SocketChannel, by tls: TLSSettings?) -> Bool {
+        let wasOpen = channel.isOpen
+        if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
+        guard channel.secure(tls, received: reader.bytesAhead) else { return false }
+        if wasOpen, tls != nil {
+            // The bytes read ahead belong to TLS. There are neither bytes nor space until the handshake is done.
+            reader.dropAhead()
+            channel.wantsRead = reader.wantsBytes
+            input.update { $0.setReady(false) }
+            output.update { $0.setReady(false) }
+        }
         return true
     }
 

@@ -130,8 +130,10 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             channel.schedule(in: mode.loop, forMode: mode.mode)
         }
         self.channel = channel
-        // An open channel that was handed over does not report `open` again.
-        if channel.isOpen { didOpen() } else { channel.open() }
+        guard channel.isOpen else { return channel.open() }
+        // An open channel that was handed over does not report `open` again. With TLS, the streams are open when it
+        // is secured.
+        if let tls = settings.value.tls, secure(channel, by: tls) { applyOptions() } else { didOpen() }
     }
 
     func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {

@@ -68,7 +68,9 @@ enum SocketTarget {
             var configuration = configuration
             configuration.route = proxy?.route(toHost: configuration.host, port: configuration.port)
             return SocketChannel(configuration)
-        case .channel(let channel): return channel
+        case .channel(let channel):
+            if let seconds = configuration.openingLimit { channel.limitOpening(to: seconds) }
+            return channel
         case .address(let address): return SocketChannel(to: address, configuration)
         case .socket(let socket): return SocketChannel(adopting: socket, at: peer, configuration)
         case .descriptor(let descriptor):
