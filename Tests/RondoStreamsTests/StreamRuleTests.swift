@@ -353,7 +353,8 @@ import Testing
             }
             input.open()
             output.open()
-            findings.append("\(output.streamStatus == .opening) \(connection.configuration.openingLimit ?? 0)")
+            let limit = connection.configuration.openingLimit ?? 0
+            findings.append("\(output.streamStatus == .opening) \(limit)")
             // It waits for the handshake.
             #expect(output.writeAll(Array("secret\n".utf8)))
             return findings + [String(decoding: input.line(loop, isPolled), as: UTF8.self)]
@@ -391,6 +392,60 @@ import Testing
             return [String(decoding: input.line(loop, true), as: UTF8.self)]
         }
         #expect(findings == ["cba\n"])
+    }
+
+    @Test func `ST-14 ST-42 a client that writes only while there is space goes on when secured`() throws {
+        let (server, port) = try PythonServer.start(.startTLS)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            var (received, toWrite) = ("", [UInt8]())
+            func flush() {
+                while !toWrite.isEmpty, output.hasSpaceAvailable {
+                    let count = output.write(toWrite, maxLength: toWrite.count)
+                    toWrite.removeFirst(max(0, count))
+                }
+            }
+            let notes = StreamNotes { _, event in
+                if event == .hasSpaceAvailable { flush() }
+                guard event == .hasBytesAvailable else { return }
+                received += String(decoding: input.bytes().1, as: UTF8.self)
+            }
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            try loop.run { received == "220 ready\n" && notes.count(of: "space") > 0 }
+            toWrite = Array("STARTTLS\n".utf8)
+            flush()
+            // The space after the line is told of, and not used.
+            let told = notes.count(of: "space")
+            try loop.run { received.hasSuffix("ahead\n") && notes.count(of: "space") > told }
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            toWrite = Array("in confidence".utf8)
+            flush()
+            let isWritten = toWrite.isEmpty
+            try loop.run { received.hasSuffix("confidence") }
+            return ["\(isWritten)", "\(notes.count(of: "open"))"]
+        }
+        #expect(findings == ["false", "2"])
+    }
+
+    @Test func `ST-13 ST-42 an unread event whose bytes belong to TLS is followed by another`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { loop in
+            let client = try TestServerProcess([
+                "openssl", "s_client", "-connect", "127.0.0.1:\(listener.port)", "-brief", "-quiet",
+            ])
+            defer { client.terminate() }
+            let (input, output) = ownedStreamsOnSocket(listener.accept())
+            let notes = StreamNotes()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            try loop.run { notes.count(of: "bytes") == 1 }
+            let settings = try TLSServerTests.settings()
+            #expect(input.setProperty(settings as AnyObject, forKey: .tlsSettingsKey))
+            client.tell("hello")
+            try loop.run { notes.count(of: "bytes") == 2 }
+            return [String(decoding: input.bytes().1, as: UTF8.self)]
+        }
+        #expect(findings == ["hello\n"])
     }
 
     @Test func `ST-42 a certificate that is refused then fails both streams`() throws {

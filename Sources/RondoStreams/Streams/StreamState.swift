@@ -116,7 +116,7 @@ struct StreamState: Sendable {
     /// Records whether bytes or space are there.
     mutating func setReady(_ isReady: Bool) { self.isReady = isReady }
 
-    /// Records that the client has read or written, which arms the next event.
+    /// Records that the client has read, written or secured the connection, which arms the next event.
     mutating func used(isReady: Bool) {
         isArmed = true
         self.isReady = isReady
