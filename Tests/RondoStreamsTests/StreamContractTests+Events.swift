@@ -41,6 +41,30 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.inputs)
+    func `ST-9 ST-13 a delegate that is set later is told of waiting bytes`(kind: StreamKind) throws {
+        let findings = try kind.onInput([1]) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            let later = StreamNotes()
+            stream.delegate = later
+            try loop.run { !later.events.isEmpty }
+            return later.events
+        }
+        #expect(findings == ["bytes"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-9 ST-14 a delegate that is set later is told of space`(kind: StreamKind) throws {
+        let findings = try kind.onOutput(10) { loop, stream, notes in
+            try loop.run { notes.events.contains("space") }
+            let later = StreamNotes()
+            stream.delegate = later
+            try loop.run { !later.events.isEmpty }
+            return later.events
+        }
+        #expect(findings == ["space"])
+    }
+
+    @Test(arguments: StreamKind.inputs)
     func `ST-21 a dispatch queue takes a stream off its loops`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, keep) = try kind.makeInput(pattern(300))

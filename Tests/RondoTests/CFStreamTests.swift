@@ -170,6 +170,24 @@ import Testing
         #expect(found == ["[]", "3 2"])
     }
 
+    @Test func `ST-9 ST-13 a client that asks for bytes later is told of those that are there`() throws {
+        let found = try onLoopThread { _ in
+            let (ends, all) = (Notes(), Notes())
+            var (context, other) = (ends.context(), all.context())
+            let stream = CFReadStream(data: Data([1]))
+            CFReadStreamSetClient(
+                stream, CFStreamEventType.endEncountered.rawValue, Self.readAll, &context)
+            CFReadStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode)
+            CFReadStreamOpen(stream)
+            Self.passes()
+            CFReadStreamSetClient(stream, Self.everything, Self.readAll, &other)
+            Self.run { all.events.contains("end") }
+            CFReadStreamClose(stream)
+            return ["\(ends.events) \(all.events)"]
+        }
+        #expect(found == [#"[] ["bytes", "end"]"#])
+    }
+
     @Test func `ST-21 a client with a dispatch queue is called there`() throws {
         let (read, write) = Self.boundPair(10)
         let queue = DispatchQueue(label: "client")

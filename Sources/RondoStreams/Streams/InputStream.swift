@@ -98,14 +98,16 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     // MARK: - Delegate
 
     /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
-    /// itself (rule ST-9).
+    /// itself. One that is set while bytes are available is told of them (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
             let old = super.delegate
             super.delegate = newValue
             if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
-            if let old = old as? any RetainedDelegate, old !== newValue { old.end() }
+            guard old !== newValue else { return }
+            core.update { $0.arm() }
+            (old as? any RetainedDelegate)?.end()
         }
     }
 

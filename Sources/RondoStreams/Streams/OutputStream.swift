@@ -101,7 +101,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
             let old = super.delegate
             super.delegate = newValue
             if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
-            if let old = old as? any RetainedDelegate, old !== newValue { old.end() }
+            guard old !== newValue else { return }
+            core.update { $0.arm() }
+            (old as? any RetainedDelegate)?.end()
         }
     }
 

@@ -122,6 +122,9 @@ struct StreamState: Sendable {
         self.isReady = isReady
     }
 
+    /// Records that the client has another delegate, which was not told of bytes or space yet.
+    mutating func arm() { isArmed = true }
+
     /// Closes the stream. Returns false if there is nothing to close.
     mutating func close() -> Bool {
         owesOpenCompleted = false
