@@ -165,6 +165,33 @@ import Testing
         }
     }
 
+    /// A stream whose opening never ends. It notes each question for its status.
+    private final class OpeningStream: OutputStream {
+        let log = EventLog()
+
+        override var streamStatus: Foundation.Stream.Status {
+            log.note("status")
+            return .opening
+        }
+    }
+
+    @Test func `a close behind a write that is cancelled does not wait for the connection`() async throws {
+        try await withLoop { loop in
+            nonisolated(unsafe) let output = OpeningStream(toMemory: ())
+            let log = output.log
+            let writer = StreamWriter(output, in: loop)
+            let writing = Task { try await writer.write([1]) }
+            // The first question is that of the start.
+            while log.entries.count < 2 { await Task.yield() }
+            let closing = Task { await writer.close() }
+            // The loop has served the close: it waits for the write.
+            while log.entries.count < 3 { await Task.yield() }
+            writing.cancel()
+            await #expect(throws: CancellationError.self) { try await writing.value }
+            await closing.value
+        }
+    }
+
     @Test func `the stream's error is thrown to all waiting tasks, and again`() async throws {
         let refused = try RefusedPort()
         try await withLoop { loop in

@@ -95,4 +95,22 @@ import Testing
             return []
         }
     }
+
+    @Test func `a writer that is closed while its stream waits does not wait with it`() async throws {
+        let server = try FullServer()
+        let thread = RunLoopThread(name: "busy")
+        let loop = thread.start()
+        defer { thread.stop() }
+        nonisolated(unsafe) let output = streamsToUnixSocket(server.path).1
+        let writer = StreamWriter(output, in: loop)
+        let log = EventLog()
+        Task {
+            await writer.close()
+            log.note("closed")
+        }
+        let limit = Date(timeIntervalSinceNow: 30)
+        while log.entries.isEmpty, Date() < limit { await Task.yield() }
+        #expect(log.entries == ["closed"])
+        withExtendedLifetime(server) {}
+    }
 }

@@ -57,7 +57,8 @@ public final class StreamWriter: Sendable {
     public func write(_ data: Data) async throws { try await add(Array(data)[...], isLast: false) }
 
     /// Closes the stream after earlier writes are done; if the input can still be read, the peer is told that
-    /// no more bytes will come. Releasing the writer closes the stream as well.
+    /// no more bytes will come. It does not wait for a connection that is still being made. Releasing the writer
+    /// closes the stream as well.
     public func close() async {
         // A stream that has failed is closed all the same.
         try? await add([], isLast: true)
@@ -86,11 +87,15 @@ public final class StreamWriter: Sendable {
     }
 
     private func cancel(_ id: UInt64) {
-        let job = state.withLock { state in
+        let (job, driver) = state.withLock { state -> (Job?, StreamDriver<OutputStream>?) in
             // A close is not cancelled: it only waits for the writes before it.
-            state.jobs.firstIndex { $0.id == id && !$0.isLast }.map { state.jobs.remove(at: $0) }
+            let index = state.jobs.firstIndex { $0.id == id && !$0.isLast }
+            return (index.map { state.jobs.remove(at: $0) }, state.driver)
         }
-        job?.continuation.resume(throwing: CancellationError())
+        guard let job else { return }
+        job.continuation.resume(throwing: CancellationError())
+        // A close that has waited for this write may be next.
+        driver?.wake()
     }
 
     /// Runs on the loop's thread.
@@ -119,10 +124,11 @@ public final class StreamWriter: Sendable {
 
     private func attempt(_ job: Job, _ stream: OutputStream) -> Outcome {
         switch stream.streamStatus {
-        case .opening, .notOpen: return .wait
+        case .notOpen: return .wait
         case _ where job.isLast:
             stream.close()
             return .wrote(0)
+        case .opening: return .wait
         case .open: break
         case .error:
             stream.close()
