@@ -92,6 +92,25 @@ import Testing
         #expect(findings == ["20", "20", "20", "false"])
     }
 
+    @Test func `ST-39 an IPv4 peer of a listener on all addresses is called by its IPv4 address`() throws {
+        let findings = try onStreamThread { loop in
+            let listener = try StreamListener(port: 0)
+            var accepted: StreamListener.Connection?
+            listener.onConnection = { accepted = $0 }
+            listener.schedule(in: loop, forMode: .default)
+            let client = try PlainSocket.connected(to: listener.port)
+            defer { close(client) }
+            try loop.run { accepted != nil }
+            listener.close()
+            let connection = accepted!
+            let key = Foundation.Stream.PropertyKey.socketRemoteHostNameKey
+            let before = connection.input.property(forKey: key) as? String ?? ""
+            connection.input.open()
+            return [connection.remoteHost, before, connection.input.property(forKey: key) as? String ?? ""]
+        }
+        #expect(findings == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+    }
+
     @Test func `a real client is served`() throws {
         let findings = try onStreamThread { loop in
             let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop)

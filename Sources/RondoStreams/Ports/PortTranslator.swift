@@ -49,14 +49,6 @@ struct PortTranslator {
     }
 }
 
-extension SocketAddress {
-    /// The IPv4 address of an IPv4-mapped IPv6 address, as sockets for both families report it.
-    fileprivate var unmapped: SocketAddress {
-        guard case .ipv6(0, let low, let port, _) = self, low >> 32 == 0xffff else { return self }
-        return .ipv4(UInt32(truncatingIfNeeded: low), port: port)
-    }
-}
-
 extension PortSignature {
     /// The signature with the peer's address, if it names only the wildcard address.
     fileprivate func reached(from peer: SocketAddress?) -> PortSignature {

@@ -30,6 +30,12 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// The IPv4 address of an IPv4-mapped IPv6 address, as sockets for both families report it.
+    var unmapped: SocketAddress {
+        guard case .ipv6(0, let low, let port, _) = self, low >> 32 == 0xffff else { return self }
+        return .ipv4(UInt32(truncatingIfNeeded: low), port: port)
+    }
+
     /// The same address with another port; a Unix socket is returned unchanged.
     package func withPort(_ port: UInt16) -> SocketAddress {
         switch self {

@@ -34,11 +34,12 @@ enum SocketTarget {
         }
     }
 
-    /// The address of a peer that was connected before the channel was made.
+    /// The address of a peer that was connected before the channel was made: of IPv4, even if the socket is for both
+    /// families.
     var peerAddress: SocketAddress? {
         switch self {
-        case .descriptor(let descriptor): Socket.peerAddress(of: descriptor)
-        case .socket(let socket): socket.peerAddress
+        case .descriptor(let descriptor): Socket.peerAddress(of: descriptor)?.unmapped
+        case .socket(let socket): socket.peerAddress?.unmapped
         case .channel(let channel): channel.remoteAddress
         case .host, .address: nil
         }

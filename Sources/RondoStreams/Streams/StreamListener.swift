@@ -282,8 +282,8 @@ public final class StreamListener {
 
     private func hand(_ accepted: Socket) {
         guard let onConnection else { return }
-        let address = accepted.peerAddress
         let pair = SocketPair(.socket(accepted))
+        let address = pair.target.peerAddress
         pair.settings = settings
         onConnection(
             Connection(
