@@ -65,6 +65,28 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.inputs)
+    func `ST-13 an input whose bytes are not read says that it waits for that`(kind: StreamKind) throws {
+        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            let told = stream.whyNotDelivering.description
+            _ = stream.bytes(1)
+            return [told, "\(stream.whyNotDelivering.description == told)"]
+        }
+        #expect(findings == ["it has told of bytes, and nothing was read since", "false"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-14 an output whose space is not used says that it waits for that`(kind: StreamKind) throws {
+        let findings = try kind.onOutput(10) { loop, stream, notes in
+            try loop.run { notes.events.contains("space") }
+            let told = stream.whyNotDelivering.description
+            _ = stream.writeAll([1])
+            return [told, "\(stream.whyNotDelivering.description == told)"]
+        }
+        #expect(findings == ["it has told of space, and nothing was written since", "false"])
+    }
+
+    @Test(arguments: StreamKind.inputs)
     func `ST-21 a dispatch queue takes a stream off its loops`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, keep) = try kind.makeInput(pattern(300))

@@ -12,6 +12,7 @@ extension OutputStream {
 
 extension StreamCore {
     var whyNotDelivering: DeliveryObstacle {
+        let state = state
         switch state.status {
         case .notOpen:
             return DeliveryObstacle(reason: .notScheduled, description: "it has not been opened: call open()")
@@ -21,6 +22,12 @@ extension StreamCore {
             return DeliveryObstacle(reason: .invalid, description: "it has failed, and its delegate was told")
         case .atEnd where state.owed.isEmpty:
             return DeliveryObstacle(reason: .invalid, description: "it has ended, and its delegate was told")
+        case .open where state.isReady && !state.isArmed:
+            let event =
+                state.direction == .input
+                ? "it has told of bytes, and nothing was read since"
+                : "it has told of space, and nothing was written since"
+            return DeliveryObstacle(reason: .nothingToDeliver, description: event)
         default:
             if queue != nil {
                 return DeliveryObstacle(
