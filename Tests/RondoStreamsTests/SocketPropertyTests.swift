@@ -66,6 +66,27 @@ import Testing
         #expect(findings == ["0", "17", "1", "127", "1", "true", "0", "false"])
     }
 
+    @Test func `numbers of probes that are set beyond the kernel's limits are replaced by the nearest`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            var keepAlive = SocketOptions.KeepAlive()
+            keepAlive.idle = 40_000
+            keepAlive.interval = 3_000_000_000
+            keepAlive.probes = -1
+            var options = SocketOptions()
+            options.keepAlive = keepAlive
+            #expect(input.setProperty(options as AnyObject, forKey: .socketOptionsKey))
+            output.open()
+            _ = output.writeAll([1])
+            let descriptor = handle(output)!
+            return [TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT].map {
+                "\(option(descriptor, Int32(IPPROTO_TCP), $0))"
+            }
+        }
+        #expect(findings == ["32767", "32767", "1"])
+    }
+
     @Test func `a channel has the kernel probe its peer if its settings say so`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in

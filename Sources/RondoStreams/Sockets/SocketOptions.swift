@@ -4,7 +4,8 @@ public import RondoCore
 /// configuration.
 public struct SocketOptions: Sendable, Hashable {
     /// Probes that tell a silent peer from one that is gone (RFC 9293, section 3.8.4). A connection whose
-    /// peer answers none of them fails (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence.
+    /// peer answers none of them fails (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence. For numbers
+    /// beyond the limits, the kernel gets the nearest that it accepts.
     public struct KeepAlive: Sendable, Hashable {
         /// Seconds of silence before the first probe, 1 to 32,767.
         public var idle: Int
@@ -47,9 +48,12 @@ extension Socket {
         let tcp = Int32(IPPROTO_TCP)
         set(SOL_SOCKET, SO_KEEPALIVE, keepAlive == nil ? 0 : 1, descriptor)
         guard let keepAlive else { return }
-        set(tcp, TCP_KEEPIDLE, keepAlive.idle, descriptor)
-        set(tcp, TCP_KEEPINTVL, keepAlive.interval, descriptor)
-        set(tcp, TCP_KEEPCNT, keepAlive.probes, descriptor)
+        // The limits hold for numbers that were set later, too.
+        let limited = SocketOptions.KeepAlive(
+            idle: keepAlive.idle, interval: keepAlive.interval, probes: keepAlive.probes)
+        set(tcp, TCP_KEEPIDLE, limited.idle, descriptor)
+        set(tcp, TCP_KEEPINTVL, limited.interval, descriptor)
+        set(tcp, TCP_KEEPCNT, limited.probes, descriptor)
     }
 
     private static func set(_ level: Int32, _ option: Int32, _ value: Int, _ descriptor: Int32) {
