@@ -49,6 +49,21 @@ import Testing
         }
     }
 
+    @Test func `a chunk of any length has at most a mebibyte, and takes the memory of its bytes`() async throws {
+        try await withLoop { loop in
+            var received: [UInt8] = []
+            let content = pattern((1 << 20) + 10)
+            for try await chunk in StreamChunks(
+                InputStream(data: Data(content)), in: loop, maximumLength: .max)
+            {
+                #expect(chunk.count <= 1 << 20)
+                #expect(chunk.capacity < 2 * chunk.count + 1_000)
+                received += chunk
+            }
+            #expect(received == content)
+        }
+    }
+
     @Test func `writes wait until all is taken, and arrive in order`() async throws {
         try await withLoop { loop in
             let sink = Sink()

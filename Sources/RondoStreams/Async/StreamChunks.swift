@@ -23,18 +23,21 @@ public struct StreamChunks: AsyncSequence, Sendable {
     /// The most bytes of a chunk by default.
     public static let defaultLength = 65_536
 
+    /// The most bytes of any chunk, since memory is allocated before it is known how many have come.
+    static let longestLength = 1 << 20
+
     private let reader: ChunkReader
 
     /// - Parameters:
     ///   - stream: May be open already; its delegate and schedule belong to the sequence from now on.
     ///   - mode: `.common` stands for every common mode.
-    ///   - maximumLength: The most bytes of a chunk, at least 1; a chunk holds the bytes available, and is
-    ///     never empty.
+    ///   - maximumLength: The most bytes of a chunk, at least 1; more than 1 MiB (1,048,576) means 1 MiB. A chunk
+    ///     holds the bytes available, and is never empty.
     public init(
         _ stream: sending InputStream, in loop: RunLoop, forMode mode: RunLoop.Mode = .default,
         maximumLength: Int = StreamChunks.defaultLength
     ) {
-        reader = ChunkReader(stream, loop, mode, Swift.max(1, maximumLength))
+        reader = ChunkReader(stream, loop, mode, Swift.min(Swift.max(1, maximumLength), Self.longestLength))
     }
 
     public func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
@@ -143,7 +146,9 @@ private final class ChunkReader: Sendable {
             result = buffer.baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
             count = max(0, result)
         }
-        return result > 0 ? .success(bytes) : attempt(stream)
+        guard result > 0 else { return attempt(stream) }
+        // A short piece is copied, so that it does not keep a large buffer.
+        return .success(result < maximumLength / 2 ? bytes.withUnsafeBufferPointer { Array($0) } : bytes)
     }
 
     private func abandon() {
