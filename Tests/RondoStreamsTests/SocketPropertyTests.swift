@@ -66,7 +66,7 @@ import Testing
         #expect(findings == ["0", "17", "1", "127", "1", "true", "0", "false"])
     }
 
-    @Test func `numbers of probes that are set beyond the kernel's limits are replaced by the nearest`() throws {
+    @Test func `numbers of probes beyond the kernel's limits are replaced by the nearest`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in
             let (input, output) = streamsToHost(port)
