@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a chunk of any length has at most a mebibyte, and takes the memory of its bytes`() async throws {
+    @Test func `a chunk of any length has at most a mebibyte, and the memory of its bytes`() async throws {
         try await withLoop { loop in
             var received: [UInt8] = []
             let content = pattern((1 << 20) + 10)
