@@ -250,6 +250,12 @@ class HTTPServer(Server):
                     fields.append(("Content-Range", f"bytes {first}-{last}/{len(TEXT)}"))
         elif name == "norange":
             content = TEXT
+        elif name == "wrongrange":  # whatever part was asked for
+            status, content = 206, TEXT
+            if argument:
+                first, last = argument.split("-")
+                content = TEXT[int(first):int(last) + 1]
+                fields.append(("Content-Range", f"bytes {argument}/100"))
         elif name == "cd":
             fields.append(("Content-Disposition", 'attachment; filename="named.txt"'))
         elif name == "cdpath":

@@ -448,6 +448,16 @@ struct FetchRequestTests {
         #expect(next.field(for: evil, and: []) == cookies.field(for: evil, and: []))
     }
 
+    @Test(
+        arguments: [
+            ("bytes 50-99/100", 50), ("bytes: 50-99/*", 50), ("50-99/100", 50), ("bytes 0-99/100", 0),
+            ("bytes */100", nil), ("bytes", nil),
+        ] as [(String, Int64?)])
+    func `a part begins where Content-Range says`(value: String, position: Int64?) {
+        #expect(
+            ReceivedHead("HTTP/1.1 206 Part\r\nContent-Range: \(value)\r\n\r\n").firstPosition == position)
+    }
+
     @Test(arguments: [
         ("attachment; filename=\"a.txt\"", "a.txt"), ("attachment; filename=\"../../b\"", "b"),
         ("attachment; filename=.profile", "profile"), ("attachment; filename=\"..\"", nil), ("inline", nil),

@@ -61,6 +61,13 @@ struct ReceivedHead: Equatable, Sendable {
 
     func value(_ name: String) -> String? { values(name).first }
 
+    /// The position of the body's first byte in the whole content, by Content-Range; nil if it says none.
+    var firstPosition: Int64? {
+        let digits = "0123456789"
+        let text = value("Content-Range")?.drop { !digits.contains($0) && $0 != "*" }
+        return text.flatMap { Int64($0.prefix { digits.contains($0) }) }
+    }
+
     /// The Location as a URI reference.
     var location: String? { reference ?? value("Location") }
 

@@ -290,13 +290,13 @@ final class FetchTransfer {
     ) throws(FetchFailure) -> BodyUse {
         if offset > 0, !request.isUpload {
             if head.status == 416 { return unwanted(response) }
-            let isPart = head.status == 206 || head.value("Content-Range") != nil
-            if !isPart, response.expectedContentLength == offset { return unwanted(response) }
-            // The page of an error is not appended to the file.
-            if !isPart {
+            if head.firstPosition != offset {
+                // The file has all of a document of this length, but not of one of which this is a part.
+                if head.status != 206, response.expectedContentLength == offset { return unwanted(response) }
+                // Neither the page of an error nor another part is appended to the file.
                 throw FetchFailure(
                     .cannotDecodeContentData,
-                    "\(request.url.host): the server doesn't seem to support byte ranges: cannot resume (-C)",
+                    "\(request.url.host): the response does not begin at byte \(offset): cannot resume (-C)",
                     status: .noRange)
             }
         }
