@@ -233,7 +233,8 @@ struct FetchRequestTests {
         try data.append("a=1", as: .text)
         try data.append("@b", as: .raw)
         try data.append("c=x y&", as: .encoded)
-        #expect(String(decoding: data.bytes, as: UTF8.self) == "a=1&@b&c=x+y%26")
+        try data.append("d@e=@", as: .encoded)
+        #expect(String(decoding: data.bytes, as: UTF8.self) == "a=1&@b&c=x+y%26&d@e=%40")
         let path = NSTemporaryDirectory() + "/rondo-form-\(UUID().uuidString)"
         try Data("a=1\r\nb\n\u{0}c".utf8).write(to: URL(fileURLWithPath: path))
         defer { unlink(path) }

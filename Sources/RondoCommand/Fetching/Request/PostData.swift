@@ -46,7 +46,8 @@ enum QueryPart {
     static func encoded(_ text: String, for option: String = "--url-query") throws -> String {
         // A plus sign in front means that the text is encoded already.
         if option == "--url-query", text.first == "+" { return String(text.dropFirst()) }
-        guard let sign = text.firstIndex(where: { $0 == "=" || $0 == "@" }) else {
+        // An @ names a file only where there is no =.
+        guard let sign = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else {
             return encoded(Data(text.utf8))
         }
         let name = String(text[..<sign])
