@@ -241,6 +241,26 @@ import Testing
             output == "[(False, True, 2), (False, True, 15), (False, True, 1), (False, True, 20), False]")
     }
 
+    @Test func `--fail-early ends the transfers that run beside the one that fails`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            other, second = silent_server()
+            run = fetch('-sZ', '--fail-early', '-w', '%{exitcode}\\n', url, second, stdout=subprocess.PIPE)
+            client, _ = server.accept()
+            receive(client)
+            failing, _ = other.accept()
+            receive(failing)
+            failing.close()
+            print(run.stdout.readline().decode().strip())
+            # Where the transfer still runs, this is its response.
+            try: client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
+            except OSError: pass
+            print(run.stdout.read().decode().strip(), run.wait())
+            """)
+        #expect(output == "52\n42 52")
+    }
+
     @Test func `output that cannot be written is a failure`() throws {
         let output = try python(
             """

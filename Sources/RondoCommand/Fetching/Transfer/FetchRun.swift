@@ -72,7 +72,7 @@ final class FetchRun: Sendable {
         transfers.fill()
         while !transfers.isOver {
             if let signal = state.withLock({ $0.interruption }) {
-                transfers.interrupt()
+                transfers.abort("interrupted")
                 return state.withLock { $0.status = ExitStatus.ended(by: signal) }
             }
             RunLoop.current.run(mode: context.mode, before: Date(timeIntervalSinceNow: Self.interval))
@@ -90,7 +90,8 @@ final class TransferQueue {
     private var jobs: TransferJobs
     private var running: [FetchTransfer] = []
     private var isExhausted = false
-    /// The status of the last transfer; of the last failure if several run at once.
+    /// The status of the last transfer; of the last failure if several run at once, and of the first one
+    /// if that ends all.
     private(set) var status: Int32 = 0
 
     init(_ commandLine: FetchCommandLine, in context: FetchContext) {
@@ -115,6 +116,7 @@ final class TransferQueue {
                 context.messages.tell(error)
                 status = error.status.rawValue
                 isExhausted = true
+                endEarly()
             }
         }
     }
@@ -127,17 +129,23 @@ final class TransferQueue {
 
     func tick() { for transfer in running { transfer.tick() } }
 
-    func interrupt() {
+    /// Ends all transfers, and begins none.
+    func abort(_ reason: String) {
         isExhausted = true
-        for transfer in running { transfer.interrupt() }
+        for transfer in running { transfer.abort(reason) }
+    }
+
+    /// With --fail-early, a failure ends all transfers.
+    private func endEarly() {
+        if common.failsEarly, status != 0 { abort("ended by a failure of another transfer (--fail-early)") }
     }
 
     private func ended(_ transfer: FetchTransfer) {
         let operation = transfer.job.operation
+        let isEndingEarly = common.failsEarly && status != 0
         if case .failure(let failure) = transfer.outcome {
             context.messages.tell(failure)
-            status = failure.status.rawValue
-            if common.failsEarly { isExhausted = true }
+            if !isEndingEarly { status = failure.status.rawValue }
         } else if !common.isParallel {
             status = 0
         }
@@ -153,6 +161,7 @@ final class TransferQueue {
             write(writeOut.lines(for: transfer.record))
         }
         running.removeAll { $0 === transfer }
+        if !isEndingEarly { endEarly() }
         // Ends the run of the loop, even if a timer ended the transfer: the next transfer begins now, or the
         // program ends.
         RunLoop.current.stop()
@@ -170,7 +179,6 @@ final class TransferQueue {
         } catch {
             context.messages.tell(error)
             if status == 0 { status = error.status.rawValue }
-            if common.failsEarly { isExhausted = true }
         }
     }
 

@@ -152,10 +152,10 @@ final class FetchTransfer {
             status: .timedOut)
     }
 
-    /// Ends the transfer because the user has interrupted it.
-    func interrupt() {
+    /// Ends the transfer before its end, unless it has ended.
+    func abort(_ reason: String) {
         load?.cancel()
-        end(.failure(FetchFailure(.cancelled, "interrupted", status: .aborted)), mayRetry: false)
+        end(.failure(FetchFailure(.cancelled, reason, status: .aborted)), mayRetry: false)
     }
 
     // MARK: - Calls of the load
