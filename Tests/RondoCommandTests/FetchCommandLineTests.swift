@@ -254,6 +254,16 @@ struct FetchRequestTests {
                     .init(path: "y.txt"),
                 ]))
         #expect(try FormPart("f=<x").content == .contentOf("x"))
+        #expect(try FormPart("a= b c ").content == .text("b c"))
+        #expect(try FormPart("a=\"b;c").content == .text("\"b"))
+        let cut = try FormPart("a=b; c;headers= X: 1 ;filename=\"d\"e")
+        #expect(cut.content == .text("b") && cut.headers == ["X: 1"] && cut.fileName == "d")
+        #expect(
+            cut.warnings == ["-F: skip unknown form field: c", "-F: what follows a quote is left out: e"])
+        for text in ["a=(b", "=(;type=multipart/mixed", "=)", "a=b;encoder=base64", "a=b;type=c"] {
+            let failure = #expect(throws: CommandFailure.self, "\(text)") { try FormPart(text) }
+            #expect(failure?.status == ExitStatus.badUsage)
+        }
         #expect(try FormPart(string: "f=@x;type=y").content == .text("@x;type=y"))
     }
 

@@ -51,7 +51,9 @@ extension FetchOption {
             "A field of a multipart form: 'name=value', 'name=@file' to upload, 'name=<file' for its content; ;type=, ;filename=, ;headers= behind it."
         ) {
             try $0.current.choose(.form)
-            $0.current.form.append(try FormPart($1))
+            let part = try FormPart($1)
+            $0.current.form.append(part)
+            $0.current.warnings += part.warnings
         },
         .value(nil, "form-string", "name=value", .request, "As -F; the value is taken as it stands.") {
             try $0.current.choose(.form)

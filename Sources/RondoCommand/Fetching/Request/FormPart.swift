@@ -16,6 +16,14 @@ struct FormPart: Equatable, Sendable {
         var path: String
         var type: String?
         var fileName: String?
+        var headers: [String] = []
+    }
+
+    /// Text behind a value: `;type=`, `;filename=` and `;headers=`.
+    private struct Attributes {
+        var type: String?
+        var fileName: String?
+        var headers: [String] = []
     }
 
     var name: String
@@ -23,6 +31,8 @@ struct FormPart: Equatable, Sendable {
     var type: String?
     var fileName: String?
     var headers: [String] = []
+    /// What has been left out.
+    private(set) var warnings: [String] = []
 
     /// Makes a field of `name=value` without special characters.
     init(string text: String) throws {
@@ -40,81 +50,132 @@ struct FormPart: Equatable, Sendable {
         name = String(text[..<equals])
         content = .text("")
         var rest = text[text.index(after: equals)...]
+        if rest.first == "(" || name.isEmpty && rest == ")" {
+            throw CommandFailure.usage(
+                "-F: a multipart in a form is not there; in double quotes, ( is a character: \(text)")
+        }
         switch rest.first {
         case "@":
             var files: [File] = []
             repeat {
                 rest = rest.dropFirst()
-                var file = File(path: Self.word(&rest, upTo: ";,"))
-                (file.type, file.fileName) = try takeAttributes(&rest, upTo: ";,")
-                files.append(file)
+                let path = word(&rest, upTo: ";,")
+                let attributes = try takeAttributes(&rest, upTo: ";,")
+                files.append(
+                    File(
+                        path: path, type: attributes.type, fileName: attributes.fileName,
+                        headers: attributes.headers))
             } while rest.first == ","
             content = .files(files)
         case "<":
             rest = rest.dropFirst()
-            content = .contentOf(Self.word(&rest, upTo: ";"))
-            (type, fileName) = try takeAttributes(&rest, upTo: ";")
+            content = .contentOf(word(&rest, upTo: ";"))
+            let attributes = try takeAttributes(&rest, upTo: ";")
+            (type, headers) = (attributes.type, attributes.headers)
+            if let name = attributes.fileName { warnings.append("-F: a file name has no use here: \(name)") }
         default:
-            content = .text(Self.word(&rest, upTo: ";"))
-            (type, fileName) = try takeAttributes(&rest, upTo: ";")
+            content = .text(word(&rest, upTo: ";"))
+            let attributes = try takeAttributes(&rest, upTo: ";")
+            (type, fileName, headers) = (attributes.type, attributes.fileName, attributes.headers)
         }
     }
 
-    /// A word, or text in double quotes with `\"` and `\\`.
-    private static func word(_ rest: inout Substring, upTo ends: String) -> String {
-        var quoted = rest.drop { $0 == " " }
-        if quoted.first == "\"" {
-            quoted = quoted.dropFirst()
-            var text = ""
-            while let character = quoted.popFirst(), character != "\"" {
-                if character == "\\", let next = quoted.first, next == "\"" || next == "\\" {
-                    text.append(next)
-                    quoted = quoted.dropFirst()
-                } else {
-                    text.append(character)
-                }
-            }
-            rest = quoted.drop { !ends.contains($0) }
-            return text
-        }
+    /// Takes a word, without the blanks around it, or text in double quotes.
+    private mutating func word(_ rest: inout Substring, upTo ends: String) -> String {
+        rest = rest.drop(while: Self.isBlank)
+        let quoted = Self.quoted(&rest)
         let word = rest.prefix { !ends.contains($0) }
-        rest = rest.dropFirst(word.count)
-        return String(word)
+        rest = rest[word.endIndex...]
+        guard let quoted else { return Self.trimmed(word) }
+        if !word.allSatisfy(Self.isBlank) { warnings.append("-F: what follows a quote is left out: \(word)") }
+        return quoted
     }
 
-    private mutating func takeAttributes(
-        _ rest: inout Substring, upTo ends: String
-    ) throws -> (type: String?, fileName: String?) {
-        var (type, fileName): (String?, String?)
-        while rest.first == ";" {
-            rest = rest.dropFirst().drop { $0 == " " }
-            let attribute = rest.prefix { $0 != "=" && !ends.contains($0) }
-            rest = rest.dropFirst(attribute.count)
-            guard rest.first == "=" else { continue }
-            rest = rest.dropFirst()
-            switch attribute.lowercased() {
-            case "type":
-                type = Self.word(&rest, upTo: ends)
-                // A parameter of the media type follows a semicolon too.
-                while rest.first == ";", Self.isParameter(rest.dropFirst()) {
-                    rest = rest.dropFirst()
-                    type? += ";" + Self.word(&rest, upTo: ends)
-                }
-            case "filename": fileName = Self.word(&rest, upTo: ends)
-            case "headers":
-                let value = Self.word(&rest, upTo: ends)
-                headers += try InputFile.fields(value, for: "-F")
-            // Encoders are ignored: servers of today do not need them.
-            case "encoder": _ = Self.word(&rest, upTo: ends)
-            default: _ = Self.word(&rest, upTo: ends)
+    /// Takes text in double quotes with `\"` and `\\`; nil if there is none, or no quote at its end.
+    private static func quoted(_ rest: inout Substring) -> String? {
+        guard rest.first == "\"" else { return nil }
+        var (text, quoted) = ("", rest.dropFirst())
+        while let character = quoted.popFirst() {
+            if character == "\"" {
+                rest = quoted
+                return text
+            }
+            if character == "\\", let next = quoted.first, next == "\"" || next == "\\" {
+                text.append(next)
+                quoted = quoted.dropFirst()
+            } else {
+                text.append(character)
             }
         }
-        return (type, fileName)
+        return nil
     }
 
-    private static func isParameter(_ text: Substring) -> Bool {
-        let name = text.drop { $0 == " " }.prefix { $0 != "=" && $0 != ";" }.lowercased()
-        return !["type", "filename", "headers", "encoder", ""].contains(name)
+    private static func isBlank(_ character: Character) -> Bool {
+        character.isASCII && character.isWhitespace
+    }
+
+    /// The text without the blanks at its end.
+    private static func trimmed(_ text: some StringProtocol) -> String {
+        var text = String(text)
+        while let last = text.last, isBlank(last) { text.removeLast() }
+        return text
+    }
+
+    private mutating func takeAttributes(_ rest: inout Substring, upTo ends: String) throws -> Attributes {
+        var attributes = Attributes()
+        let text = rest
+        /// The beginning of the media type, while its parameters may follow.
+        var typeStart: String.Index?
+        while rest.first == ";" {
+            rest = rest.dropFirst().drop(while: Self.isBlank)
+            let key = rest.prefix { $0 != "=" && !ends.contains($0) }
+            let value = rest[key.endIndex...]
+            let name = value.first == "=" ? key.lowercased() : ""
+            if ["filename", "headers", "encoder"].contains(name) {
+                rest = value.dropFirst()
+                typeStart = nil
+            }
+            switch name {
+            case "type" where typeStart == nil:
+                rest = value.dropFirst().drop(while: Self.isBlank)
+                guard rest.prefixMatch(of: /[^\/ ]+\/[^;, \n]/) != nil else {
+                    throw CommandFailure.usage("-F: illegally formatted content type: \(text)")
+                }
+                typeStart = rest.startIndex
+            case "filename": attributes.fileName = word(&rest, upTo: ends)
+            case "headers":
+                if rest.first == "@" || rest.first == "<" {
+                    rest = rest.dropFirst()
+                    attributes.headers += try Self.fields(ofFile: word(&rest, upTo: ends))
+                } else {
+                    attributes.headers.append(word(&rest, upTo: ends))
+                }
+            case "encoder":
+                throw CommandFailure.usage(
+                    "-F: ;encoder= is not there; encode the file before, and use ;headers=: \(text)")
+            default:
+                if typeStart == nil {
+                    let unknown = word(&rest, upTo: ends)
+                    if !unknown.isEmpty { warnings.append("-F: skip unknown form field: \(unknown)") }
+                }
+            }
+            if let typeStart {
+                rest = rest.drop { !ends.contains($0) }
+                attributes.type = Self.trimmed(text[typeStart..<rest.startIndex])
+            }
+        }
+        return attributes
+    }
+
+    /// The fields in a file. A line that begins with a blank continues the one before; # begins a comment.
+    private static func fields(ofFile path: String) throws -> [String] {
+        var fields: [String] = []
+        for line in try InputFile.text(path, for: "-F").split(whereSeparator: \.isNewline) {
+            guard let first = line.first, first != "#" else { continue }
+            let begun = isBlank(first) ? fields.popLast() ?? "" : ""
+            fields.append(begun + String(line))
+        }
+        return fields.map { trimmed($0) }.filter { !$0.isEmpty }
     }
 }
 
@@ -135,26 +196,28 @@ struct FormBody: Equatable, Sendable {
     private mutating func append(_ part: FormPart) throws {
         switch part.content {
         case .text(let text):
-            add(part, fileName: part.fileName, type: part.type, .bytes(Data(text.utf8)))
+            add(part, fileName: part.fileName, type: part.type, part.headers, .bytes(Data(text.utf8)))
         case .contentOf(let path):
             let data = try InputFile.data(path, for: "-F")
-            add(part, fileName: part.fileName, type: part.type, .bytes(data))
+            add(part, fileName: part.fileName, type: part.type, part.headers, .bytes(data))
         case .files(let files) where files.count == 1:
             let file = files[0]
-            add(part, fileName: file.name, type: file.sentType, try Self.segment(file.path))
+            let segment = try Self.segment(file.path)
+            add(part, fileName: file.name, type: file.sentType, file.headers, segment)
         case .files(let files): try add(part, files)
         }
     }
 
     private mutating func add(
-        _ part: FormPart, fileName: String?, type: String?, _ segment: MultipartForm.Segment
+        _ part: FormPart, fileName: String?, type: String?, _ headers: [String],
+        _ segment: MultipartForm.Segment
     ) {
         var head = "--\(boundary)\r\nContent-Disposition: form-data"
         if !part.name.isEmpty { head += "; name=\"\(Self.escaped(part.name))\"" }
         if let fileName { head += "; filename=\"\(Self.escaped(fileName))\"" }
         head += "\r\n"
         if let type { head += "Content-Type: \(type)\r\n" }
-        for field in part.headers { head += field + "\r\n" }
+        for field in headers { head += field + "\r\n" }
         segments += [.bytes(Data((head + "\r\n").utf8)), segment, .bytes(Data("\r\n".utf8))]
     }
 
@@ -169,6 +232,7 @@ struct FormBody: Equatable, Sendable {
             var head =
                 "--\(inner)\r\nContent-Disposition: attachment; filename=\"\(Self.escaped(file.name))\"\r\n"
             if let type = file.sentType { head += "Content-Type: \(type)\r\n" }
+            for field in file.headers { head += field + "\r\n" }
             segments += [
                 .bytes(Data((head + "\r\n").utf8)), try Self.segment(file.path), .bytes(Data("\r\n".utf8)),
             ]
