@@ -257,7 +257,7 @@ class HTTPServer(Server):
                 content = TEXT[int(first):int(last) + 1]
                 fields.append(("Content-Range", f"bytes {argument}/100"))
         elif name == "cd":
-            fields.append(("Content-Disposition", 'attachment; filename="named.txt"'))
+            fields.append(("Content-Disposition", f'attachment; filename="{argument or "named.txt"}"'))
         elif name == "cdpath":
             fields.append(("Content-Disposition", 'attachment; filename="../up/evil.txt"'))
         elif name == "cdsemicolon":

@@ -53,7 +53,8 @@ struct FetchOperation: Sendable {
     var usesSuggestedNames = false
     var outputFolder: String?
     var createsFolders = false
-    var overwrites = true
+    /// Nil: a file whose name is taken from the URL or the command line is overwritten, and no other.
+    var overwrites: Bool?
     var removesOnError = false
     var setsRemoteTime = false
     var printsHeads = false
@@ -175,7 +176,7 @@ struct FetchOperation: Sendable {
                 )
             }
         }
-        if resumption != nil, !overwrites {
+        if resumption != nil, overwrites == false {
             throw CommandFailure.usage("-C and --no-clobber exclude each other")
         }
         if resumption == .file, usesSuggestedNames {

@@ -153,7 +153,7 @@ extension FetchOption {
         },
         .flag(
             nil, "clobber", .output,
-            "Overwrite files; --no-clobber chooses another name, file.1, where there is one."
+            "Overwrite files, also with -J, which refuses to otherwise; --no-clobber chooses another name, file.1, where there is one."
         ) { $0.current.overwrites = $1 },
         .flag(nil, "remove-on-error", .output, "Remove the output file if the transfer fails.") {
             $0.current.removesOnError = $1

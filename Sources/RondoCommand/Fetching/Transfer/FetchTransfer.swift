@@ -310,7 +310,8 @@ final class FetchTransfer {
             return unwanted(response)
         }
         if operation.usesSuggestedNames, job.output == .remoteName, let name = head.suggestedName {
-            output.rename(to: OutputPlan.inFolder(name, operation), .refused)
+            let existing = operation.overwrites.map { $0 ? BodySink.Existing.replaced : .kept } ?? .refused
+            output.rename(to: OutputPlan.inFolder(name, operation), existing)
         }
         if let path = operation.etagToSave, let etag = head.value("ETag") {
             let sink = BodySink(path == "-" ? .standardOutput(evenBinary: true) : .file(path, .replaced))

@@ -15,7 +15,7 @@ struct OutputPlan {
     /// - Throws: `FetchFailure` if the URL contains no name.
     init(_ job: TransferJob, url: FetchURL, printsEvents: Bool) throws(FetchFailure) {
         createsFolders = job.operation.createsFolders
-        overwrites = job.operation.overwrites
+        overwrites = job.operation.overwrites ?? true
         switch job.output {
         case .file("-"): target = printsEvents ? .nowhere : .standardOutput(evenBinary: true)
         case .file(let pattern):
