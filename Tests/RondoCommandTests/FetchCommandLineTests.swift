@@ -35,6 +35,7 @@ struct FetchCommandLineTests {
         ["-I", "-d", "x", "u"], ["-F", "a", "u"], ["-F", "a=b", "-d", "c", "u"], ["--http2", "u"],
         ["--fail", "--fail-with-body", "u"], ["-i", "-J", "-O", "u"], ["-C", "-", "-OJ", "u"],
         ["-C", "3", "-d", "x", "u"], ["-C", "-", "-F", "a=b", "-o", "f", "u"],
+        ["-T", "f", "-d", "x", "u"], ["-F", "a=b", "-T", "f", "u"], ["-I", "-T", "f", "u"],
     ])
     func `contradictory options are refused`(words: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }

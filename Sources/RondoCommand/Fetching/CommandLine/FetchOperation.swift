@@ -164,7 +164,12 @@ struct FetchOperation: Sendable {
             throw CommandFailure.usage(
                 "-i and -J exclude each other: heads and body would share a name that a head gives")
         }
-        if let kind, !(movesDataToQuery && kind == .data) {
+        let kind = movesDataToQuery && self.kind == .data ? nil : self.kind
+        if !uploads.isEmpty, let other = kind?.rawValue ?? (asksForHead ? "-I" : nil) {
+            throw CommandFailure.usage(
+                "-T and \(other) exclude each other: a request has one method and one body")
+        }
+        if let kind {
             if asksForHead {
                 throw CommandFailure.usage(
                     "-I and \(kind.rawValue) exclude each other: a request has one method and one body (-G takes -d to the query)"
