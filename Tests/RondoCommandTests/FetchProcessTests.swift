@@ -306,6 +306,17 @@ import Testing
         #expect(output == "0")
     }
 
+    @Test func `-y is not for connections that are slow to open`() throws {
+        let output = try python(
+            """
+            # A server that does not answer the handshake of TLS.
+            server, url = silent_server()
+            run = fetch('-sS', '-y', '1', '-m', '2.5', 'https' + url[4:], stderr=subprocess.PIPE)
+            print('--max-time' in run.stderr.read().decode(), run.wait())
+            """)
+        #expect(output == "True 28")
+    }
+
     @Test func `an upload that goes on for longer than -y is not slow`() throws {
         let output = try python(
             """

@@ -59,8 +59,8 @@ struct RateMeter {
     private static let interval = 0.05
     private(set) var samples: [(time: Double, total: Int)]
 
-    /// - Parameter start: The time at which no byte had arrived.
-    init(from start: Double = 0) { samples = [(start, 0)] }
+    /// - Parameter total: The bytes that had arrived at the time `start`.
+    init(from start: Double = 0, with total: Int = 0) { samples = [(start, total)] }
 
     /// Records that `total` bytes had arrived after `time` seconds.
     mutating func note(_ total: Int, at time: Double) {

@@ -3,12 +3,24 @@ import RondoConnections
 import RondoHTTP
 import RondoMutex
 
-/// Collects the heads of responses as received, for `-i`, `-I` and `-D`.
+/// Collects the heads of responses as received, for `-i`, `-I` and `-D`, and knows whether a request is sent.
 final class HeadLog: Sendable {
     private let heads = Mutex<[ReceivedHead]>([])
+    private let sending = Mutex(false)
 
-    /// - Parameter diagnostic: Of the kind `responseHead`.
-    func append(_ diagnostic: URLConnection.Diagnostic) {
+    /// True from the time at which a request is sent, until another connection is opened.
+    var isRequestSent: Bool { sending.withLock { $0 } }
+
+    func note(_ diagnostic: URLConnection.Diagnostic) {
+        switch diagnostic.kind {
+        case .resolving, .connecting: sending.withLock { $0 = false }
+        case .requestHead: sending.withLock { $0 = true }
+        case .responseHead: append(diagnostic)
+        default: break
+        }
+    }
+
+    private func append(_ diagnostic: URLConnection.Diagnostic) {
         var text = diagnostic.head ?? ""
         // It has its line ends, but may lack the empty line.
         if !text.hasSuffix("\r\n\r\n") { text += "\r\n" }

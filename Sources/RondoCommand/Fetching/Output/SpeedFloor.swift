@@ -7,13 +7,13 @@ struct SpeedFloor {
     private var meter: RateMeter
     private var slowSince: Double?
 
-    /// - Parameter start: The time at which no byte had been transferred.
+    /// - Parameter total: The bytes that had been transferred at the time `start`.
     /// - Returns: nil if the operation accepts every speed.
-    init?(_ operation: FetchOperation, from start: Double) {
+    init?(_ operation: FetchOperation, from start: Double, with total: Int) {
         guard let limit = operation.slowLimit, let time = operation.slowTime else { return nil }
         self.limit = limit
         self.time = time
-        meter = RateMeter(from: start)
+        meter = RateMeter(from: start, with: total)
     }
 
     /// - Parameter total: The bytes sent and received until `now`.

@@ -25,6 +25,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private var received = 0
     private var bodyUse = BodyUse.discarded
     private var hasAnswer = false
+    private var speedFloor: SpeedFloor?
 
     init(
         _ request: FetchRequest, _ operation: FetchOperation, by proxy: StreamProxy?,
@@ -46,7 +47,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         let (heads, isVerbose, messages) = (heads, context.common.isVerbose, context.messages)
         configuration.onDiagnostic = { diagnostic in
             if isVerbose { messages.write(DiagnosticLines.text(for: diagnostic)) }
-            if diagnostic.kind == .responseHead { heads.append(diagnostic) }
+            heads.note(diagnostic)
         }
         let urlRequest = try request.urlRequest()
         guard let connection = URLConnection(request: urlRequest, delegate: self, startImmediately: false)
@@ -64,6 +65,18 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         connection?.cancel()
         connection = nil
         transfer = nil
+    }
+
+    /// The failure of a load that is too slow. The time before its request is sent does not count.
+    ///
+    /// - Parameter total: The bytes that the transfer has sent and received until `now`.
+    func slowness(transferred total: Int, at now: Double) -> FetchFailure? {
+        guard hasAnswer || heads.isRequestSent else {
+            speedFloor = nil
+            return nil
+        }
+        if speedFloor == nil { speedFloor = SpeedFloor(operation, from: now, with: total) }
+        return speedFloor?.failure(transferred: total, at: now)
     }
 
     // MARK: - Calls of the connection

@@ -13,7 +13,6 @@ final class FetchTransfer {
     private struct Attempt {
         /// The seconds from the start of the transfer to that of the attempt.
         let start: Double
-        var speedFloor: SpeedFloor?
         /// Body bytes sent.
         var sentSize = 0
         /// A failure that is reported although the load succeeds.
@@ -22,11 +21,6 @@ final class FetchTransfer {
         var window: Range<Int>?
         /// The position of the next byte in the file.
         var position = 0
-
-        init(_ operation: FetchOperation, from start: Double) {
-            self.start = start
-            speedFloor = SpeedFloor(operation, from: start)
-        }
     }
 
     let job: TransferJob
@@ -60,7 +54,7 @@ final class FetchTransfer {
         self.job = job
         self.context = context
         self.progress = progress
-        attempt = Attempt(job.operation, from: 0)
+        attempt = Attempt(start: 0)
         record.number = job.number
         record.urlText = job.url
     }
@@ -401,12 +395,11 @@ final class FetchTransfer {
     /// Called at intervals while the transfer runs.
     func tick() {
         progress?.tick()
-        guard outcome == nil, load != nil else { return }
-        let total = record.bodySize + attempt.sentSize
-        guard let failure = attempt.speedFloor?.failure(transferred: total, at: stopwatch.elapsed) else {
-            return
-        }
-        load?.cancel()
+        guard outcome == nil, let load,
+            let failure = load.slowness(
+                transferred: record.bodySize + attempt.sentSize, at: stopwatch.elapsed)
+        else { return }
+        load.cancel()
         end(.failure(failure))
     }
 
@@ -490,7 +483,7 @@ final class FetchTransfer {
 
     private func tryAgain() {
         pause = nil
-        attempt = Attempt(operation, from: stopwatch.elapsed)
+        attempt = Attempt(start: stopwatch.elapsed)
         record.beginAttempt()
         output.restart()
         progress?.restart()
