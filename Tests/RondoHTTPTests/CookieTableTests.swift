@@ -68,6 +68,16 @@ import Testing
         #expect(table[cookie("c1", "h0.example").key] == nil)
     }
 
+    @Test func `RFC 6265 5_3 a cookie that was set often makes room in its turn`() {
+        var table = CookieTable()
+        // At one of these numbers the order is cleared of what has been replaced.
+        for index in 0..<67 { table.insert(cookie("often", after: Double(index))) }
+        for index in 0..<3_300 {
+            table.insert(cookie("c\(index)", "h\(index / 100).example", after: Double(100 + index)))
+        }
+        #expect(table.makeRoom(now: now).map(\.name) == ["often"])
+    }
+
     @Test func `UC-57 a cookie that is replaced keeps its age, one that comes back does not`() {
         var table = CookieTable()
         table.insert(cookie("a"))

@@ -41,8 +41,8 @@ package struct CookieTable: Sendable {
         } else {
             count += 1
         }
-        noteComing(key, cookie.updatedAt)
         domains[key.domain, default: [:]][key] = cookie
+        noteComing(key, cookie.updatedAt)
         if let expires = cookie.expires { earliestExpiry = min(earliestExpiry, expires) }
         if cookie.isSecure != old?.isSecure ?? false { noteSecure(key, cookie.isSecure) }
         return old
@@ -66,6 +66,7 @@ package struct CookieTable: Sendable {
         }
     }
 
+    /// Call it when the cookie is in `domains`.
     private mutating func noteComing(_ key: Cookie.Key, _ updatedAt: Date) {
         coming.append((key, updatedAt))
         guard coming.count > 2 * count + 64 else { return }
