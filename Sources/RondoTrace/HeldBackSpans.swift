@@ -81,6 +81,19 @@ package struct HeldBackSpans {
         return open(at: now)
     }
 
+    /// Has the spans refer to other tables.
+    mutating func carry(by transfer: inout TableTransfer) {
+        var carried: [Held: Span] = [:]
+        for (held, span) in spans {
+            var held = held
+            held.loop = transfer.loop(held.loop)
+            held.mode = transfer.mode(held.mode)
+            held.subject = transfer.subject(held.subject)
+            carried[held] = span
+        }
+        spans = carried
+    }
+
     private func record(of held: Held, _ span: Span, at now: Int64) -> TraceRecord? {
         guard span.sightings > 1 else { return nil }
         // Another thread may have begun the span after this one has read the clock.

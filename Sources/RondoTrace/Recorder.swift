@@ -30,30 +30,58 @@ package final class Recorder: RunLoop.Instrument {
         var began: Int64
         var ended: Int64?
 
-        /// Records an event of a loop.
-        ///
-        /// - Returns: The index of the loop if the event ends a long activation.
-        mutating func note(
-            _ event: RunLoopEvent, of loop: RunLoop, isOwn: Bool, longActivation: Int64
-        ) -> UInt16? {
-            guard ended == nil else { return nil }
-            let thread = index.placeOfThread()
+        /// The index of a loop, which is checked from now on.
+        mutating func place(of loop: RunLoop, isOwn: Bool = false, thread: UInt16 = 0) -> UInt16 {
             let place = index.place(of: loop, isOwn: isOwn, thread: thread)
             if place.isNew { loops.append(loop) }
+            return place.place
+        }
+
+        /// Records an event of a loop.
+        ///
+        /// - Returns: Whether the event ends a long activation.
+        mutating func note(
+            _ event: RunLoopEvent, of loop: RunLoop, isOwn: Bool, longActivation: Int64
+        ) -> Bool {
+            guard ended == nil else { return false }
+            let thread = index.placeOfThread()
+            let place = place(of: loop, isOwn: isOwn, thread: thread)
             var record = TraceRecord(
-                kind: .entry, began: event.began, loop: place.place, thread: thread,
+                kind: .entry, began: event.began, loop: place, thread: thread,
                 mode: index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
             index.complete(&record, from: event)
             ring.append(record)
             switch event.detail {
             case .entry:
-                entries[place.place, default: []].append(record)
+                entries[place, default: []].append(record)
             case .exit:
-                guard let entered = entries[place.place]?.popLast() else { return nil }
-                if event.began - entered.began >= longActivation { return place.place }
+                guard let entered = entries[place]?.popLast() else { return false }
+                return event.began - entered.began >= longActivation
             case .wait, .callOut, .deferredWork, .pass, .request: break
             }
-            return nil
+            return false
+        }
+
+        /// What a file begins with that continues another one. It has new tables if those of the other one would leave
+        /// little room.
+        mutating func beginning(at now: Int64) -> Beginning {
+            let kept = index.tables.isFull(0.5) ? renew() : nil
+            return Beginning(
+                tables: index.tables, kept: kept, open: spans.open(at: now),
+                running: entries.values.flatMap { $0 })
+        }
+
+        private mutating func renew() -> TableTransfer.Places {
+            var transfer = index.renewal()
+            var running: [UInt16: [TraceRecord]] = [:]
+            // Loops without an entry of their own get one, and end no activation that began without.
+            for (loop, records) in entries where transfer.places.loops[Int(loop)] != nil {
+                running[transfer.loop(loop)] = records.map { transfer.carry($0) }
+            }
+            entries = running
+            spans.carry(by: &transfer)
+            index.renew(by: transfer)
+            return transfer.places
         }
     }
 
@@ -119,13 +147,18 @@ package final class Recorder: RunLoop.Instrument {
     }
 
     /// Removes and returns the events since the last call, for a file that is written while the program runs.
-    func drain() -> Drained {
+    ///
+    /// - Parameter isLast: Whether they are the last ones of the file, and another one continues it.
+    func drain(isLast: Bool) -> Drained {
         state.withLock { state in
             // Read behind the lock: of each thread at most the event that waits for the lock began before.
             let now = LoopClock.systemNow.nanoseconds
+            let tables = state.index.tables
+            let records = state.ring.removeAll()
+            let begun = state.spans.takeBegun()
             return Drained(
-                tables: state.index.tables, records: state.ring.removeAll(), begun: state.spans.takeBegun(),
-                open: state.spans.open(at: now), running: state.entries.values.flatMap { $0 }, until: now)
+                tables: tables, records: records, begun: begun, until: now,
+                next: isLast ? state.beginning(at: now) : nil)
         }
     }
 
@@ -134,12 +167,23 @@ package final class Recorder: RunLoop.Instrument {
         let records: [TraceRecord]
         /// The spans of held-back members that have begun.
         let begun: [TraceRecord]
+        let until: Int64
+        let next: Beginning?
+    }
+
+    /// What a file begins with that continues another one.
+    struct Beginning {
+        let tables: TraceTables
+        /// The entries that the tables of the other file have, too; nil if the tables are the same.
+        let kept: TableTransfer.Places?
         /// All spans of held-back members that have not ended.
         let open: [TraceRecord]
         /// The entries of all activations that have not ended, those of a loop from the outermost on.
         let running: [TraceRecord]
-        let until: Int64
     }
+
+    /// Whether loops, names or objects can no longer be told apart, and could be in another file.
+    var isExhausted: Bool { state.withLock { $0.index.isExhausted } }
 
     /// The number of loops that the recorder remembers apart from its events.
     var loopsRemembered: Int { state.withLock { max($0.loops.count, $0.entries.count) } }
@@ -164,10 +208,10 @@ package final class Recorder: RunLoop.Instrument {
     package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
         if Self.hasForked.load(ordering: .relaxed) { return }
         let isOwn = loop.isCurrent
-        let busyLoop = state.withLock {
+        let wasLong = state.withLock {
             $0.note(event, of: loop, isOwn: isOwn, longActivation: longActivation)
         }
-        if let busyLoop { lookForHeldBack(busyLoop: (loop, busyLoop)) }
+        if wasLong { lookForHeldBack(busyLoop: loop) }
     }
 
     // MARK: - Held-back members
@@ -176,7 +220,7 @@ package final class Recorder: RunLoop.Instrument {
     ///
     /// - Parameter busyLoop: The loop that ends a long activation on the calling thread; only it is
     ///   checked. Nil means all loops.
-    func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
+    func lookForHeldBack(busyLoop: RunLoop? = nil) {
         var members: [Any] = []
         // Checks are recorded in the order in which they are made.
         Self.forkLock.wait()
@@ -186,8 +230,8 @@ package final class Recorder: RunLoop.Instrument {
         withExtendedLifetime(members) {}
     }
 
-    private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?, keeping members: inout [Any]) {
-        let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
+    private func lookAndNote(busyLoop: RunLoop?, keeping members: inout [Any]) {
+        let loops = busyLoop.map { [$0] } ?? state.withLock { $0.loops }
         members.append(loops)
         let found = loops.map {
             (loop: $0, isAlive: $0.isAlive, held: HeldBackEvent.all(of: $0, keeping: &members))
@@ -196,13 +240,14 @@ package final class Recorder: RunLoop.Instrument {
         state.withLock { state in
             guard state.ended == nil else { return }
             var seen: [HeldBackSpans.Held] = []
+            let busyPlace = busyLoop.map { state.place(of: $0) }
             for entry in found {
                 guard entry.isAlive else {
                     state.loops.removeAll { $0 === entry.loop }
                     if let place = state.index.forget(entry.loop) { state.entries[place] = nil }
                     continue
                 }
-                let loop = state.index.place(of: entry.loop, isOwn: false, thread: 0).place
+                let loop = state.place(of: entry.loop)
                 for held in entry.held {
                     let kind = TraceRecord.Kind(held.kind)
                     seen.append(
@@ -215,7 +260,7 @@ package final class Recorder: RunLoop.Instrument {
                             since: held.since))
                 }
             }
-            let over = state.spans.look(seen, at: now, notBefore: state.began, busyLoop: busyLoop?.place)
+            let over = state.spans.look(seen, at: now, notBefore: state.began, busyLoop: busyPlace)
             for record in over { state.ring.append(record) }
         }
     }

@@ -12,13 +12,16 @@ internal import RondoCore
 //       'E'   records, 32 bytes each
 //       'B'   records of spans held back that have begun; each comes again in an 'E' when it has ended
 //       'R'   entries of the activations that ran when the file began, as records that begin then
+//       'K'   'L', 'T' or 'S' (1), then pairs of places (4, 4)
+//             the loops, threads or objects that were in the tables of the file that this one continues: here, there
 //       'U'   until (8)                          everything before this moment has been written
 //       'Z'   ended (8)  dropped (8)
 //
 // Numbers are little-endian. A reader skips frames of an unknown type.
 //
 // A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full one's last 'U'.
-// Its indices are the same, and it repeats the tables, and the 'B' of spans that have not ended. Records of spans that
+// Its indices are the same, and it repeats the tables, or it begins with a 'K', and has tables of its own, with the loops
+// that live and what the following refers to. It repeats the 'B' of spans that have not ended. Records of spans that
 // began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
 
 /// The reason why a file could not be read as a recording.
@@ -109,6 +112,23 @@ package struct TraceEncoder {
         }
     }
 
+    /// The frames of the entries that the tables before had, for tables that begin anew.
+    package static func kept(_ places: TableTransfer.Places) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for (type, places) in [
+            ("L" as Character, places.loops), ("T", places.threads), ("S", places.subjects),
+        ] {
+            bytes += frame("K") {
+                $0.append(type.asciiValue ?? 0)
+                for (before, place) in places where place > 0 {
+                    $0.append(UInt32(place))
+                    $0.append(UInt32(before))
+                }
+            }
+        }
+        return bytes
+    }
+
     private static func frame(_ type: Character, _ payload: (inout [UInt8]) -> Void) -> [UInt8] {
         var bytes: [UInt8] = []
         payload(&bytes)
@@ -173,6 +193,10 @@ private struct TraceReader {
     mutating func read(_ file: [UInt8]) throws(TraceFileError) {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
         let isFirst = began == nil
+        let known = (records: records.count, begun: begun.count)
+        // The tables of the file before, if this one has others.
+        var before: TraceTables?
+        var kept = TableTransfer.Places()
         var offset = TraceEncoder.magic.count
         while let length: UInt32 = Self.number(file[...], at: offset + 1),
             offset + 5 + Int(length) <= file.count
@@ -192,6 +216,9 @@ private struct TraceReader {
             case UInt8(ascii: "N"):
                 isSound = Self.readName(payload, into: &tables.names, limit: TraceTables.Limits.names)
             case UInt8(ascii: "S"): isSound = Self.readSubject(payload, into: &tables)
+            case UInt8(ascii: "K"):
+                if !isFirst, before == nil { (before, tables) = (tables, TraceTables()) }
+                isSound = Self.readPlaces(payload, into: &kept)
             case UInt8(ascii: "E"): isSound = Self.readRecords(payload, into: &records)
             case UInt8(ascii: "B"): isSound = Self.readRecords(payload, into: &begun)
             case UInt8(ascii: "R"):
@@ -212,6 +239,11 @@ private struct TraceReader {
             guard isSound else { throw .damaged(offset: offset) }
             offset += 5 + Int(length)
         }
+        guard let earlier = before else { return }
+        var transfer = TableTransfer(from: tables, to: earlier, kept: kept)
+        for index in known.records..<records.count { records[index] = transfer.carry(records[index]) }
+        for index in known.begun..<begun.count { begun[index] = transfer.carry(begun[index]) }
+        tables = transfer.tables
     }
 
     /// The spans that had not ended when the program ended: they last to the end of the file.
@@ -268,11 +300,30 @@ private struct TraceReader {
             subject, at: Int(place), in: &tables.subjects, limit: TraceTables.Limits.subjects)
     }
 
+    private static func readPlaces(
+        _ payload: ArraySlice<UInt8>, into places: inout TableTransfer.Places
+    ) -> Bool {
+        var pairs: [Int: Int] = [:]
+        for start in stride(from: payload.startIndex + 1, to: payload.endIndex, by: 8) {
+            guard let place: UInt32 = number(payload, at: start),
+                let before: UInt32 = number(payload, at: start + 4), place > 0, before > 0
+            else { return false }
+            pairs[Int(place)] = Int(before)
+        }
+        switch payload.first {
+        case UInt8(ascii: "L"): places.loops.merge(pairs) { $1 }
+        case UInt8(ascii: "T"): places.threads.merge(pairs) { $1 }
+        case UInt8(ascii: "S"): places.subjects.merge(pairs) { $1 }
+        default: return false
+        }
+        return true
+    }
+
     /// Puts an entry at an index. Indices come in order without gaps. Index 0 stands for "none" and cannot be
     /// set.
     private static func put<Entry>(_ entry: Entry, at place: Int, in table: inout [Entry], limit: Int) -> Bool
     {
-        guard place > 0, place <= table.count, place < limit else { return false }
+        guard place > 0, place <= table.count, place < TraceTables.Limits.files * limit else { return false }
         if place == table.count { table.append(entry) } else { table[place] = entry }
         return true
     }

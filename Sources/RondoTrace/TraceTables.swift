@@ -4,15 +4,20 @@ internal import RondoCore
 
 /// The tables that records refer to by index: loops, threads, modes, names and the objects that were called.
 ///
-/// Index 0 of each table means "none, or beyond the limit". No table grows beyond its limit, whatever a
-/// program does.
+/// Index 0 of each table means "none". No table grows beyond its limit, whatever a program does: the last entry stands
+/// for all that have no room, and is called so.
 package struct TraceTables: Sendable, Equatable {
+    /// The name of the entries that stand for all without room.
+    package static let others = "others, beyond the limit"
+
     package enum Limits {
         package static let loops = 1 << 12
         package static let threads = 1 << 12
         package static let modes = 1 << 12
         package static let names = 1 << 15
         package static let subjects = 1 << 16
+        /// The number of files that a recording is read from: it has the entries of each.
+        package static let files = 2
         /// The most bytes of a name or label; the rest is cut off.
         package static let nameLength = 256
     }
@@ -51,6 +56,14 @@ package struct TraceTables: Sendable, Equatable {
     package var subjects = [Subject(kind: .mark, label: "", loop: 0)]
 
     package init() {}
+
+    /// Whether one of the tables has entries for this share of its room.
+    func isFull(_ share: Double) -> Bool {
+        [
+            (loops.count, Limits.loops), (threads.count, Limits.threads), (modes.count, Limits.modes),
+            (names.count, Limits.names), (subjects.count, Limits.subjects),
+        ].contains { count, limit in Double(count) >= share * Double(limit) }
+    }
 }
 
 /// Finds the indices of entries in the tables, and adds new entries.
@@ -63,6 +76,8 @@ struct TraceIndex {
     }
 
     private(set) var tables = TraceTables()
+    /// Whether the tables were half full when they began: new ones would soon be full, too.
+    private var beganHalfFull = false
     private var loops: [ObjectIdentifier: UInt16] = [:]
     /// The last thread of each identity.
     private var threads: [pthread_t: (serial: UInt64, place: UInt16)] = [:]
@@ -85,12 +100,23 @@ struct TraceIndex {
             return (known, false)
         }
         // A loop whose thread has ended was forgotten, and each request to it would take a place.
-        guard tables.loops.count < TraceTables.Limits.loops, loop.isAlive else { return (0, false) }
-        let place = UInt16(tables.loops.count)
+        guard loop.isAlive else { return (0, false) }
         let name = loop.threadName.map(readable) ?? (isOwn ? tables.threads[Int(thread)] : "")
-        tables.loops.append(TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0))
-        loops[ObjectIdentifier(loop)] = place
-        return (place, true)
+        let added = Self.add(
+            TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0), to: &tables.loops,
+            others: TraceTables.Loop(name: TraceTables.others, thread: 0), limit: TraceTables.Limits.loops)
+        let place = UInt16(added.place)
+        if added.isOwn { loops[ObjectIdentifier(loop)] = place }
+        return (place, added.isOwn)
+    }
+
+    /// Adds an entry to a table, or that of all others where only this one has room.
+    private static func add<Entry>(
+        _ entry: Entry, to table: inout [Entry], others: Entry, limit: Int
+    ) -> (place: Int, isOwn: Bool) {
+        let isOwn = table.count < limit - 1
+        if table.count < limit { table.append(isOwn ? entry : others) }
+        return (table.count - 1, isOwn)
     }
 
     /// Forgets a loop that was deallocated: another one may get its identity.
@@ -111,15 +137,16 @@ struct TraceIndex {
             return last.place
         }
         let name = cut(nameOfThisThread())
-        var place: UInt16 = 0
+        let place: UInt16
         if let last, last.place > 0, tables.threads[Int(last.place)] == name {
             // One that has ended left its identity to another one of a pool: they share an entry.
             place = last.place
-        } else if tables.threads.count < TraceTables.Limits.threads {
-            place = UInt16(tables.threads.count)
-            tables.threads.append(name)
+        } else {
+            let added = Self.add(
+                name, to: &tables.threads, others: TraceTables.others, limit: TraceTables.Limits.threads)
+            place = UInt16(added.place)
         }
-        // One without an entry is known too, or the kernel would be asked for its name at each event.
+        // One without an entry of its own is known too, or the kernel would be asked for its name at each event.
         threads[thread] = (serial, place)
         return place
     }
@@ -151,10 +178,12 @@ struct TraceIndex {
             lastSubject = (key, known)
             return known
         }
-        guard tables.subjects.count < TraceTables.Limits.subjects else { return 0 }
-        let place = UInt32(tables.subjects.count)
-        tables.subjects.append(TraceTables.Subject(kind: kind, label: key.label, loop: loop))
-        subjects[key] = place
+        let added = Self.add(
+            TraceTables.Subject(kind: kind, label: key.label, loop: loop), to: &tables.subjects,
+            others: TraceTables.Subject(kind: .mark, label: TraceTables.others, loop: 0),
+            limit: TraceTables.Limits.subjects)
+        let place = UInt32(added.place)
+        if added.isOwn { subjects[key] = place }
         return place
     }
 
@@ -162,11 +191,51 @@ struct TraceIndex {
         of name: String, in table: inout [String], known: inout [String: UInt16], limit: Int
     ) -> UInt16 {
         if let place = known[name] { return place }
-        guard table.count < limit else { return 0 }
-        let place = UInt16(table.count)
-        table.append(cut(name))
-        known[name] = place
+        let added = add(cut(name), to: &table, others: TraceTables.others, limit: limit)
+        let place = UInt16(added.place)
+        if added.isOwn { known[name] = place }
         return place
+    }
+
+    // MARK: - New tables
+
+    /// Whether entries have no room, and would have some in new tables.
+    var isExhausted: Bool { tables.isFull(1) && !beganHalfFull }
+
+    /// What carries entries over to new tables: it has carried the loops of living threads.
+    func renewal() -> TableTransfer {
+        var transfer = TableTransfer(from: tables, to: TraceTables())
+        for place in loops.values.sorted() { _ = transfer.loop(place) }
+        return transfer
+    }
+
+    /// Goes on with the tables of `transfer`, which have the entries that it has carried, and no others.
+    mutating func renew(by transfer: TableTransfer) {
+        let places = transfer.places
+        tables = transfer.tables
+        beganHalfFull = tables.isFull(0.5)
+        lastMode = ("", 0)
+        lastThread = nil
+        lastLoop = nil
+        lastSubject = nil
+        loops = loops.compactMapValues { places.loops[Int($0)].map { UInt16($0) } }
+        modes = modes.compactMapValues { places.modes[Int($0)].map { UInt16($0) } }
+        names = names.compactMapValues { places.names[Int($0)].map { UInt16($0) } }
+        threads = threads.compactMapValues { last in
+            // One that had no entry of its own gets one.
+            guard last.place < TraceTables.Limits.threads - 1 else { return nil }
+            return places.threads[Int(last.place)].map { (serial: last.serial, place: UInt16($0)) }
+        }
+        var kept: [SubjectKey: UInt32] = [:]
+        for (key, place) in subjects {
+            guard let newPlace = places.subjects[Int(place)], let loop = places.loops[Int(key.loop)] else {
+                continue
+            }
+            let newKey = SubjectKey(
+                object: key.object, kind: key.kind, loop: UInt16(loop), label: key.label)
+            kept[newKey] = UInt32(newPlace)
+        }
+        subjects = kept
     }
 }
 

@@ -7,8 +7,8 @@ internal import struct Synchronization.Atomic
 /// A recorder that writes its events to a file as they happen, in a bounded amount of space.
 ///
 /// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
-/// anew, at the moment up to which FILE.1 was written. FILE can be read alone: it repeats the tables, and names the
-/// activations and held-back members that had begun before. Where it cannot be renamed, it begins anew all the same, and
+/// anew, at the moment up to which FILE.1 was written. It is also full when the tables are. FILE can be read alone: it
+/// repeats the tables, or begins new ones, and names the activations and held-back members that had begun before. Where it cannot be renamed, it begins anew all the same, and
 /// there is no FILE.1.
 final class TraceWriter: Sendable {
     enum Limits {
@@ -94,10 +94,13 @@ final class TraceWriter: Sendable {
     /// Writes what was recorded since the last call.
     func flush() {
         state.withLock { state in
-            let new = recorder.drain()
+            let isFull =
+                isFile && state.descriptor >= 0
+                && (state.length >= maximumLength || recorder.isExhausted)
+            let new = recorder.drain(isLast: isFull)
             write(
                 state.encoder.frames(new.tables, new.records, begun: new.begun, until: new.until), &state)
-            if isFile, state.descriptor >= 0, state.length >= maximumLength { rotate(&state, after: new) }
+            if let next = new.next, state.descriptor >= 0 { rotate(&state, to: next, at: new.until) }
         }
     }
 
@@ -154,7 +157,7 @@ final class TraceWriter: Sendable {
             && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino
     }
 
-    private func rotate(_ state: inout State, after last: Recorder.Drained) {
+    private func rotate(_ state: inout State, to next: Recorder.Beginning, at moment: Int64) {
         do throws(Failure) {
             // No child comes into being while there are two.
             Recorder.forkLock.wait()
@@ -170,9 +173,11 @@ final class TraceWriter: Sendable {
             }
         }
         state.encoder = TraceEncoder()
-        write(
-            TraceEncoder.head(began: last.until) + state.encoder.frames(last.tables, [], begun: last.open)
-                + TraceEncoder.running(last.running, at: last.until), &state)
+        var beginning = TraceEncoder.head(began: moment)
+        if let kept = next.kept { beginning += TraceEncoder.kept(kept) }
+        beginning += state.encoder.frames(next.tables, [], begun: next.open)
+        beginning += TraceEncoder.running(next.running, at: moment)
+        write(beginning, &state)
         state.length = 0
     }
 

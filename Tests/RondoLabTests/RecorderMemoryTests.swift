@@ -38,6 +38,33 @@ struct RecorderMemoryTests {
         #expect(recorder.soFar().records.map(\.loop) == [0, 0, 0])
     }
 
+    @Test func `new tables have the loops whose threads live, and room for other names`() throws {
+        let recorder = Recorder()
+        let note = { @Sendable (loop: RunLoop, detail: RunLoopEvent.Detail) in
+            recorder.runLoop(
+                loop, did: RunLoopEvent(detail: detail, began: 0, mode: .default, depth: 1, subject: nil))
+        }
+        for _ in 1...3 { try onLoopThread { note($0, .entry) } }
+        recorder.lookForHeldBack()
+        for number in 0..<(TraceTables.Limits.names / 2) { recorder.mark("name \(number)") }
+        try onLoopThread { loop in
+            note(loop, .entry)
+            let last = recorder.drain(isLast: true)
+            #expect(last.tables.loops.count == 5)
+            #expect(last.next?.tables.loops.count == 2 && last.next?.tables.names.count == 1)
+            #expect(last.next?.kept?.loops == [0: 0, 4: 1])
+            #expect(last.next?.running.map(\.loop) == [1] && last.next?.running.map(\.thread) == [1])
+            // The loop and its thread are known by their new places.
+            note(loop, .exit(.finished))
+            let next = recorder.drain(isLast: true)
+            #expect(next.records.map(\.loop) == [1] && next.records.map(\.thread) == [1])
+            #expect(next.records.map(\.mode) == [1] && next.tables.modes.count == 2)
+            // Tables with room are those of the next file as well.
+            #expect(next.next?.kept == nil && next.next?.tables == next.tables)
+            #expect(next.next?.running.isEmpty == true)
+        }
+    }
+
     @Test func `an object has one entry for each of its labels, in whatever turns it has them`() {
         var index = TraceIndex()
         let object = ObjectIdentifier(NSObject())

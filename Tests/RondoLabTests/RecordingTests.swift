@@ -126,6 +126,48 @@ struct RecordingTests {
         }
     }
 
+    @Test func `a file that continues another one with other tables has its loops, threads and modes`()
+        throws
+    {
+        var maker = RecordingMaker()
+        maker.add(.entry, 100)
+        maker.add(.timer, 200, 10, subject: 1)
+        var encoder = TraceEncoder()
+        let earlier =
+            TraceEncoder.head(began: 0) + encoder.frames(maker.tables, maker.records, until: 1_000)
+        // Another loop and another object come first; the loop and the thread of before are known, the mode is by name.
+        var tables = TraceTables()
+        tables.threads += ["newcomer", "worker"]
+        tables.loops += [.init(name: "newcomer", thread: 1), .init(name: "worker", thread: 2)]
+        tables.modes += ["new", RunLoop.Mode.default.rawValue]
+        tables.subjects += [.init(kind: .timer, label: "late", loop: 2)]
+        var places = TableTransfer.Places()
+        places.loops[1] = 2
+        places.threads[1] = 2
+        encoder = TraceEncoder()
+        let records = [
+            TraceRecord(
+                kind: .timer, began: 1_100, duration: 10, loop: 2, thread: 2, mode: 2, subject: 1, depth: 1),
+            TraceRecord(kind: .exit, began: 1_200, loop: 2, thread: 2, mode: 2, depth: 1, detail: 3),
+            TraceRecord(kind: .entry, began: 1_300, loop: 1, thread: 1, mode: 1, depth: 1),
+        ]
+        let later =
+            TraceEncoder.head(began: 1_000) + TraceEncoder.kept(places) + encoder.frames(tables, records)
+            + TraceEncoder.end(2_000, dropped: 0)
+        let both = try Recording(file: later, continuing: earlier)
+        #expect(both.tables.loops.map(\.name) == ["", "worker", "newcomer"])
+        #expect(both.records.map(\.loop) == [1, 1, 1, 1, 2])
+        #expect(both.records.map { both.threadName($0.thread) }.last == "newcomer")
+        #expect(both.records.map { both.modeName($0) }.suffix(2) == ["default", "new"])
+        #expect(both.tables.modes.count == 5)
+        #expect(both.records.filter { $0.kind == .timer }.map { both.label($0) } == ["beat", "late"])
+        #expect(both.activations.map(\.ended) == [1_200, 2_000])
+        #expect(try Recording(file: both.file) == both)
+        // Alone it is what it says.
+        let alone = try Recording(file: later)
+        #expect(alone.records.map { alone.loopName($0.loop) } == ["worker", "worker", "newcomer"])
+    }
+
     @Test func `no damage of a file traps, and every view of the recording works`() {
         let sample = RecordingMaker.sample
         // Two files, of which the second continues the first, and has all types of frames.
@@ -135,7 +177,7 @@ struct RecordingTests {
             + encoder.frames(sample.tables, sample.records, until: 250_000)
         encoder = TraceEncoder()
         let later =
-            TraceEncoder.head(began: 250_000)
+            TraceEncoder.head(began: 250_000) + keptFrames
             + encoder.frames(
                 sample.tables, sample.records, begun: sample.records.filter { $0.kind == .heldBack },
                 until: 900_000)
@@ -150,6 +192,15 @@ struct RecordingTests {
                 view(bytes, continuing: earlier)
             }
         }
+    }
+
+    /// Of tables that begin anew with the first loop, thread and object of those before.
+    private var keptFrames: [UInt8] {
+        var places = TableTransfer.Places()
+        places.loops[1] = 1
+        places.threads[1] = 1
+        places.subjects[1] = 1
+        return TraceEncoder.kept(places)
     }
 
     private func damaged(_ bytes: [UInt8], at place: Int) -> [[UInt8]] {

@@ -86,6 +86,52 @@ struct TraceWriterTests {
         #expect(both.records.map(\.began) == [began, began, began + 1, began + 1])
     }
 
+    /// As of a service that gets requests for as many paths.
+    @Test func `a recording in which labels have run out goes on with new ones, and is read with them`()
+        throws
+    {
+        let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
+        defer { for path in [file, file + ".1"] { unlink(path) } }
+        let read = { (path: String) in Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+        let writer = try TraceWriter(path: file)
+        try onLoopThread { loop in
+            let object = NSObject()
+            let note = { (detail: RunLoopEvent.Detail) in
+                writer.recorder.runLoop(
+                    loop,
+                    did: RunLoopEvent(
+                        detail: detail, began: LoopClock.systemNow.nanoseconds, mode: .default, depth: 1,
+                        subject: ObjectIdentifier(object)))
+            }
+            note(.entry)
+            for number in 0...TraceTables.Limits.subjects {
+                note(.callOut(.timer, label: "job \(number)", nanoseconds: 1))
+            }
+            writer.flush()
+            note(.callOut(.timer, label: "the last job", nanoseconds: 1))
+            note(.exit(.stopped))
+        }
+        writer.finish()
+
+        let labels = { (recording: Recording) in
+            recording.records.filter { $0.kind == .timer }.map { recording.label($0) }
+        }
+        let alone = try Recording(file: read(file))
+        #expect(labels(alone) == ["the last job"])
+        let both = try Recording(file: read(file), continuing: read(file + ".1"))
+        // The first entry of a table stands for none, and the last one for the others.
+        let named = TraceTables.Limits.subjects - 2
+        let all = labels(both)
+        #expect(all.count == TraceTables.Limits.subjects + 2)
+        #expect(Array(all.prefix(named)) == (0..<named).map { "job \($0)" })
+        let others = Array(repeating: "others, beyond the limit", count: 3)
+        #expect(Array(all.dropFirst(named)) == others + ["the last job"])
+        for recording in [alone, both] {
+            #expect(recording.isComplete && recording.tables.loops.count == 2)
+            #expect(recording.activations.map(\.result) == [.stopped])
+        }
+    }
+
     @Test func `a recording that is full and cannot be renamed begins anew in its file`() throws {
         let file = NSTemporaryDirectory() + "/rondo-writer-\(UUID().uuidString)"
         defer {
