@@ -552,6 +552,28 @@ import Testing
         close(peer)
     }
 
+    @Test func `ST-24 a stop that comes while a client polls an opening is not lost`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            let ends = Ends(input: input, output: output)
+            let log = EventLog()
+            let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in
+                log.note("polled")
+                loop.stop()
+            }
+            loop.add(observer, forMode: RunLoop.Mode("RondoStreamWaiting"))
+            loop.perform {
+                ends.input.open()
+                while ends.input.streamStatus == .opening, log.entries.isEmpty {}
+            }
+            loop.add(Port(), forMode: .default)
+            let result = loop.run(in: .default, for: 30, returnAfterSourceHandled: false)
+            return log.entries + ["\(result)"]
+        }
+        #expect(findings == ["polled", "stopped"])
+    }
+
     @Test func `ST-12 ST-24 a stream that was polled is scheduled later`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in

@@ -91,16 +91,12 @@ private final class Collector: NSObject, URLConnectionDataDelegate {
     func result(of connection: URLConnection, in loop: RunLoop) throws -> Result<Data, any Error> {
         connection.schedule(in: loop, forMode: .synchronousRequest)
         connection.start()
-        var wasStopped = false
         while result == nil {
-            // The run ends when the connection has been unregistered. (If it returned after each handled
-            // source, a stop could not be told from that.)
-            let ended = loop.run(in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
+            // The run ends when the connection has been unregistered, or when all runs of the thread are stopped.
+            let ended = loop.runUnstoppably(
+                in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
             if ended == .finished { break }
-            if ended == .stopped { wasStopped = true }
         }
-        // No other code knows of this run: a stop that ended it was meant for an outer run.
-        if wasStopped { loop.stop() }
         if let result { return result }
         connection.cancel()
         throw URLErrors.error(.noRunLoop, url: connection.originalRequest.url)

@@ -6,18 +6,19 @@ extension RunLoop {
     ///   - limit: Evaluated after the last reading of the clock was forgotten: if this run is nested, its outer
     ///     pass may have read the clock long ago.
     ///   - isRepeated: Whether another activation follows at once, as in `repeatedly(_:)`.
+    ///   - isStoppable: False if `stop()` is to stop the activation outside this one.
     /// - Returns: How the activation ended; nil if it could not start.
     @discardableResult
     func runActivation(
         _ name: Mode, limit: @autoclosure () -> RunLimit, returnAfterSourceHandled: Bool,
-        isRepeated: Bool = false
+        isRepeated: Bool = false, isStoppable: Bool = true
     ) -> RunResult? {
         // Until here a main thread may have named its loop only as `RunLoop.main`.
         if isMain, pthread_getspecific(LoopThreadState.key) == nil { adoptThread() }
         threadState.forgetNow()
         let activation = Activation(
             loop: self, name: name, limit: limit(), returnAfterSourceHandled: returnAfterSourceHandled,
-            isRepeated: isRepeated)
+            isRepeated: isRepeated, isStoppable: isStoppable)
         guard let bridge = threadState.bridge else { return activation.run() }
         return activation.run(beside: bridge)
     }
@@ -31,6 +32,8 @@ struct Activation {
     let returnAfterSourceHandled: Bool
     /// Another activation follows at once.
     let isRepeated: Bool
+    /// `stop()` applies to it.
+    let isStoppable: Bool
 
     private var threadState: LoopThreadState { loop.threadState }
 
@@ -75,7 +78,8 @@ struct Activation {
             }
             state.countTime(until: now)
             state.activations.append(
-                LoopState.RunningActivation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
+                LoopState.RunningActivation(
+                    mode: mode, returnsAfterSource: returnAfterSourceHandled, isStoppable: isStoppable))
             // A block that is still in the intake counts: its request for attention may just have been forgotten, and
             // another thread that looks at the loop may move the block to its queue before the first pass looks.
             return state.hasWork(for: mode) || !loop.intake.isEmpty

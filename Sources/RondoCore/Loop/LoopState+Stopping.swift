@@ -1,11 +1,11 @@
 // Stopping activations: each ends after its current pass.
 extension LoopState {
-    /// Stops the innermost activation.
+    /// Stops the innermost activation that can be stopped.
     ///
-    /// - Returns: False if the loop does not run.
+    /// - Returns: False if there is none.
     mutating func stopInnermost() -> Bool {
-        guard !activations.isEmpty else { return false }
-        activations[activations.count - 1].isStopped = true
+        guard let index = activations.lastIndex(where: \.isStoppable) else { return false }
+        activations[index].isStopped = true
         return true
     }
 

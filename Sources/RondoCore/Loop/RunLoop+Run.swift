@@ -81,6 +81,18 @@ extension RunLoop {
             ?? .finished
     }
 
+    /// Does the same as `run(in:for:returnAfterSourceHandled:)`, for a call of the program that runs the loop
+    /// without the program's knowledge: `stop()` does not end this run, but the run outside it.
+    package func runUnstoppably(
+        in mode: Mode, for seconds: TimeInterval, returnAfterSourceHandled: Bool
+    ) -> RunResult {
+        requireOwnThread()
+        return runActivation(
+            mode, limit: RunLimit(seconds: seconds, from: now),
+            returnAfterSourceHandled: returnAfterSourceHandled, isStoppable: false)
+            ?? .finished
+    }
+
     /// Whether the innermost activation ends after one source. A source that serves several clients then
     /// stops after the first client that has called the program. False if the loop is not running.
     package var returnsAfterSource: Bool {

@@ -35,8 +35,7 @@ final class WaitingThreads {
     /// Serves the sources that are ready in the waiting mode of `loop`, which must be the thread's own. Must
     /// be called without the lock.
     static func poll(_ loop: RunLoop) {
-        let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
-        if result == .stopped { loop.stop() }
+        _ = loop.runUnstoppably(in: mode, for: 0, returnAfterSourceHandled: false)
     }
 
     /// The calling thread while it waits. Only that thread uses it, without the lock.
@@ -44,25 +43,16 @@ final class WaitingThreads {
         let loop = RunLoop.currentLoop()
         /// Signalled when something has changed.
         let source = RunLoop.Source {}
-        private var wasStopped = false
 
         init() { loop.add(source, forMode: WaitingThreads.mode) }
 
         /// - Returns: False if the thread itself is ending.
         func waitForChange() -> Bool {
-            switch loop.run(in: WaitingThreads.mode, for: .infinity, returnAfterSourceHandled: true) {
-            case .handledSource, .timedOut: break
-            case .stopped: wasStopped = true
             // The mode holds the source, so a run finishes only if the thread itself is ending.
-            case .finished: return false
-            }
-            return true
+            loop.runUnstoppably(in: WaitingThreads.mode, for: .infinity, returnAfterSourceHandled: true)
+                != .finished
         }
 
-        func end() {
-            source.invalidate()
-            // The stop was meant for the outer run.
-            if wasStopped { loop.stop() }
-        }
+        func end() { source.invalidate() }
     }
 }
