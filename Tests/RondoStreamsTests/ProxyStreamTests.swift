@@ -85,6 +85,48 @@ import Testing
         }
     }
 
+    @Test func `ST-42 TLS begins when TLS with the proxy has sent what was written before`() throws {
+        let (running, proxy) = try Kind.squidByTLS.start()
+        defer { running.terminate() }
+        let findings = try onStreamThread { loop in
+            let certificates = TestCertificates.shared
+            let server = try TestServerProcess([
+                "python3", "-c", Self.startsTLSLater, certificates.path(.good), certificates.keyPath,
+            ])
+            defer { server.terminate() }
+            let (input, output) = streamsToHost(try server.port(after: "PORT "), host: "localhost")
+            #expect(input.setProperty(proxy as AnyObject, forKey: .proxyKey))
+            let notes = StreamNotes()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            try loop.run { notes.events.contains("space") }
+            let plain = [UInt8](repeating: 7, count: 1 << 26)
+            let count = output.write(plain, maxLength: plain.count)
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            server.tell("\(count)")
+            #expect(output.writeAll(Array("in confidence".utf8)))
+            return ["\(count < plain.count)", String(decoding: input.bytes(13).1, as: UTF8.self)]
+        }
+        #expect(findings == ["true", "in confidence"])
+    }
+
+    /// A server that reads nothing until it is told how many bytes come in plain text. TLS follows; what comes by
+    /// it is sent back.
+    private static let startsTLSLater = """
+        import socket, ssl, sys
+        listener = socket.create_server(("127.0.0.1", 0))
+        print("PORT", listener.getsockname()[1], flush=True)
+        peer = listener.accept()[0]
+        count = int(sys.stdin.readline())
+        while count > 0:
+            data = peer.recv(min(count, 65536))
+            if not data: sys.exit()
+            count -= len(data)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        peer = context.wrap_socket(peer, server_side=True)
+        while data := peer.recv(65536): peer.sendall(data)
+        """
+
     /// What is said when it does not work.
     private func failure(_ proxy: StreamProxy, host: String = "127.0.0.1", port: Int) throws -> (
         NSError?, Data?

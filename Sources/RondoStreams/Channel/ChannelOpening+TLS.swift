@@ -3,6 +3,20 @@ internal import RondoMutex
 
 // Starting TLS, on a new connection or on one that has been used without it.
 extension ChannelOpening {
+    /// Starts TLS on an open connection, after what was written to it before.
+    func upgrade(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
+        do throws(TLSError) {
+            // A record that TLS with a proxy has begun goes first: OpenSSL must be called with its bytes until it is sent.
+            switch try transport.engine?.flush() {
+            case .done, nil: secure(transport, settings, received: received)
+            case .wantsRead: wait(for: .read, transport)
+            case .wantsWrite: wait(for: .write, transport)
+            }
+        } catch {
+            channel.fail(.tls(error))
+        }
+    }
+
     /// Starts TLS with the host, inside the TLS connection with a proxy if there is one.
     func secure(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
         let configuration = channel.configuration

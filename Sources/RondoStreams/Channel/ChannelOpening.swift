@@ -42,8 +42,8 @@ final class ChannelOpening {
         /// Only while the channel's owner is being told of the connection.
         case connected(ChannelTransport)
         case negotiating(ProxyDialogue)
-        /// Secures an open connection in the next pass; the bytes received so far belong to TLS. Indirect,
-        /// because every opening has the size of the largest case.
+        /// Secures an open connection in the next pass, or when TLS with a proxy has sent what was written before;
+        /// the bytes received so far belong to TLS. Indirect, because every opening has the size of the largest case.
         indirect case upgrading(ChannelTransport, TLSSettings, received: [UInt8])
         /// During a handshake.
         case securing(ChannelTransport, TLSEngine)
@@ -120,7 +120,7 @@ final class ChannelOpening {
         case .negotiating(let dialogue):
             if dialogue.transport.hasPendingPlaintext { negotiate(.read, dialogue) }
         case .upgrading(let transport, let settings, let received):
-            secure(transport, settings, received: received)
+            upgrade(transport, settings, received: received)
         case .securing(let transport, let engine):
             if limit.isEvicted { return channel.fail(limit.eviction(of: channel.configuration)) }
             // The program may have answered the handshake's question.
@@ -139,8 +139,10 @@ final class ChannelOpening {
             }
             take(attempts.continueAttempt(of: source))
         case .negotiating(let dialogue): negotiate(ready, dialogue)
+        case .upgrading(let transport, let settings, let received):
+            upgrade(transport, settings, received: received)
         case .securing(let transport, let engine): handshake(transport, engine)
-        case .starting, .resolving, .connected, .upgrading, .over: break
+        case .starting, .resolving, .connected, .over: break
         }
     }
 
