@@ -242,6 +242,35 @@ import Testing
         #expect(findings == ["a", "true", "bc", "open", "bytes", "bytes", "0"])
     }
 
+    @Test func `ST-40 ST-27 a socket is taken over from open streams without the loss of a byte`() throws {
+        let findings = try onStreamThread { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            defer {
+                close(ours)
+                close(theirs)
+            }
+            let (input, output) = ownedStreamsOnSocket(ours)
+            let notes = StreamNotes()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            PlainSocket.send(Array("abc".utf8), on: theirs)
+            try loop.run { notes.count(of: "bytes") == 1 }
+            #expect(input.setProperty(false as NSNumber, forKey: .shouldCloseNativeSocketKey))
+            PlainSocket.send(Array("def".utf8), on: theirs)
+            var start: UnsafeMutablePointer<UInt8>?
+            var (count, lent) = (0, "")
+            while input.getBuffer(&start, length: &count) {
+                lent += String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+            }
+            input.close()
+            output.close()
+            PlainSocket.send(Array("ghi".utf8), on: theirs)
+            var rest = [UInt8](repeating: 0, count: 10)
+            let received = recv(ours, &rest, rest.count, Int32(MSG_DONTWAIT))
+            return [lent, String(decoding: rest.prefix(max(0, received)), as: UTF8.self)]
+        }
+        #expect(findings == ["abcdef", "ghi"])
+    }
+
     @Test(arguments: ["closed", "dropped", "never opened"])
     func `ST-40 a socket that is to be closed with its streams is`(ending: String) throws {
         let findings = try onStreamThread { loop in
