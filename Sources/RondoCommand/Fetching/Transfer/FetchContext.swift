@@ -52,11 +52,35 @@ final class FetchContext {
     }
 
     /// Writes heads to the file of `-D`. The first call replaces its content, later ones append.
-    func write(_ heads: String, to path: String) throws(FetchFailure) {
-        let isFirst = headFiles.insert(path).inserted
-        let sink = BodySink(
-            path == "-" ? .standardOutput(evenBinary: true) : .file(path, isFirst ? .replaced : .appended))
-        try sink.write(Data(heads.utf8))
+    func write(heads: String, to path: String) throws(FetchFailure) {
+        try write(heads, to: path, headFiles.insert(path).inserted ? .replaced : .appended)
+    }
+
+    /// Replaces the content of the file of `--etag-save` by the response's ETag, if any. A 304 without one
+    /// leaves the file, like the document that it belongs to, as it is.
+    func saveETag(of head: ReceivedHead, _ operation: FetchOperation) throws(FetchFailure) {
+        guard let path = operation.etagToSave else { return }
+        let etag = head.value("ETag")
+        if etag == nil, head.status == 304 { return }
+        try write(etag.map { $0 + "\n" } ?? "", to: path, .replaced)
+    }
+
+    /// Makes the files of `-D` and `--etag-save`, before a response has come.
+    func makeFiles(of operation: FetchOperation) throws(FetchFailure) {
+        if let path = operation.headPath { try write(heads: "", to: path) }
+        if let path = operation.etagToSave { try write("", to: path, .appended) }
+    }
+
+    /// Writes to the file of an option; - is standard output.
+    private func write(
+        _ text: String, to path: String, _ existing: BodySink.Existing
+    ) throws(FetchFailure) {
+        var status = stat()
+        let isStream = path == "-" || stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+        // The reader of a pipe would take its closing for the end.
+        if text.isEmpty, isStream { return }
+        let sink = BodySink(path == "-" ? .standardOutput(evenBinary: true) : .file(path, existing))
+        try sink.write(Data(text.utf8))
         try sink.close()
     }
 }

@@ -65,6 +65,7 @@ final class FetchTransfer {
     func start(whenOver: @escaping () -> Void) {
         self.whenOver = whenOver
         do {
+            try context.makeFiles(of: operation)
             let url = try FetchURL(
                 job.url, defaultScheme: operation.defaultScheme, keepsDots: operation.keepsDots)
             record.effectiveURL = url.textWithUser
@@ -172,7 +173,7 @@ final class FetchTransfer {
         }
         let text = heads.map(\.text).joined()
         try checkTunnel(head, request)
-        if let path = operation.headPath { try context.write(text, to: path) }
+        if let path = operation.headPath { try context.write(heads: text, to: path) }
         let location = (300..<400).contains(head.status) ? head.location : nil
         let next = try location.flatMap { text throws(FetchFailure) in
             text.isEmpty ? nil : try target(text, from: request)
@@ -192,7 +193,10 @@ final class FetchTransfer {
             return .discarded
         }
         record.redirectURL = next?.text
-        if operation.asksForHead { return request.method == "HEAD" ? .discarded : unwanted(response) }
+        if operation.asksForHead {
+            try context.saveETag(of: head, operation)
+            return request.method == "HEAD" ? .discarded : unwanted(response)
+        }
         return try startBody(head, response, of: request)
     }
 
@@ -307,11 +311,7 @@ final class FetchTransfer {
             let existing = operation.overwrites.map { $0 ? BodySink.Existing.replaced : .kept } ?? .refused
             output.rename(to: OutputPlan.inFolder(name, operation), existing)
         }
-        if let path = operation.etagToSave, let etag = head.value("ETag") {
-            let sink = BodySink(path == "-" ? .standardOutput(evenBinary: true) : .file(path, .replaced))
-            try sink.write(Data((etag + "\n").utf8))
-            try sink.close()
-        }
+        try context.saveETag(of: head, operation)
         progress?.begin(
             expected: response.expectedContentLength >= 0 ? Int(response.expectedContentLength) : nil)
         return .output
