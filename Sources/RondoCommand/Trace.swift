@@ -52,6 +52,8 @@ struct Trace: ParsableCommand {
         let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
         let status = try TerminalProgram.run(
             program[0], arguments: Array(program.dropFirst()), environment: environment)
+        // From here on a closed reader must not end this process, which has the recording and the status.
+        Signals.ignoreBrokenPipes()
         let failed = status == 0 ? ExitStatus.failed : status
         guard FileManager.default.fileExists(atPath: file) else {
             throw CommandFailure(
