@@ -12,11 +12,7 @@ enum Signals {
 
     /// As above, for the signals in `numbers`.
     static func handle(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in numbers where !isIgnored(number) { sigaddset(&set, number) }
-        pthread_sigmask(SIG_BLOCK, &set, nil)
-        let awaited = set
+        let awaited = block(numbers.filter { !isIgnored($0) })
         do throws(SystemError) {
             try SystemThread.start(name: "signals") {
                 var awaited = awaited
@@ -27,8 +23,21 @@ enum Signals {
             }
         } catch {
             // Without a waiting thread, the signals must end the program as they do by default.
+            var set = awaited
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
         }
+    }
+
+    /// Has the signals wait, of this thread and those that it makes.
+    ///
+    /// - Returns: The set of the signals.
+    @discardableResult
+    static func block(_ numbers: [Int32]) -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for number in numbers { sigaddset(&set, number) }
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        return set
     }
 
     static func isIgnored(_ number: Int32) -> Bool {

@@ -6,20 +6,26 @@ import RondoMutex
 enum TerminalProgram {
     /// Runs a program to its end.
     ///
-    /// Meanwhile this process ignores Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
+    /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
     /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
+    /// Once the program has ended these signals are for this process.
     ///
     /// - Parameters:
     ///   - name: A path, or a name that is searched in the folders of `PATH`.
     ///   - environment: The whole environment of the program.
+    ///   - interrupted: Gets the number of a signal for this process, on another thread.
     /// - Returns: The exit status, as a shell reports it.
-    static func run(_ name: String, arguments: [String], environment: [String: String]) throws -> Int32 {
+    static func run(
+        _ name: String, arguments: [String], environment: [String: String],
+        interrupted: @escaping @Sendable (Int32) -> Void
+    ) throws -> Int32 {
         let running = Mutex<pid_t?>(nil)
         let handled = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].filter { !Signals.isIgnored($0) }
+        let keys = handled.filter { $0 == SIGINT || $0 == SIGQUIT }
         // Before the start, so that no signal comes in between.
-        for key in [SIGINT, SIGQUIT] { signal(key, SIG_IGN) }
+        Signals.block(keys)
         Signals.handle([SIGTERM, SIGHUP]) { number in
-            running.withLock { if let child = $0 { _ = kill(child, number) } }
+            running.withLock { if let child = $0 { _ = kill(child, number) } else { interrupted(number) } }
         }
         let child = try running.withLock { running in
             let child = try start(name, arguments: arguments, environment: environment, handling: handled)
@@ -31,6 +37,12 @@ enum TerminalProgram {
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         running.withLock { $0 = nil }
+        // What the keys have sent so far was meant for the program, and is discarded.
+        for key in keys {
+            signal(key, SIG_IGN)
+            signal(key, SIG_DFL)
+        }
+        Signals.handle(keys, interrupted)
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         let signal = status & 0x7f

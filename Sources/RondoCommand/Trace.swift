@@ -51,7 +51,8 @@ struct Trace: ParsableCommand {
         let file = folder + "/recording"
         let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
         let status = try TerminalProgram.run(
-            program[0], arguments: Array(program.dropFirst()), environment: environment)
+            program[0], arguments: Array(program.dropFirst()), environment: environment,
+            interrupted: { Self.end(by: $0, keeping: file, in: folder) })
         // From here on a closed reader must not end this process, which has the recording and the status.
         Signals.ignoreBrokenPipes()
         let failed = status == 0 ? ExitStatus.failed : status
@@ -66,10 +67,24 @@ struct Trace: ParsableCommand {
             // The program need not run again.
             isKept = true
             throw CommandFailure(
-                "\(failure.message)\nrondo: the recording is kept; read it by rondo trace --from \(file)",
-                status: failed)
+                "\(failure.message)\nrondo: \(Self.keptWords(file))", status: failed)
         }
         if status != 0 { throw ExitCode(status) }
+    }
+
+    /// Ends this process at once, because it may be writing to a pipe that nothing reads. A recording is kept.
+    private static func end(by signal: Int32, keeping file: String, in folder: String) -> Never {
+        var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        if !FileManager.default.fileExists(atPath: file) {
+            _ = rmdir(folder)
+        } else if poll(&output, 1, 0) > 0 {
+            Terminal.standardError.write("rondo: \(keptWords(file))\n")
+        }
+        _exit(ExitStatus.ended(by: signal))
+    }
+
+    private static func keptWords(_ file: String) -> String {
+        "the recording is kept; read it by rondo trace --from \(file)"
     }
 
     /// Makes a folder for the recording that other users cannot write to.

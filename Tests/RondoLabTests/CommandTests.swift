@@ -322,6 +322,41 @@ struct LabCommandTests {
         }
     }
 
+    /// The result goes into a pipe that is full, and is never read.
+    @Test func `a signal after the end of the traced program ends trace, and the recording is kept`() throws {
+        try withFile { folder in
+            let script = """
+                import os, shutil, signal, subprocess, sys
+                rondo, folder = sys.argv[1:3]
+                os.mkdir(folder)
+                reader, writer = os.pipe()
+                os.set_blocking(writer, False)
+                try:
+                    while True: os.write(writer, bytes(4096))
+                except BlockingIOError:
+                    os.set_blocking(writer, True)
+                for number in [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT]:
+                    # A shell's background has some of them ignored.
+                    signal.signal(number, signal.SIG_DFL)
+                    command = ['sh', '-c', '"$0" --version > /dev/null; echo $$ >&2', rondo]
+                    trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
+                                             stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
+                    program = int(trace.stderr.readline())
+                    try:
+                        # Until it has ended, and trace has taken note of that.
+                        while True: os.kill(program, 0)
+                    except ProcessLookupError:
+                        trace.send_signal(number)
+                    words = trace.communicate()[1].strip()
+                    print(trace.returncode, words.startswith('rondo: the recording is kept'),
+                          os.path.getsize(words.split()[-1]) > 0)
+                shutil.rmtree(folder)
+                """
+            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            #expect(output == "143 True True\n129 True True\n130 True True\n131 True True")
+        }
+    }
+
     @Test func `trace and lab run nothing if their result cannot be written`() throws {
         try withFile { mark in
             let missing = "/no/such/folder/page.html"
