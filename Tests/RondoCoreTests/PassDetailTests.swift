@@ -1,3 +1,4 @@
+import RondoMutex
 import RondoTestSupport
 import RondoTesting
 import Testing
@@ -16,6 +17,39 @@ import Testing
             return found + [loop.threadState.isInTurn]
         }
         #expect(found == [true, true, false])
+    }
+
+    /// Asks a loop for attention before each of its passes, as another thread may, a limited number of times.
+    private final class Waker: RunLoop.Instrument {
+        private let loop: RunLoop
+        private let left = Mutex(100_000)
+
+        init(_ loop: RunLoop) { self.loop = loop }
+
+        var isUsedUp: Bool { left.withLock { $0 == 0 } }
+
+        func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+            guard loop === self.loop, event.kind == .entry || event.kind == .pass else { return }
+            let asks = left.withLock { left in
+                defer { left = max(0, left - 1) }
+                return left > 0
+            }
+            if asks { loop.attention.askAgain() }
+        }
+    }
+
+    @Test func `RL-33 a loop that is woken in each pass notices that its time has passed`() throws {
+        let isUsedUp = try onLoopThread { loop in
+            let waker = Waker(loop)
+            loop.add(Port(), forMode: .work)
+            InstrumentTurn.take {
+                RunLoop.instrument = waker
+                defer { RunLoop.instrument = nil }
+                _ = loop.run(in: .work, for: 0.001, returnAfterSourceHandled: false)
+            }
+            return waker.isUsedUp
+        }
+        #expect(!isUsedUp)
     }
 
     @Test func `RL-57 the passes that serve a batch do not ask the kernel again`() throws {

@@ -118,6 +118,8 @@ struct Pass {
         // next run, as if it had come a moment later.
         let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
         let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
+        // Passes that call nothing, because other threads only wake the loop, must notice that time passes.
+        if result == nil { loop.threadState.forgetNow() }
         if let began {
             let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
