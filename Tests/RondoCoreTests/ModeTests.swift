@@ -242,6 +242,30 @@ import Testing
         #expect(entries == ["source", "timer", "descriptor", "exit"])
     }
 
+    @Test func `RL-16 a mode that runs in the callback of a source which it does not hold does not retain it`()
+        throws
+    {
+        let isReleased = try onLoopThread { loop in
+            for mode in [RunLoop.Mode.work, .other] { loop.add(Port(), forMode: mode) }
+            // The nested run ends before it looks at descriptors.
+            loop.add(RunLoop.Observer(activities: .entry) { _, _ in loop.stop() }, forMode: .other)
+            weak var source: RunLoop.Source?
+            let pipe = BytePipe()
+            pipe.write()
+            autoreleasing {
+                let descriptor = pipe.source("descriptor", to: EventLog()) { loop.runOn(.other) }
+                loop.add(descriptor, forMode: .work)
+                loop.poll(.work)
+                descriptor.invalidate()
+                source = descriptor
+            }
+            // The watcher goes.
+            loop.poll(.work)
+            return source == nil
+        }
+        #expect(isReleased)
+    }
+
     @Test func `RL-17 an item leaves each of its modes separately`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -87,7 +87,11 @@ struct Activation {
         guard let hasWork else { return nil }
         threadState.beginEra(of: modeLoop)
         // The first look pauses the sources whose callbacks are on the stack.
-        for source in threadState.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
+        for source in threadState.serving {
+            loop.state.withLock { state in
+                if state.modes[mode].holds(source) { state.modes[mode].noteChange(of: source) }
+            }
+        }
         return hasWork
     }
 

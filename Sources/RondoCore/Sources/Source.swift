@@ -8,7 +8,9 @@ extension RunLoop {
     /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of
     /// a mode that holds it; `signal()` wakes no loop. A *descriptor* source (version 1) is served when its
     /// file descriptor can be read or written. Either may be in several modes and several loops; the first of
-    /// them that finds it ready serves it. Its loops retain it until it is removed or invalidated.
+    /// them that finds it ready serves it. Its loops retain it until it is removed or invalidated. A loop that
+    /// has watched the descriptor retains the source after that, too, until the mode runs again or the thread
+    /// ends; `invalidate()` releases the callback at once.
     public final class Source: Sendable {
         /// The events that a descriptor source waits for, or was found ready for.
         public struct Interest: OptionSet, Hashable, Sendable {
