@@ -242,8 +242,7 @@ import Testing
         #expect(entries == ["source", "timer", "descriptor", "exit"])
     }
 
-    @Test func `RL-16 a mode that runs in the callback of a source which it does not hold does not retain it`()
-        throws
+    @Test func `RL-16 a mode that runs in a callback does not retain a source that it does not hold`() throws
     {
         let isReleased = try onLoopThread { loop in
             for mode in [RunLoop.Mode.work, .other] { loop.add(Port(), forMode: mode) }
