@@ -554,8 +554,8 @@ import Testing
 
     @Test func `ST-24 a stop that comes while a client polls an opening is not lost`() throws {
         let listener = try TestListener()
-        let findings = try onStreamThread { [port = listener.port] loop in
-            let (input, output) = streamsToHost(port)
+        let findings = try onStreamThread { [listener] loop in
+            let (input, output) = streamsToHost(listener.port)
             let ends = Ends(input: input, output: output)
             let log = EventLog()
             let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in

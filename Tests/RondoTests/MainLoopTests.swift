@@ -37,9 +37,7 @@ import Testing
 
     @Test func `RL-2 the main loop is the main thread's current one`() throws { try Self.play("RL-2") }
 
-    @Test func `RL-2 the main loop is the main thread's current one although the program never asks for that`()
-        throws
-    {
+    @Test func `RL-2 the main loop is the main thread's current one before a call asks for that`() throws {
         try Self.play("unasked")
     }
 
