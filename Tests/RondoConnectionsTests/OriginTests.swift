@@ -72,7 +72,7 @@ import Testing
             let dropped = number.map {
                 state.keep($0, for: key, of: nil, now: OriginStateTests.now, within: budget)
             }
-            if let waiting = state.admit(within: budget) { admitted.append(waiting.waiter) }
+            if let waiter = state.admit(within: budget) { admitted.append(waiter) }
             if let waiterID = state.admissibleWaiterID {
                 budget.enqueue(self, waiterID: waiterID)
             } else {
@@ -92,8 +92,8 @@ import Testing
         var topWaiter: RankedWaiter? { rank.flatMap { state.topWaiter(by: $0) } }
 
         func admitFirst() -> Int? {
-            if let waiting = state.admit(within: budget, isQueued: true, rank: rank) {
-                admitted.append(waiting.waiter)
+            if let waiter = state.admit(within: budget, isQueued: true, rank: rank) {
+                admitted.append(waiter)
             }
             return state.admissibleWaiterID
         }
@@ -122,6 +122,22 @@ import Testing
         b.end()
         #expect(a.isUnused && b.isUnused && b.admitted.isEmpty)
         #expect(origins.budget.counts.inUse == 0)
+    }
+
+    /// Takes minutes if the time for each grows by the number of those that wait.
+    @Test func `a hundred thousand wait in order, and withdraw in any`() {
+        let a = Origins(perServer: 1).origin()
+        let count = 100_000
+        #expect(a.lease("first") == "open")
+        let waiterIDs = (0..<count).map { number in
+            a.lease("\(number)")
+            return a.waiterID
+        }
+        // The last of them first.
+        for number in (0..<count).reversed() where number % 3 != 0 { _ = a.withdraw(waiterIDs[number]) }
+        #expect(!a.withdraw(waiterIDs[1]))
+        for _ in 0..<count where !a.isUnused { a.end() }
+        #expect(a.admitted == stride(from: 0, to: count, by: 3).map { "\($0)" })
     }
 
     @Test func `a server with room does not wait for one without`() {

@@ -144,7 +144,7 @@ final class Origin: BudgetCandidate {
             return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleWaiterID : nil)
         }
         release(dropped, parked)
-        if let admitted { admitted.waiter.admit() }
+        if let admitted { admitted.admit() }
         if let lacking { budget.enqueue(self, waiterID: lacking) } else if budget.hasQueue { budget.admit() }
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
@@ -173,7 +173,7 @@ final class Origin: BudgetCandidate {
         let (admitted, next) = state.withLock { state in
             (state.admit(within: budget, isQueued: true, rank: rank), state.admissibleWaiterID)
         }
-        if let admitted { admitted.waiter.admit() }
+        if let admitted { admitted.admit() }
         return next
     }
 

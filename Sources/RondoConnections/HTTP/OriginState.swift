@@ -15,17 +15,11 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         case wait(Waiter, waiterID: Int, lacksBudget: Bool)
     }
 
-    struct Waiting {
-        let waiterID: Int
-        let waiter: Waiter
-    }
-
     /// The maximum of connections in use.
     private(set) var limit: Int
     private(set) var idleLimit: Int
     private(set) var inUse = 0
-    /// Waiters in the order in which they came.
-    private var waiting: [Waiting] = []
+    private var waiting = WaitingLoads<Waiter>()
     /// Also changed by `Origin`, which closes and parks idle connections, which changes no decision of this type.
     var idle = IdleConnections<Connection>()
 
@@ -104,7 +98,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     var hasWaiters: Bool { !waiting.isEmpty }
 
     /// The ID of the first waiter, if the server's limit allows one more connection.
-    var admissibleWaiterID: Int? { inUse < limit ? waiting.first?.waiterID : nil }
+    var admissibleWaiterID: Int? { inUse < limit ? waiting.firstID : nil }
 
     /// Admits a waiter to a connection.
     ///
@@ -114,24 +108,18 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     /// - Returns: Nil if there is no waiter, or no room.
     mutating func admit(
         within budget: ConnectionBudget, isQueued: Bool = false, rank: ((Waiter) -> Float)? = nil
-    ) -> Waiting? {
+    ) -> Waiter? {
         guard inUse < limit, !waiting.isEmpty, budget.take(isQueued: isQueued) else { return nil }
         inUse += 1
-        let top = rank.flatMap { topWaiter(by: $0) }
-        return waiting.remove(at: waiting.firstIndex { $0.waiterID == top?.waiterID } ?? 0)
+        guard let rank, let top = topWaiter(by: rank) else { return waiting.popFirst() }
+        return waiting.remove(top.waiterID)
     }
 
     /// The first waiter of the highest rank.
-    func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
-        waiting.map { RankedWaiter(rank: rank($0.waiter), waiterID: $0.waiterID) }.min()
-    }
+    func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? { waiting.top(by: rank) }
 
     /// - Returns: False if the waiter with that ID was admitted already.
-    mutating func withdraw(_ waiterID: Int) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0.waiterID == waiterID }) else { return false }
-        waiting.remove(at: index)
-        return true
-    }
+    mutating func withdraw(_ waiterID: Int) -> Bool { waiting.remove(waiterID) != nil }
 
     /// - Returns: Idle connections beyond the new limits.
     mutating func setLimits(_ limit: Int, idle idleLimit: Int, within budget: ConnectionBudget)
@@ -147,7 +135,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         _ waiter: Waiter, lacksBudget: Bool, within budget: ConnectionBudget
     ) -> Decision {
         let waiterID = budget.nextWaiterID()
-        waiting.append(Waiting(waiterID: waiterID, waiter: waiter))
+        waiting.append(waiter, waiterID: waiterID)
         return .wait(waiter, waiterID: waiterID, lacksBudget: lacksBudget)
     }
 }
