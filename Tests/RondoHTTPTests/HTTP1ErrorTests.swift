@@ -171,6 +171,9 @@ private let ambiguousLengths: [Message] = [
         failsWith: .unsupportedTransferCoding("xchunked")),
     Message(
         "no coding", ok + "Transfer-Encoding:\r\n\r\n", failsWith: .unsupportedTransferCoding("")),
+    Message(
+        "no coding, of several", ok + "Transfer-Encoding: , ,\r\n\r\n",
+        failsWith: .unsupportedTransferCoding("")),
 ]
 
 private func chunked(

@@ -248,6 +248,11 @@ private let messages: [Message] = [
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n00b\r\n, you there\r\n0\r\n\r\n",
         hears: [.response(200, length: nil), .body("hello, you there"), .end]),
     Message(
+        "RFC 9110 5.6.1.2: chunked beside empty elements",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: , chunked ,\r\nTransfer-Encoding:\r\n\r\n"
+            + "2\r\nok\r\n0\r\n\r\n",
+        hears: [.response(200, length: nil), .body("ok"), .end]),
+    Message(
         "chunked, empty", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         hears: [.response(200, length: nil), .end]),
     Message(

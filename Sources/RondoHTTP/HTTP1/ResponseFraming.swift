@@ -46,6 +46,8 @@ enum ResponseFraming: Sendable, Equatable {
         if head.fields.count(of: "Content-Length") > 0 { throw .peer(.contentLengthWithTransferEncoding) }
         var codings = 0
         try head.fields.forEachElement(of: "Transfer-Encoding") { (coding) throws(HTTP1Error) in
+            // Empty elements of a list do not count (RFC 9110 §5.6.1.2).
+            if coding.isEmpty { return }
             codings += 1
             let isChunked = Grammar.equalIgnoringCase(coding, ("chunked" as StaticString).utf8Bytes)
             // Chunked twice is as unsupported as any other coding (RFC 9112 §6.1).
@@ -53,6 +55,7 @@ enum ResponseFraming: Sendable, Equatable {
                 throw .peer(.unsupportedTransferCoding(Grammar.excerpt(coding)))
             }
         }
+        if codings == 0 { throw .peer(.unsupportedTransferCoding("")) }
     }
 
     /// Equal repetitions count as one length (`5, 5`, as RFC 9110 §8.6 permits); differing ones are an error.

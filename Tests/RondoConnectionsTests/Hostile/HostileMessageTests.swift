@@ -112,7 +112,8 @@ private let lengths: [Behaviour] = [
     coding("chunked;q=1", absurd), coding("\"chunked\"", absurd), coding("", absurd),
     coding("chunked\r\nTransfer-Encoding: chunked", absurd), coding("chunked\u{B}", absurd),
     coding("chunked\r\nContent-Length: 2", absurd),
-    coding("chunked", fine), coding("CHUNKED", fine), coding(" chunked ", fine),
+    coding(",", absurd), coding("chunked, , chunked", absurd),
+    coding("chunked", fine), coding("CHUNKED", fine), coding(" chunked ", fine), coding("chunked,", fine),
     Behaviour(
         "chunks in HTTP/1.0", absurd,
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
