@@ -321,6 +321,18 @@ import Testing
         #expect(renewed.status == 200)
     }
 
+    @Test func `RFC 9110 6.6.1 a 304 without a date has the one at which it came`() throws {
+        let old = entry(["Date: \(Self.date(0))", "Cache-Control: max-age=100", Self.tag])
+        let response = ResponseHead(status: 304, fields: fields([Self.tag]))
+        let later = start.addingTimeInterval(1_000)
+        let renewed = try #require(old.freshened(by: response, requestedAt: later, receivedAt: later))
+        #expect(renewed.fields["Date"] == Self.date(1_000))
+        #expect(renewed.age(at: later) == 0)
+        let decision = CacheRules.decide(
+            .protocolRules, request: HeaderFields(), entry: renewed, now: later.addingTimeInterval(99))
+        #expect(decision == .use)
+    }
+
     @Test
     func
         `RFC 9111 4.3.4 after a 304 with another Vary the entry answers requests like the one that it answered`()

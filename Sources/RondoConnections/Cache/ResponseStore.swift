@@ -98,7 +98,9 @@ struct FoundResponse {
         let confirmed: URLResponse? =
             switch source {
             case .made(let response):
-                LoadedResponse(response, confirmedBy: head, length: content.count) ?? response
+                LoadedResponse(
+                    response, confirmedBy: head, receivedAt: renewed.receivedAt, length: content.count)
+                    ?? response
             case .ofEntry(let url, _):
                 LoadedResponse(
                     url: url, head: ResponseHead(status: renewed.status, fields: renewed.fields),

@@ -49,10 +49,13 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     /// A stored response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if it
     /// is not HTTP.
-    convenience init?(_ response: URLResponse, confirmedBy head: ResponseHead, length: Int) {
+    convenience init?(
+        _ response: URLResponse, confirmedBy head: ResponseHead, receivedAt: Date, length: Int
+    ) {
         guard let response = response as? HTTPURLResponse else { return nil }
-        self.init(
-            response, CacheEntry.freshened(Self.fields(of: response), by: head.fields), length: Int64(length))
+        let fields = CacheEntry.freshened(
+            Self.fields(of: response), by: head.fields, receivedAt: receivedAt)
+        self.init(response, fields, length: Int64(length))
     }
 
     private convenience init?(_ response: HTTPURLResponse, _ fields: HeaderFields, length: Int64? = nil) {

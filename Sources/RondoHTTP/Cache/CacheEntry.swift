@@ -161,7 +161,7 @@ package struct CacheEntry: Sendable, Equatable {
             return nil
         }
         var entry = self
-        entry.fields = Self.freshened(fields, by: response.fields)
+        entry.fields = Self.freshened(fields, by: response.fields, receivedAt: receivedAt)
         if let request, Self.varying(entry.fields) != Self.varying(fields) {
             entry.selecting = Self.selecting(entry.fields, request)
         }
@@ -171,7 +171,9 @@ package struct CacheEntry: Sendable, Equatable {
     }
 
     /// The fields of a stored response after a 304 with the fields `new`.
-    package static func freshened(_ fields: HeaderFields, by new: HeaderFields) -> HeaderFields {
+    package static func freshened(
+        _ fields: HeaderFields, by new: HeaderFields, receivedAt: Date
+    ) -> HeaderFields {
         var fields = fields
         var replaced: Set<String> = []
         let connection = hopByHop(new)
@@ -186,6 +188,8 @@ package struct CacheEntry: Sendable, Equatable {
         }
         // The stored age is the old response's; the new response may have its own.
         if !new.has("Age") { fields.remove("Age") }
+        // So is the stored date: a response without one was made when it came (RFC 9110 §6.6.1).
+        if !new.has("Date") { fields.set(name: "Date", value: HTTPDate.format(receivedAt)) }
         return fields
     }
 
