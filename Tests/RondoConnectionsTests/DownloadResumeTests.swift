@@ -121,6 +121,33 @@ import Testing
         }
     }
 
+    @Test func `UC-71 a rest in a content coding is not the rest of the file, which is loaded anew`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if peer.number == 0 {
+                    try peer.send(
+                        "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 400000\r\n\r\n"
+                            + Self.body.prefix(150_000))
+                    return
+                }
+                if request.value("Range") != nil {
+                    try peer.respond(
+                        "206 Partial Content",
+                        ["Content-Range: bytes 150000-399999/400000", "Content-Encoding: gzip"],
+                        body: String(Self.body.dropFirst(150_000)))
+                } else {
+                    try peer.respond(body: Self.body)
+                }
+            }
+        }
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+        }
+    }
+
     @Test
     func
         `UC-71 UC-33 what the configuration means for the first origin is not sent to the one that redirects lead to`()

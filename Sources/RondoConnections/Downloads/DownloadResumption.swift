@@ -120,11 +120,14 @@ struct DownloadResumption: Codable, Equatable {
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
-    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7).
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest of a file has no coding: that would be a part
+    /// of another representation than the one whose bytes are in the file.
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
-        guard let range = Self.range(of: response), range.first == bytes else { return nil }
+        guard response.value(forHTTPHeaderField: "Content-Encoding") == nil,
+            let range = Self.range(of: response), range.first == bytes
+        else { return nil }
         if let complete = range.total {
             guard complete == range.last + 1, complete == total ?? complete else { return nil }
         } else if let total, total != range.last + 1 {

@@ -139,9 +139,9 @@ final class DownloadTarget {
         guard let earlier else { return true }
         switch head.status {
         case 206:
-            guard let url, !head.fields.has("Content-Encoding"),
-                let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-            else { return false }
+            guard let url, let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else {
+                return false
+            }
             return earlier.resumption.offset(of: response) != nil
         // The file has become shorter than the bytes that were received.
         case 416: return false

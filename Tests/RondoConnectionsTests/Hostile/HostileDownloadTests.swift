@@ -34,6 +34,10 @@ import Testing
             "206 Part\r\nContent-Type: multipart/byteranges; boundary=b\r\nContent-Length: 5\r\n\r\n--b--",
             false
         ),
+        (
+            "206 Part\r\nContent-Range: bytes 5-9/10\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nfghij",
+            false
+        ),
         ("206 Part\r\nContent-Range: bytes 5-9/10\r\n\r\nfghi", false),
         ("206 Part\r\nContent-Range: bytes 5-9/10\r\n\r\nfghijk", false),
         ("200 OK\r\nContent-Length: 10\r\n\r\nABCDEFGHIJ", false),
