@@ -176,6 +176,31 @@ struct ServeTests {
                 """)
     }
 
+    @Test func `RFC 9110 9_3_2 the refusal of a HEAD has no body`() throws {
+        let server = try Server()
+        let output = try python(
+            """
+            for text in ['HEAD / HTTP/1.1\\r\\n\\r\\n', 'HEAD / HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 1\\r\\n\\r\\nb']:
+                head, _, body = talk(text).partition('\\r\\n\\r\\n')
+                print(head.split()[1], 'Content-Length: 0' in head, repr(body))
+            """, server.address)
+        #expect(output == "400 False ''\n413 False ''")
+    }
+
+    @Test func `RFC 9110 9_3_2 a refusal before the request is read has no body`() throws {
+        let server = try Server(["--rate", "10"])
+        let output = try python(
+            """
+            # As many as there is room for, and none is idle.
+            busy = [socket.create_connection((u.hostname, u.port), 30) for _ in range(256)]
+            for s in busy: s.sendall(b'GET /bytes/1000 HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
+            for s in busy: s.recv(1)
+            head, _, body = talk('HEAD / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n').partition('\\r\\n\\r\\n')
+            print(head.split()[1], repr(body))
+            """, server.address)
+        #expect(output == "503 ''")
+    }
+
     @Test func `TLS with a certificate that is made, which curl and Python trust by its file alone`() throws {
         let server = try Server(["--tls"])
         #expect(server.address.hasPrefix("https://127.0.0.1:"))

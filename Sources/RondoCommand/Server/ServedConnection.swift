@@ -120,7 +120,7 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
 
     private func passDeadline() {
         if case .reading = phase, !reader.isEmpty {
-            respond(ServedResponse(.requestTimeout))
+            refuse(.requestTimeout)
             turn()
         } else {
             end()
@@ -138,7 +138,7 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// Returns false if it waits for more bytes, or the connection has ended.
     private func read() -> Bool {
         if let refusal {
-            respond(ServedResponse(refusal))
+            refuse(refusal)
             return true
         }
         do throws(ServedRequest.Refusal) {
@@ -147,7 +147,7 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
                 return true
             }
         } catch {
-            respond(ServedResponse(error))
+            refuse(error)
             return true
         }
         if inputHasEnded {
@@ -176,6 +176,13 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     }
 
     // MARK: - Answering
+
+    private func refuse(_ refusal: ServedRequest.Refusal) {
+        var response = ServedResponse(refusal)
+        // No response to a HEAD has a body (RFC 9110, section 9.3.2), nor one to what may become a HEAD.
+        if zip(reader.requestLine, "HEAD ").allSatisfy({ $0 == $1 }) { response.body = ServedBody([]) }
+        respond(response)
+    }
 
     private func respond(_ response: ServedResponse) {
         idleSince = nil
