@@ -10,7 +10,7 @@ struct TransferJob: Sendable {
     /// The texts that the globs of the URL matched.
     let matches: [String]
     let upload: String?
-    /// Counted from 0.
+    /// The number of the URL in the command line, from 0; those of one pattern share it.
     let number: Int
     /// True if the URL pattern stands for several URLs; then a line says which one is loaded.
     let isOneOfSeveral: Bool
@@ -41,12 +41,10 @@ struct TransferJobs {
             let uploads = globs.uploads?.count ?? 1
             guard index < globs.urls.count * uploads else {
                 (url, index, self.globs) = (url + 1, 0, nil)
+                number += 1
                 continue
             }
-            defer {
-                index += 1
-                number += 1
-            }
+            defer { index += 1 }
             let (text, matches) = globs.urls.url(at: index % globs.urls.count)
             let named = url < current.outputs.count ? current.outputs[url] : nil
             return TransferJob(
