@@ -137,9 +137,12 @@ extension FetchOption {
             $0.current.outputs.append(.file($1))
         },
         .flag("O", "remote-name", .output, "Write the body to a file named as the end of the URL's path.") {
-            if $1 { $0.current.outputs.append(.remoteName) }
+            $0.current.outputs.append($1 ? .remoteName : .file("-"))
         },
-        .flag(nil, "remote-name-all", .output, "As -O for every URL that follows.") {
+        .flag(
+            nil, "remote-name-all", .output,
+            "As -O for every URL that follows, unless -o or --no-remote-name is for it."
+        ) {
             $0.current.usesRemoteNames = $1
         },
         .flag("J", "remote-header-name", .output, "With -O: take the name that the server suggests.") {
