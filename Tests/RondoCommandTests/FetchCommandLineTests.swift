@@ -156,6 +156,12 @@ struct FetchCommandLineTests {
         #expect(help.split(separator: "\n").allSatisfy { $0.count <= 80 })
     }
 
+    @Test func `--capath names folders`() throws {
+        let tls = try operation("--cacert", "/dev/null", "--capath", "/:/tmp", "u").tls
+        let authorities = try tls.settings(option: "--").certificateAuthorities
+        #expect(authorities == [.file("/dev/null"), .directory("/"), .directory("/tmp")])
+    }
+
     @Test func `connections are told by places`() throws {
         let resolved = try operation("--resolve", "A.b:80:127.0.0.1,[::1]", "u").connect.addresses
         #expect(resolved == [.init(host: "a.b", port: 80): ["127.0.0.1", "::1"]])

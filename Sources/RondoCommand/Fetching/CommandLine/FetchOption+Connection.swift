@@ -157,7 +157,7 @@ extension FetchOption {
         .value(nil, "cacert", "file", .tls, "Trust the authorities in this PEM file alone.") {
             $0.current.tls.authorityFile = $1
         },
-        .value(nil, "capath", "folder", .tls, "Trust the authorities in this folder alone.") {
+        .value(nil, "capath", "folders", .tls, "Trust the authorities in these folders alone: a:b.") {
             $0.current.tls.authorityFolder = $1
         },
         .value(

@@ -101,15 +101,16 @@ extension TLSOptions {
 
     private func setAuthorities(of settings: inout TLSSettings, _ option: String) throws(FetchFailure) {
         guard authorityFile != nil || authorityFolder != nil else { return }
-        for (path, name) in [(authorityFile, "cacert"), (authorityFolder, "capath")] {
-            guard let path, access(path, R_OK) != 0 else { continue }
+        let files = authorityFile.map { [$0] } ?? []
+        let folders = authorityFolder?.split(separator: ":").map { String($0) } ?? []
+        let named = files.map { ($0, "cacert") } + folders.map { ($0, "capath") }
+        for (path, name) in named where access(path, R_OK) != 0 {
             throw FetchFailure(
                 .secureConnectionFailed,
                 "\(option)\(name): cannot read \(path): \(String(cString: strerror(errno)))",
                 status: .badAuthorities)
         }
-        settings.certificateAuthorities =
-            (authorityFile.map { [.file($0)] } ?? []) + (authorityFolder.map { [.directory($0)] } ?? [])
+        settings.certificateAuthorities = files.map { .file($0) } + folders.map { .directory($0) }
     }
 
     private func identity(_ file: String, _ option: String) throws(FetchFailure) -> TLSIdentity {
