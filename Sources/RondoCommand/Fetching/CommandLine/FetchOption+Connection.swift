@@ -154,7 +154,10 @@ extension FetchOption {
         .flag("k", "insecure", .tls, "Do not verify the server's certificate.") {
             $0.current.tls.verifies = !$1
         },
-        .value(nil, "cacert", "file", .tls, "Trust the authorities in this PEM file alone.") {
+        .value(
+            nil, "cacert", "file", .tls,
+            "Trust the authorities in this PEM file alone. Without it and --capath, as CURL_CA_BUNDLE says."
+        ) {
             $0.current.tls.authorityFile = $1
         },
         .value(nil, "capath", "folders", .tls, "Trust the authorities in these folders alone: a:b.") {

@@ -52,7 +52,13 @@ extension FetchOperation {
             configuration.connect.keepAlive = .init(idle: probeInterval, interval: probeInterval, probes: 9)
         }
         configuration.proxy = proxy.map { .by($0) } ?? .direct
-        if request.url.isSecure { configuration.tls = try tls.settings(option: "--") }
+        if request.url.isSecure {
+            var tls = tls
+            if tls.verifies, tls.authorityFile == nil, tls.authorityFolder == nil {
+                tls.authorityFile = Self.environment("CURL_CA_BUNDLE")
+            }
+            configuration.tls = try tls.settings(option: "--")
+        }
         configuration.omittedFields = ["Accept", "Accept-Encoding", "User-Agent"]
         if case .none = request.body, !request.given.saysLength {
             configuration.omittedFields.append("Content-Length")
@@ -110,7 +116,9 @@ extension TLSOptions {
                 "\(option)\(name): cannot read \(path): \(String(cString: strerror(errno)))",
                 status: .badAuthorities)
         }
-        settings.certificateAuthorities = files.map { .file($0) } + folders.map { .directory($0) }
+        settings.certificateAuthorities =
+            files.map(TLSSettings.CertificateAuthorities.file)
+            + folders.map(TLSSettings.CertificateAuthorities.directory)
     }
 
     private func identity(_ file: String, _ option: String) throws(FetchFailure) -> TLSIdentity {
