@@ -46,6 +46,7 @@ struct FetchOperation: Sendable {
 
     private(set) var urls: [Address] = []
     var outputs: [Output] = []
+    /// Empty: nothing is uploaded to that URL.
     var uploads: [String] = []
     var takesGlobs = true
     /// Applies to the URLs that follow.
@@ -165,7 +166,7 @@ struct FetchOperation: Sendable {
                 "-i and -J exclude each other: heads and body would share a name that a head gives")
         }
         let kind = movesDataToQuery && self.kind == .data ? nil : self.kind
-        if !uploads.isEmpty, let other = kind?.rawValue ?? (asksForHead ? "-I" : nil) {
+        if uploads.contains(where: { !$0.isEmpty }), let other = kind?.rawValue ?? (asksForHead ? "-I" : nil) {
             throw CommandFailure.usage(
                 "-T and \(other) exclude each other: a request has one method and one body")
         }

@@ -61,7 +61,7 @@ struct TransferJobs {
     ) {
         let text = current.urls[url].text
         let urls = current.takesGlobs ? try URLGlob(text) : URLGlob(literal: text)
-        guard url < current.uploads.count else { return (urls, nil) }
+        guard url < current.uploads.count, !current.uploads[url].isEmpty else { return (urls, nil) }
         let upload = current.uploads[url]
         return (urls, current.takesGlobs ? try URLGlob(upload) : URLGlob(literal: upload))
     }
