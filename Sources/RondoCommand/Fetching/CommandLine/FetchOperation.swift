@@ -166,7 +166,8 @@ struct FetchOperation: Sendable {
                 "-i and -J exclude each other: heads and body would share a name that a head gives")
         }
         let kind = movesDataToQuery && self.kind == .data ? nil : self.kind
-        if uploads.contains(where: { !$0.isEmpty }), let other = kind?.rawValue ?? (asksForHead ? "-I" : nil) {
+        let uploadsFile = uploads.contains { !$0.isEmpty }
+        if uploadsFile, let other = kind?.rawValue ?? (asksForHead ? "-I" : nil) {
             throw CommandFailure.usage(
                 "-T and \(other) exclude each other: a request has one method and one body")
         }

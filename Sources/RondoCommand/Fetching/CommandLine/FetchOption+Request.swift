@@ -59,7 +59,9 @@ extension FetchOption {
             try $0.current.choose(.form)
             $0.current.form.append(try FormPart(string: $1))
         },
-        .value("T", "upload-file", "file", .request, "Put this file; - and . are standard input, '' is none.") {
+        .value(
+            "T", "upload-file", "file", .request, "Put this file; - and . are standard input, '' is none."
+        ) {
             $0.current.uploads.append($1)
         },
         .flag("G", "get", .request, "Send the data of -d in the query of a GET.") {
