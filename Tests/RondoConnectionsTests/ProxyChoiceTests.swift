@@ -55,6 +55,12 @@ import Testing
         #expect(ProxyEnvironment.proxy(of: text)?.kind == kind)
     }
 
+    @Test func `a SOCKS proxy at a Unix socket is not taken for one at a port`() {
+        #expect(ProxyEnvironment.proxy(of: "socks5h://localhost/run/tor/socks") == nil)
+        #expect(ProxyEnvironment.proxy(of: "socks5h://localhost/")?.port == 1080)
+        #expect(ProxyEnvironment.proxy(of: "http://localhost/path")?.port == 1080)
+    }
+
     @Test func `a proxy's URL may hold a name and a password`() {
         let proxy = ProxyEnvironment.proxy(of: "http://me:se%20cret@p:1")
         #expect(proxy?.userName == "me")

@@ -55,7 +55,8 @@ struct ProxyEnvironment: Sendable {
     }
 
     /// Parses a proxy's URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or
-    /// a host with an optional port, which means an HTTP proxy. Nil if the text is none of these.
+    /// a host with an optional port, which means an HTTP proxy. Nil if the text is none of these, or names the
+    /// Unix socket of a SOCKS proxy, as curl's `socks5h://localhost/path` does.
     static func proxy(of text: String) -> StreamProxy? {
         let full = text.contains("://") ? text : "http://" + text
         guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty,
@@ -72,6 +73,8 @@ struct ProxyEnvironment: Sendable {
         case "socks", "socks5", "socks5h": kind = .socks5
         default: return nil
         }
+        let isUnixSocket = kind != .httpConnect && host.lowercased() == "localhost" && parts.path.count > 1
+        if isUnixSocket { return nil }
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         return StreamProxy(
             kind, host: bare, port: parts.port ?? (tls == nil ? defaultPort : 443), userName: parts.user,
@@ -84,7 +87,8 @@ extension StreamProxy {
     /// `socks5h://`, with optional user and password, or a host with an optional port, which means an HTTP
     /// proxy. The default port is 1080, or 443 for an https proxy, whose `tls` has the default checks.
     ///
-    /// - Returns: Nil if the text is none of these, or the port is invalid (above 65,535, for instance).
+    /// - Returns: Nil if the text is none of these, the port is invalid (above 65,535, for instance), or it is
+    ///   curl's notation for a SOCKS proxy at a Unix socket, `socks5h://localhost/path`.
     public init?(url text: String) {
         guard let proxy = ProxyEnvironment.proxy(of: text) else { return nil }
         self = proxy

@@ -19,7 +19,8 @@ extension FetchOperation {
         if text.isEmpty { return nil }
         guard var way = StreamProxy(url: text) else {
             throw FetchFailure(
-                .unsupportedURL, "-x: this is no proxy of HTTP or SOCKS: \(text)", status: .noConnection)
+                .unsupportedURL, "-x: this is no proxy of HTTP or SOCKS at a host and port: \(text)",
+                status: .noConnection)
         }
         if let proxyUser {
             let parts = proxyUser.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
