@@ -1,3 +1,4 @@
+internal import CRondoSystem
 import Rondo
 import RondoMutex
 
@@ -11,12 +12,12 @@ enum TerminalProgram {
     /// Once the program has ended these signals are for this process.
     ///
     /// - Parameters:
-    ///   - name: A path, or a name that is searched in the folders of `PATH`.
-    ///   - environment: The whole environment of the program.
+    ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its arguments,
+    ///     which need not be UTF-8. They end with a null pointer. The program has the environment of this process.
     ///   - interrupted: Gets the number of a signal for this process, on another thread.
     /// - Returns: The exit status, as a shell reports it.
     static func run(
-        _ name: String, arguments: [String], environment: [String: String],
+        _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
         interrupted: @escaping @Sendable (Int32) -> Void
     ) throws -> Int32 {
         let running = Mutex<pid_t?>(nil)
@@ -28,7 +29,7 @@ enum TerminalProgram {
             running.withLock { if let child = $0 { _ = kill(child, number) } else { interrupted(number) } }
         }
         let child = try running.withLock { running in
-            let child = try start(name, arguments: arguments, environment: environment, handling: handled)
+            let child = try start(words, handling: handled)
             running = child
             return child
         }
@@ -50,7 +51,7 @@ enum TerminalProgram {
     }
 
     private static func start(
-        _ name: String, arguments: [String], environment: [String: String], handling signals: [Int32]
+        _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, handling signals: [Int32]
     ) throws -> pid_t {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -64,12 +65,10 @@ enum TerminalProgram {
         posix_spawnattr_setsigdefault(&attributes, &byDefault)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
-        var words = ([name] + arguments).map { strdup($0) } + [nil]
-        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for text in words + variables { free(text) } }
         var child: pid_t = 0
-        let error = posix_spawnp(&child, name, nil, &attributes, &words, &variables)
-        guard error == 0 else { throw failure(of: name, error: error) }
+        guard let name = words[0] else { throw failure(of: "", error: ENOENT) }
+        let error = posix_spawnp(&child, name, nil, &attributes, words, rondo_environment())
+        guard error == 0 else { throw failure(of: String(cString: name), error: error) }
         return child
     }
 

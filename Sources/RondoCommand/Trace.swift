@@ -49,9 +49,10 @@ struct Trace: ParsableCommand {
         // If this fails, the folder remains where temporary files are removed anyway.
         defer { if !isKept { try? FileManager.default.removeItem(atPath: folder) } }
         let file = folder + "/recording"
-        let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
+        setenv("RONDO_TRACE", file, 1)
         let status = try TerminalProgram.run(
-            program[0], arguments: Array(program.dropFirst()), environment: environment,
+            // The last words of the command line, as they were given.
+            CommandLine.unsafeArgv + (Int(CommandLine.argc) - program.count),
             interrupted: { Self.end(by: $0, keeping: file, in: folder) })
         // From here on a closed reader must not end this process, which has the recording and the status.
         Signals.ignoreBrokenPipes()

@@ -259,6 +259,18 @@ struct LabCommandTests {
         #expect(output == "asks True\ngreets True\nshows True\nstatus 130")
     }
 
+    @Test func `a traced program has the bytes of its arguments and variables as they were given`() throws {
+        let script = """
+            import os, subprocess, sys
+            script = 'printf %s "$1$NAME" | od -An -tx1 >&2; env | grep -c ^RONDO_TRACE= >&2'
+            ended = subprocess.run([sys.argv[1], 'trace', '--', 'sh', '-c', script, 'sh', b'caf\\xe9'],
+                                   env={**os.environb, b'NAME': b'\\xff='}, stderr=subprocess.PIPE, text=True)
+            print(ended.stderr.split('rondo:')[0].split())
+            """
+        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path])
+        #expect(output == "['63', '61', '66', 'e9', 'ff', '3d', '1']")
+    }
+
     @Test func `trace exits with the status that a shell reports for the program's end`() throws {
         let script = """
             import subprocess, sys
