@@ -187,6 +187,12 @@ import Testing
             $0.arguments += ["name", "one argument with spaces"]
         }
         #expect(changed == "/usr\nparent's new\none argument with spaces\n")
+        // The parent's need not be UTF-8.
+        setenv("RONDO_A", [0x63, CChar(bitPattern: 0xE9), 0], 1)
+        let bytes = try text("printf %s \"$RONDO_A\" | od -An -tx1") {
+            $0.environment = .changed(["RONDO_B": "new"])
+        }
+        #expect(bytes.split(separator: " ").map { $0.prefix(2) } == ["63", "e9"])
         let exact = try text(script) { $0.environment = .exactly(["RONDO_B": "alone"]) }
         #expect(exact.split(separator: "\n").dropFirst().first == "alone")
         let (directory, variable) = (

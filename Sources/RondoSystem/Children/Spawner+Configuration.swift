@@ -15,15 +15,29 @@ extension Spawner {
     }
 
     /// The variables as "NAME=value"; nil means the parent's variables, unchanged.
-    private static func variables(_ environment: Child.Environment) -> [String]? {
+    private static func variables(_ environment: Child.Environment) -> [[UInt8]]? {
         switch environment.kind {
         case .inherited: return nil
-        case .exactly(let variables): return variables.map { "\($0)=\($1)" }
+        case .exactly(let variables): return variables.map { Array("\($0)=\($1)".utf8) }
         case .changed(let changes):
-            var variables = ProcessInfo.processInfo.environment
-            for (name, value) in changes { variables[name] = value }
-            return variables.map { "\($0)=\($1)" }
+            let names = Set(changes.keys.map { Array($0.utf8) })
+            let unchanged = parentsVariables.filter { variable in
+                !names.contains(Array(variable.prefix { $0 != UInt8(ascii: "=") }))
+            }
+            return unchanged
+                + changes.compactMap { name, value in value.map { Array("\(name)=\($0)".utf8) } }
         }
+    }
+
+    /// The bytes of the parent's variables, which need not be UTF-8.
+    private static var parentsVariables: [[UInt8]] {
+        var variables: [[UInt8]] = []
+        var next = rondo_environment()
+        while let place = next, let variable = place.pointee {
+            variables.append(Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable))))
+            next = place + 1
+        }
+        return variables
     }
 
     /// The PATH of the child's environment if one was given, otherwise the parent's (rule CH-20).

@@ -10,7 +10,7 @@ struct Spawner: Sendable {
     var program: String
     var arguments: [String]
     /// The variables as "NAME=value"; nil means the parent's variables, unchanged.
-    var variables: [String]?
+    var variables: [[UInt8]]?
     /// The directories for a program without a slash in its name; nil means those of the system.
     var searchPath: String?
     var workingDirectory: String?
@@ -52,8 +52,8 @@ struct Spawner: Sendable {
     // MARK: - Validation
 
     private func check() throws(ChildError) {
-        let strings = [program, workingDirectory ?? ""] + arguments + (variables ?? [])
-        guard !strings.contains(where: { $0.utf8.contains(0) }) else {
+        let strings = [program, workingDirectory ?? ""] + arguments
+        guard !strings.contains(where: { $0.utf8.contains(0) }), !(variables ?? []).joined().contains(0) else {
             throw ChildError(
                 .configuration, systemCode: EINVAL, path: program,
                 "a NUL ends a string in C: \(program) cannot be given one in an argument, a variable or a path"
@@ -93,7 +93,7 @@ struct Spawner: Sendable {
         var sources = targets.map { descriptors[$0] ?? -1 }
         let argumentStrings = CStrings([program] + arguments)
         let paths = CStrings(candidates)
-        let variables = variables.map(CStrings.init)
+        let variables = variables.map(CStrings.init(bytes:))
         let directory = workingDirectory.flatMap { strdup($0) }
         defer { free(directory) }
         var pidfd: Int32 = -1
@@ -136,10 +136,14 @@ private final class CStrings {
     let pointer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
     private let count: Int
 
-    init(_ strings: [String]) {
+    convenience init(_ strings: [String]) { self.init(bytes: strings.map { Array($0.utf8) }) }
+
+    init(bytes strings: [[UInt8]]) {
         count = strings.count
         pointer = .allocate(capacity: count + 1)
-        for (index, string) in strings.enumerated() { (pointer + index).initialize(to: strdup(string)) }
+        for (index, string) in strings.enumerated() {
+            (pointer + index).initialize(to: strdup(string.map { CChar(bitPattern: $0) } + [0]))
+        }
         (pointer + count).initialize(to: nil)
     }
 

@@ -57,7 +57,7 @@ extension Process {
         let spawner = Spawner(
             // A path with a slash is not searched in PATH.
             program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
-            variables: settings.environment.map { $0.map { "\($0)=\($1)" } },
+            variables: settings.environment.map { $0.map { Array("\($0)=\($1)".utf8) } },
             workingDirectory: settings.workingDirectory, descriptors: descriptors,
             group: rondo_spawn_group_own)
         do throws(ChildError) {
