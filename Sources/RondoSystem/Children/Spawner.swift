@@ -53,7 +53,8 @@ struct Spawner: Sendable {
 
     private func check() throws(ChildError) {
         let strings = [program, workingDirectory ?? ""] + arguments
-        guard !strings.contains(where: { $0.utf8.contains(0) }), !(variables ?? []).joined().contains(0) else {
+        guard !strings.contains(where: { $0.utf8.contains(0) }), variables?.joined().contains(0) != true
+        else {
             throw ChildError(
                 .configuration, systemCode: EINVAL, path: program,
                 "a NUL ends a string in C: \(program) cannot be given one in an argument, a variable or a path"
