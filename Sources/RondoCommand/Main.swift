@@ -21,6 +21,7 @@ struct RondoTool: ParsableCommand {
             return
         }
         do {
+            try checkArguments()
             if try answerForFetch(Array(CommandLine.arguments.dropFirst())) { return }
             var command = try parseAsRoot()
             try command.run()
@@ -29,6 +30,19 @@ struct RondoTool: ParsableCommand {
             exit(withError: ExitCode(failure.status))
         } catch {
             exitForUsage(error)
+        }
+    }
+
+    /// Refuses arguments that are not UTF-8: as strings they are other ones than were given. Those of a traced program
+    /// are passed on as they are.
+    private static func checkArguments() throws {
+        for (place, word) in CommandLine.arguments.enumerated().dropFirst() {
+            if word == "--", CommandLine.arguments[1] == "trace" { return }
+            guard let bytes = CommandLine.unsafeArgv[place], String(validatingCString: bytes) == nil else {
+                continue
+            }
+            // The argument itself may be a password.
+            throw CommandFailure.usage("argument \(place) is not UTF-8, as it has to be")
         }
     }
 

@@ -261,6 +261,20 @@ import Testing
         #expect(output == "52\n42 52")
     }
 
+    @Test func `an argument that is not UTF-8 is refused, and not changed`() throws {
+        let output = try python(
+            """
+            for words in (['fetch', '-d', b'\\xe9', 'http://127.0.0.1:1/'], ['serve', b'/tmp/caf\\xe9']):
+                run = subprocess.run([sys.argv[1]] + words, stdin=subprocess.DEVNULL, capture_output=True)
+                print(run.returncode, run.stderr.decode().strip())
+            """)
+        #expect(
+            output == """
+                2 rondo: argument 3 is not UTF-8, as it has to be
+                2 rondo: argument 2 is not UTF-8, as it has to be
+                """)
+    }
+
     @Test func `output that cannot be written is a failure`() throws {
         let output = try python(
             """
