@@ -139,6 +139,32 @@ import Testing
         #expect(other.content == Data())
     }
 
+    @Test func `UC-67 the length of decoded content is not known, from the cache neither`() throws {
+        let coded = try #require(Data(base64Encoded: "H4sIAAAAAAACAyvJSFVIzs8rSc0rAQBznWdrCwAAAA=="))
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Encoding: gzip\r\n"
+                    + "Content-Length: \(coded.count)\r\n\r\n")
+            try peer.send(Array(coded))
+            peer.waitForEnd()
+        }
+        let cache = URLConnection.Cache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let recorder = try load(server.url()) { $0.configuration.cache = cache }
+        #expect(recorder.text == "the content")
+        let delegate = Downloader()
+        let request = URLRequest(url: server.url())
+        try onLoopThread { loop in
+            let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(delegate.content == Data("the content".utf8))
+        #expect(delegate.expected == [0])
+        #expect(server.requests.count == 1)
+    }
+
     @Test func `UC-67 no file is left by a failure or a cancel`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()

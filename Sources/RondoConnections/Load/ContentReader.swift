@@ -21,6 +21,9 @@ struct ContentReader {
     private var pipe: ContentPipe?
     /// The head of a multipart response; nil if the body has no parts.
     private var headOfParts: ResponseHead?
+    /// Whether the content comes without the codings that its response names, as that of the cache and of a `URLProtocol`
+    /// does.
+    private var isDecoded = false
     /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?
     private var sawEnd = false
@@ -49,16 +52,24 @@ struct ContentReader {
             }
             if pipe?.hasParts ?? false { headOfParts = head }
         }
-        guard let download else { return }
-        let changesLength = pipe?.changesLength ?? false
-        try download.open(for: response, expecting: changesLength ? -1 : response.expectedContentLength)
+        isDecoded = if case .other = incoming { true } else { false }
+        if let download { try download.open(for: response, expecting: expectedLength(of: response)) }
+    }
+
+    /// Bytes of content; negative: not known.
+    private func expectedLength(of response: URLResponse) -> Int64 {
+        let changesLength = pipe?.changesLength ?? (isDecoded && Self.hasCoding(response))
+        return changesLength ? -1 : response.expectedContentLength
+    }
+
+    private static func hasCoding(_ response: URLResponse) -> Bool {
+        (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") != nil
     }
 
     /// Makes the content of `response`, of which nothing was read, go to a file.
     mutating func becomeDownload(of response: URLResponse) throws(LoadFailure) {
         let target = DownloadTarget()
-        try target.open(
-            for: response, expecting: pipe?.changesLength ?? false ? -1 : response.expectedContentLength)
+        try target.open(for: response, expecting: expectedLength(of: response))
         download = target
     }
 
