@@ -83,10 +83,10 @@ struct FormPart: Equatable, Sendable {
     /// Takes a word, without the blanks around it, or text in double quotes.
     private mutating func word(_ rest: inout Substring, upTo ends: String) -> String {
         rest = rest.drop(while: Self.isBlank)
-        let quoted = Self.quoted(&rest)
+        let text = Self.quoted(&rest)
         let word = rest.prefix { !ends.contains($0) }
         rest = rest[word.endIndex...]
-        guard let quoted else { return Self.trimmed(word) }
+        guard let quoted = text else { return Self.trimmed(word) }
         if !word.allSatisfy(Self.isBlank) { warnings.append("-F: what follows a quote is left out: \(word)") }
         return quoted
     }
