@@ -57,7 +57,7 @@ struct Trace: ParsableCommand {
         // From here on a closed reader must not end this process, which has the recording and the status.
         Signals.ignoreBrokenPipes()
         let failed = status == 0 ? ExitStatus.failed : status
-        guard FileManager.default.fileExists(atPath: file) else {
+        guard Self.hasRecorded(into: file) else {
             throw CommandFailure(
                 "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen",
                 status: failed)
@@ -76,12 +76,17 @@ struct Trace: ParsableCommand {
     /// Ends this process at once, because it may be writing to a pipe that nothing reads. A recording is kept.
     private static func end(by signal: Int32, keeping file: String, in folder: String) -> Never {
         var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-        if !FileManager.default.fileExists(atPath: file) {
+        if !hasRecorded(into: file) {
             _ = rmdir(folder)
         } else if poll(&output, 1, 0) > 0 {
             Terminal.standardError.write("rondo: \(keptWords(file))\n")
         }
         _exit(ExitStatus.ended(by: signal))
+    }
+
+    /// Whether there is the file or, where the program was killed while it was renamed, the earlier one.
+    private static func hasRecorded(into file: String) -> Bool {
+        [file, file + ".1"].contains { FileManager.default.fileExists(atPath: $0) }
     }
 
     private static func keptWords(_ file: String) -> String {
@@ -102,16 +107,20 @@ struct Trace: ParsableCommand {
     private func name(of path: String) -> String { (path as NSString).lastPathComponent }
 
     private func read(_ file: String) throws -> Recording {
-        let bytes: [UInt8]
+        // Most recordings fit into one file. The other one is beside the file itself, and not beside a symbolic link.
+        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path + ".1"
+        let isContinuing = FileManager.default.fileExists(atPath: path)
+        var bytes: [UInt8] = []
         do {
-            bytes = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
+            // A program that was killed while it renamed the file has left the earlier one alone.
+            if !isContinuing || FileManager.default.fileExists(atPath: file) {
+                bytes = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
+            }
         } catch {
             throw CommandFailure("cannot read \(file): \(error.localizedDescription)")
         }
-        // Most recordings fit into one file. The other one is beside the file itself, and not beside a symbolic link.
-        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path + ".1"
         var earlier: [UInt8]?
-        if FileManager.default.fileExists(atPath: path) {
+        if isContinuing {
             do {
                 earlier = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
             } catch {
@@ -119,6 +128,9 @@ struct Trace: ParsableCommand {
                     "rondo: cannot read \(path), which may have the beginning: \(error.localizedDescription)\n"
                 )
             }
+        }
+        if bytes.isEmpty, earlier != nil {
+            Terminal.standardError.write("rondo: there is nothing in \(file): \(path) is read\n")
         }
         do throws(TraceFileError) {
             return try Recording(file: bytes, continuing: earlier)

@@ -150,11 +150,16 @@ extension Recording {
     /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
     ///
     /// - Parameter earlier: The file that `file` may continue. If it continues another one, or `earlier` cannot be
-    ///   read, `file` is read alone.
+    ///   read, `file` is read alone. `earlier` is read alone if `file` is empty.
     package init(file: [UInt8], continuing earlier: [UInt8]? = nil) throws(TraceFileError) {
         var reader = TraceReader()
-        if let earlier, (try? reader.read(earlier)) == nil || !reader.isContinued(by: file) {
-            reader = TraceReader()
+        if let earlier {
+            let isSound = (try? reader.read(earlier)) != nil
+            if isSound, file.isEmpty {
+                self = reader.recording
+                return
+            }
+            if !isSound || !reader.isContinued(by: file) { reader = TraceReader() }
         }
         try reader.read(file)
         self = reader.recording

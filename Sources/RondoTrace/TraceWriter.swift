@@ -158,11 +158,16 @@ final class TraceWriter: Sendable {
     }
 
     private func rotate(_ state: inout State, to next: Recorder.Beginning, at moment: Int64) {
+        state.encoder = TraceEncoder()
+        var beginning = TraceEncoder.head(began: moment)
+        if let kept = next.kept { beginning += TraceEncoder.kept(kept) }
+        beginning += state.encoder.frames(next.tables, [], begun: next.open)
+        beginning += TraceEncoder.running(next.running, at: moment)
         do throws(Failure) {
             // No child comes into being while there are two.
             Recorder.forkLock.wait()
             defer { Recorder.forkLock.signal() }
-            try replaceDescriptor(by: nextFile(after: state.descriptor), &state)
+            try replaceDescriptor(by: nextFile(after: state.descriptor, beginning), &state)
         } catch {
             // The newest events are written all the same, in place of the older ones.
             if !state.hasReportedRotation { error.report() }
@@ -171,24 +176,22 @@ final class TraceWriter: Sendable {
                 Failure(path, code: errno).report()
                 return replaceDescriptor(by: -1, &state)
             }
+            write(beginning, &state)
         }
-        state.encoder = TraceEncoder()
-        var beginning = TraceEncoder.head(began: moment)
-        if let kept = next.kept { beginning += TraceEncoder.kept(kept) }
-        beginning += state.encoder.frames(next.tables, [], begun: next.open)
-        beginning += TraceEncoder.running(next.running, at: moment)
-        write(beginning, &state)
         state.length = 0
     }
 
-    /// Makes the next file, and renames the one that is full.
-    private func nextFile(after descriptor: Int32) throws(Failure) -> Int32 {
+    /// Makes the next file with its beginning, and renames the one that is full.
+    private func nextFile(after descriptor: Int32, _ beginning: [UInt8]) throws(Failure) -> Int32 {
         let (earlier, next) = (path + ".1", path + ".next")
         // A program that ended in between has left it.
         _ = unlink(next)
-        // Made before anything is renamed: where there can be no further file, both are left as they are.
+        // Made and written before anything is renamed: where there can be no further file, both are left as they are, and
+        // of a program that is killed meanwhile there is no file without a beginning.
         let made = try Self.openFile(next, O_EXCL).descriptor
         do throws(Failure) {
+            let code = Self.writeAll(beginning, to: made)
+            guard code == 0 else { throw Failure(next, code: code) }
             // A file that was removed or moved leaves its place to the next one. Another one in its place is not touched.
             let isNamed = access(path, F_OK) == 0
             guard !isNamed || Self.isOpen(path, as: descriptor, AT_SYMLINK_NOFOLLOW) else {
@@ -220,19 +223,29 @@ final class TraceWriter: Sendable {
 
     private func write(_ bytes: [UInt8], _ state: inout State) {
         state.length += bytes.count
+        guard state.descriptor >= 0 else { return }
+        let code = Self.writeAll(bytes, to: state.descriptor)
+        if code == 0 { return }
+        // Said once: nothing more is written then.
+        Failure(path, code: code).report()
+        replaceDescriptor(by: -1, &state)
+    }
+
+    /// Returns 0, or the errno.
+    private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         var rest = bytes[...]
-        while state.descriptor >= 0, !rest.isEmpty {
+        while !rest.isEmpty {
             // The last write is made on a thread of the program's, which does not block SIGPIPE.
             let count = rest.withUnsafeBytes { bytes in
-                bytes.baseAddress.map { rondo_write_quietly(state.descriptor, $0, bytes.count) } ?? 0
+                bytes.baseAddress.map { rondo_write_quietly(descriptor, $0, bytes.count) } ?? 0
             }
             if count < 0 {
-                if errno == EINTR { continue }
-                // Said once: nothing more is written then.
-                Failure(path, code: errno).report()
-                return replaceDescriptor(by: -1, &state)
+                let code = errno
+                if code == EINTR { continue }
+                return code
             }
             rest = rest.dropFirst(count)
         }
+        return 0
     }
 }

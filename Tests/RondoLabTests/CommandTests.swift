@@ -206,6 +206,19 @@ struct LabCommandTests {
         }
     }
 
+    @Test func `of a program that was killed while it renamed its file the earlier one is read`() throws {
+        try withFile { file in
+            defer { unlink(file + ".1") }
+            try Data(RecordingMaker.sample.file).write(to: URL(fileURLWithPath: file + ".1"))
+            for isMissing in [true, false] {
+                if !isMissing { try Data().write(to: URL(fileURLWithPath: file)) }
+                let output = try Tool.run(["trace", "--from", file])
+                #expect(output.contains("rondo: there is nothing in \(file): "))
+                #expect(output.contains("run loop of worker"))
+            }
+        }
+    }
+
     /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
     /// for.
     @Test func `a program without symbols can be recorded`() throws {

@@ -126,6 +126,17 @@ struct RecordingTests {
         }
     }
 
+    @Test func `where the later file is empty the earlier one is read`() throws {
+        let sample = RecordingMaker.sample
+        var encoder = TraceEncoder()
+        let earlier =
+            TraceEncoder.head(began: 0) + encoder.frames(sample.tables, sample.records, until: 900_000)
+        let found = try Recording(file: [], continuing: earlier)
+        #expect(found.records == sample.records && found.ended == 900_000 && !found.isComplete)
+        #expect(throws: TraceFileError.notARecording) { try Recording(file: [], continuing: [1, 2, 3]) }
+        #expect(throws: TraceFileError.notARecording) { try Recording(file: []) }
+    }
+
     @Test func `a file that continues another one with other tables has its loops, threads and modes`()
         throws
     {
