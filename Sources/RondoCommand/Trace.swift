@@ -10,8 +10,9 @@ struct Trace: ParsableCommand {
         abstract: "Record what the run loops of a program do.",
         discussion: """
             Runs PROGRAM with RONDO_TRACE set, which has any program that uses Rondo record itself, and writes what came \
-            of it. `rondo trace --from FILE` reads such a file; to make one without this command, start the program with \
-            RONDO_TRACE=FILE. Ends as PROGRAM does.
+            of it: without --html and --json a timeline, on standard error, since standard output is PROGRAM's. Ends as \
+            PROGRAM does. `rondo trace --from FILE` reads such a file, and prints the timeline on standard output; to make \
+            one without this command, start the program with RONDO_TRACE=FILE.
             """)
 
     @Option(help: ArgumentHelp("Write a page with the timeline; opens in any browser.", valueName: "file"))
@@ -42,7 +43,7 @@ struct Trace: ParsableCommand {
                 Terminal.standardError.write(
                     "rondo: \(from) breaks off: its program was killed, still runs, or could not write on\n")
             }
-            return try show(recording, title: "What \(name(of: from)) recorded")
+            return try show(recording, title: "What \(name(of: from)) recorded", on: .standardOutput)
         }
         let folder = try Self.makeFolder()
         var isKept = false
@@ -63,7 +64,8 @@ struct Trace: ParsableCommand {
                 status: failed)
         }
         do {
-            try show(read(file), title: "What the run loops of \(name(of: program[0])) did")
+            try show(
+                read(file), title: "What the run loops of \(name(of: program[0])) did", on: .standardError)
         } catch let failure as CommandFailure {
             // The program need not run again.
             isKept = true
@@ -139,14 +141,19 @@ struct Trace: ParsableCommand {
         }
     }
 
-    private func show(_ recording: Recording, title: String) throws {
+    private func show(_ recording: Recording, title: String, on terminal: Terminal) throws {
         if let html { try OutputFile.write(TracePage.html(recording, title: title), to: html) }
         if let json { try OutputFile.write(recording.chromeTrace, to: json) }
         if html == nil && json == nil {
-            let terminal = Terminal.standardError
             let width = terminal.isTerminal ? terminal.size.columns : 100
             let lines = TextTimeline(recording, terminal: terminal, width: width).lines
-            terminal.write(lines.map { $0 + "\n" }.joined())
+            let text = lines.map { $0 + "\n" }.joined()
+            // That nothing can be written to standard error could not be said.
+            if terminal.descriptor == STDERR_FILENO {
+                terminal.write(text)
+            } else {
+                try OutputFile.write(text, to: "-")
+            }
         }
     }
 }

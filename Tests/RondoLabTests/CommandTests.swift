@@ -219,6 +219,30 @@ struct LabCommandTests {
         }
     }
 
+    @Test func `the timeline of a file is on standard output, that of a program on standard error`() throws {
+        try withFile { file in
+            try Data(RecordingMaker.sample.file).write(to: URL(fileURLWithPath: file))
+            let script = """
+                import subprocess, sys
+                rondo, file = sys.argv[1:3]
+                for words in [['--from', file], ['--', rondo, 'lab', 'run', 'timer-modes']]:
+                    ended = subprocess.run([rondo, 'trace'] + words, capture_output=True)
+                    print(ended.returncode, [b'ready, not deliverable' in text and text.count(b'run loop of') > 0
+                                             for text in (ended.stdout, ended.stderr)])
+                with open('/dev/full', 'w') as full:
+                    ended = subprocess.run([rondo, 'trace', '--from', file], stdout=full, stderr=subprocess.PIPE)
+                print(ended.returncode, ended.stderr.decode().strip())
+                """
+            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            #expect(
+                output == """
+                    0 [True, False]
+                    0 [True, True]
+                    1 rondo: cannot write to standard output: No space left on device
+                    """)
+        }
+    }
+
     /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
     /// for.
     @Test func `a program without symbols can be recorded`() throws {
