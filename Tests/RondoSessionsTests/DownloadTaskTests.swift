@@ -202,4 +202,29 @@ import Testing
         #expect(progress.totalUnitCount == .max && !progress.isFinished)
         #expect(notes.errors.map(\.code) == [.networkConnectionLost])
     }
+
+    /// A `Progress` of Foundation's traps if its total becomes 0 or changes often.
+    @Test(arguments: [[5, 0], (0..<8).map { 50_000 + 1_009 * $0 }])
+    func `US-38 the lengths of a body's parts are none of its progress, nor of its length`(_ lengths: [Int])
+        throws
+    {
+        let parts = lengths.map {
+            "--b\r\nContent-Length: \($0)\r\n\r\n" + String(repeating: "x", count: $0) + "\r\n"
+        }
+        let body = parts.joined() + "--b--\r\n"
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Content-Type: multipart/x-mixed-replace; boundary=b"], body: body)
+        }
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        let progress = task.progress
+        task.resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls.count { $0 == "response 200" } == lengths.count + 1)
+        #expect(notes.body.count == lengths.reduce(0, +))
+        #expect(progress.isFinished && progress.totalUnitCount == body.utf8.count)
+        #expect(task.countOfBytesExpectedToReceive == body.utf8.count)
+    }
 }

@@ -70,8 +70,10 @@ extension TaskWork: LoadClient {
             showProgress()
         case .response(let response, _):
             state.withLock { state in
+                // A later one is that of a part (rule UC-22), or another one of a `URLProtocol`. Its length is not that of the
+                // whole.
+                if state.response == nil { state.counts.expectedToReceive = response.expectedContentLength }
                 state.response = response
-                state.counts.note(response)
             }
             showProgress()
         case .data: showProgress()
