@@ -29,6 +29,15 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
+/// A delegate that writes down the identifiers of the tasks that were made.
+private final class Creations: NSObject, URLSessionTaskDelegate, Sendable {
+    let identifiers = Box<[Int]>([])
+
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+        identifiers.change { $0.append(task.taskIdentifier) }
+    }
+}
+
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct AsyncSessionTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in
@@ -261,6 +270,19 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         for try await byte in bytes { text.append(byte) }
         #expect(text == Array("GET /new".utf8))
         #expect(own.calls == ["redirect", "data", "redirect", "data"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-83 the delegate that is handed in is told that the task was made, if it has the method`()
+        async throws
+    {
+        let server = try Self.server()
+        let (own, ofSession) = (Creations(), Creations())
+        let session = URLSession(configuration: .ephemeral, delegate: ofSession, delegateQueue: nil)
+        _ = try await session.data(from: server.url(), delegate: own)
+        #expect(own.identifiers.value == [1] && ofSession.identifiers.value == [])
+        _ = try await session.data(from: server.url(), delegate: Watcher())
+        #expect(own.identifiers.value == [1] && ofSession.identifiers.value == [2])
         session.invalidateAndCancel()
     }
 

@@ -81,10 +81,12 @@ final class TaskCalls: TaskClient, Sendable {
 
     /// The targets of a call; nil once the task has ended.
     ///
-    /// - Parameter work: The work of the task, if a call is about to be made.
-    private func targets(of work: TaskWork? = nil) -> CallTargets? {
+    /// - Parameters:
+    ///   - work: The work of the task, if a call is about to be made.
+    ///   - new: The task, if it has not begun.
+    private func targets(of work: TaskWork? = nil, created new: URLSessionTask? = nil) -> CallTargets? {
         let (session, sessionCalls, task, receiver, own) = state.withLock {
-            ($0.session, $0.sessionCalls, $0.currentTask(of: work, self), $0.receiver, $0.delegate)
+            ($0.session, $0.sessionCalls, new ?? $0.currentTask(of: work, self), $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
         let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
@@ -434,10 +436,8 @@ extension TaskCalls: TaskDelegation {
     }
 
     func tellCreated(_ task: URLSessionTask) {
-        guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
-            !delegate.kind.lacks(.created)
-        else { return }
-        delegate.task?.urlSession(session, didCreateTask: task)
+        guard let all = targets(created: task) else { return }
+        all.tell(.created) { $0.task?.urlSession(all.session, didCreateTask: task) }
     }
 }
 
