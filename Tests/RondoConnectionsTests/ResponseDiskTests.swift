@@ -119,6 +119,24 @@ import Testing
         #expect(texts("a", on: disk) == ["new"])
     }
 
+    @Test(arguments: [1 << 19, 1 << 18, 0]) func `a smaller capacity leaves the newest, and none where it is 0`(
+        capacity: Int
+    ) throws {
+        let folder = Folder()
+        let disk = folder.disk(1 << 21)
+        // The oldest are the smallest.
+        for number in 0..<100 {
+            disk.insert(stored("\(number)", longText(20 + 100 * number)))
+            disk.flush()
+        }
+        disk.setCapacity(capacity)
+        disk.flush()
+        let left = (0..<100).filter { !texts("\($0)", on: disk).isEmpty }
+        #expect(left == Array((0..<100).suffix(left.count)))
+        #expect(left.isEmpty == (capacity == 0))
+        if capacity > 0 { #expect(disk.usage <= capacity) }
+    }
+
     @Test func `a file that could not be opened at first has its responses when it can be`() throws {
         let folder = Folder()
         let aside = folder.url.appendingPathExtension("aside")

@@ -266,7 +266,8 @@ final class ResponseDisk: Sendable {
                 guard let tools = writing.tools else { return }
                 try perform(work, by: tools)
                 let isFull = try tools.usage() > capacity
-                let usage = try makeRoom(by: tools, capacity)
+                if isFull { try makeRoom(by: tools, capacity) }
+                let usage = try tools.usage()
                 // After a failure look-ups do not ask the database for the rows that it has.
                 let isCurrent = knows && !isFull && !writing.hasFailed
                 let known = isCurrent ? nil : try numbers(in: tools.database)
@@ -320,27 +321,20 @@ final class ResponseDisk: Sendable {
         Log.connections.warning("Responses cannot be kept in \(url.path): \(error)")
     }
 
-    /// If the database exceeds its capacity, removes the oldest responses until it uses seven eighths of the
-    /// capacity.
-    ///
-    /// - Returns: The bytes that the database uses afterwards.
-    private func makeRoom(by tools: Tools, _ capacity: Int) throws(DatabaseError) -> Int {
-        var usage = try tools.usage()
-        if usage <= capacity { return usage }
+    /// Removes the oldest responses until the database uses seven eighths of its capacity. Their number is the share of the
+    /// bytes that are too many; where the oldest are smaller than others, it takes several rounds.
+    private func makeRoom(by tools: Tools, _ capacity: Int) throws(DatabaseError) {
         let deletion = try tools.database.prepare(
-            """
-            DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT ?1) RETURNING id
-            """)
-        var number = try tools.database.number("SELECT count(*) FROM response") / 8 + 1
-        while usage > capacity / 8 * 7 {
-            var gone = 0
-            deletion.bind(number, at: 1)
-            while try deletion.step() { gone += 1 }
-            if gone == 0 { break }
-            number = max(1, number / 2)
-            usage = try tools.usage()
+            "DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT ?1)")
+        let target = capacity / 8 * 7
+        while true {
+            let usage = try tools.usage()
+            let count = try tools.database.number("SELECT count(*) FROM response")
+            if usage <= target || count == 0 { return }
+            let share = Double(usage - target) / Double(usage)
+            deletion.bind(Int64((share * Double(count)).rounded(.up)), at: 1)
+            try deletion.run()
         }
-        return usage
     }
 
     private func numbers(in database: Database) throws(DatabaseError) -> Set<Int64> {
