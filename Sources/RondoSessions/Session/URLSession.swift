@@ -80,7 +80,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     open func finishTasksAndInvalidate() { invalidate(cancelsAll: false) }
 
     /// Invalidates the session and cancels all its tasks. Each task gets its last call before that of the
-    /// session (rule US-74).
+    /// session, that of an open WebSocket within two seconds (rules US-74 and WS-17).
     open func invalidateAndCancel() { invalidate(cancelsAll: true) }
 
     // MARK: - Tasks

@@ -63,8 +63,12 @@ final class TaskWork: Sendable {
     func suspend(_ number: Int) { change(number) { $0.suspend() } }
     func cancel(_ number: Int) { change(number) { $0.cancel() } }
 
-    /// Cancels the task, also if another one is taking its place.
-    func cancel() { perform(state.withLock { $0.life.cancel() }) }
+    /// Cancels the task of a session that is invalidated, also if another one is taking its place. A WebSocket that closes
+    /// gets no more time.
+    func cancel() {
+        webSocket?.limitClosing()
+        perform(state.withLock { $0.life.cancel() })
+    }
 
     private func change(_ number: Int, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
         perform(

@@ -121,6 +121,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// Closes the WebSocket: sends earlier messages, then a close frame, waits for the server's close frame
     /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18).
     ///
+    /// Earlier messages may take long. The connection is closed within two seconds after a further call, or after the
+    /// session's `invalidateAndCancel()`.
+    ///
     /// - Parameters:
     ///   - closeCode: With `invalid`, or a code that must not be sent (RFC 6455 §7.4), the close frame has
     ///     neither code nor reason.

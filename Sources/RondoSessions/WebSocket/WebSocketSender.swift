@@ -23,6 +23,10 @@ struct WebSocketSender {
     private var hasFirstFrame = false
     /// The buffer has the last frame of a message.
     private var hasLastFrame = false
+    /// The close frame was written. Only pongs can follow it.
+    private var hasSentClose = false
+    /// Bytes up to the end of the close frame were written since `takeProgress()` was called last.
+    private var hasProgress = false
     /// The connection takes no more bytes, or the time for the closing handshake has expired.
     private(set) var hasEnded = false
 
@@ -55,6 +59,7 @@ struct WebSocketSender {
             if unsent.isEmpty, !writeNext(of: &connection) { break }
             guard write(to: channel, &budget) else { return !hasEnded }
             hasFirstFrame = false
+            if !connection.isOpen, !connection.hasAnswers { hasSentClose = true }
             endCurrent()
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
             written = 0
@@ -82,6 +87,7 @@ struct WebSocketSender {
                 }
                 written += count
                 budget -= count
+                if !hasSentClose { hasProgress = true }
             } catch {
                 hasEnded = true
                 channel.wantsWrite = false
@@ -90,6 +96,12 @@ struct WebSocketSender {
             }
         }
         return true
+    }
+
+    /// Whether bytes up to the end of the close frame were written since the last call.
+    mutating func takeProgress() -> Bool {
+        defer { hasProgress = false }
+        return hasProgress
     }
 
     /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has taken none

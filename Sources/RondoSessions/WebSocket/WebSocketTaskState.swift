@@ -42,6 +42,9 @@ final class WebSocketTaskState: Sendable {
         /// The program has cancelled the task before the WebSocket was open, so that it does not open any more.
         var isCancelled = false
         var isOver = false
+        /// The time for the closing handshake begins anew while the connection takes bytes. It does not once the program has
+        /// asked for the end of a WebSocket that closes already, or of the session (rule WS-17).
+        var mayProlongClosing = true
         /// The time for the closing handshake has expired.
         var isTimeUp = false
         var url: URL?
@@ -129,9 +132,12 @@ final class WebSocketTaskState: Sendable {
                 state.isCancelled = true
                 return false
             }
-            // A WebSocket that ends already is not changed.
             guard !state.isOver else { return true }
-            guard state.closing.error == nil else { return true }
+            // A WebSocket that ends already is not changed, but does not take longer.
+            guard state.closing.error == nil else {
+                state.mayProlongClosing = false
+                return true
+            }
             state.queues.close = close
             state.queues.dropMessages()
             state.closing = Closing(
@@ -140,6 +146,9 @@ final class WebSocketTaskState: Sendable {
             return true
         }
     }
+
+    /// Lets the closing handshake, which may have begun, take no longer than its time (rule WS-17).
+    func limitClosing() { state.withLock { $0.mayProlongClosing = false } }
 
     /// Changes the state and wakes the load; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {

@@ -319,11 +319,17 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// Starts the time for the closing handshake, unless the task is suspended: its close frame may not have been sent.
+    /// Starts the time for the closing handshake, unless the task is suspended: its close frame may not have been sent. It
+    /// begins anew whenever the connection has taken bytes of what is sent up to the close frame, until the program asks
+    /// for the end once more (rule WS-17).
     private func limitClosing() {
         switch phase {
         case .handshake, .open, .ended: return
         case .closing, .waitingForEnd: break
+        }
+        if sender.takeProgress(), shared.state.withLock({ $0.mayProlongClosing }), let timer = timer.take() {
+            timer.invalidate()
+            shared.state.withLock { $0.isTimeUp = false }
         }
         guard timer == nil, let load, !load.standsStill else { return }
         timer = load.timer(after: Self.closingTime) { [shared] in

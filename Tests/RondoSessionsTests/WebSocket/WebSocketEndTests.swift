@@ -201,6 +201,121 @@ import Testing
         #expect(notes.calls == ["open -", "close 1001 -", "complete"])
     }
 
+    @Test func `WS-17 a slow server gets all that was sent before the close frame, however long it takes`()
+        throws
+    {
+        let closes = Box<[UInt8]>([])
+        let (mayBegin, mayGoOn) = (Latch(), Latch())
+        let server = try socketServer { peer in
+            let readMessages = { (count: Int) in
+                for _ in 0..<count { _ = try peer.read(count: peer.readFrameHead().length) }
+            }
+            try mayBegin.wait()
+            try readMessages(200)
+            try mayGoOn.wait()
+            try readMessages(200)
+            let close = try peer.readFrame()
+            closes.value = [close.first] + close.payload
+            try peer.send(frame: 0x88, close.payload)
+        }
+        let (url, notes, sent) = (server.socketURL, SocketNotes(), Box(0))
+        try onHeldLoop { loop, clock in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.resume()
+            loop.passUntil { !notes.calls.isEmpty }
+            // Forty megabytes fit into no socket.
+            let piece = Data(count: 100_000)
+            for _ in 0..<400 {
+                task.send(.data(piece)) { error in if error == nil { sent.change { $0 += 1 } } }
+            }
+            task.cancel(with: .goingAway, reason: nil)
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            loop.pass(1.5, by: clock)
+            mayBegin.open()
+            loop.passUntil { sent.value >= 200 }
+            loop.pass(1.5, by: clock)
+            mayGoOn.open()
+            loop.passUntil { notes.isComplete }
+        }
+        #expect(sent.value == 400)
+        #expect(closes.value == [0x88, 3, 233])
+        #expect(notes.calls == ["open -", "close 1001 -", "complete"])
+    }
+
+    @Test(arguments: [false, true])
+    func `WS-17 US-74 a slow server has two seconds more once the program asks for the end again`(
+        byInvalidation: Bool
+    ) throws {
+        let mayGoOn = [Latch(), Latch(), Latch()]
+        let server = try socketServer { peer in
+            for latch in mayGoOn {
+                try latch.wait()
+                for _ in 0..<150 { _ = try peer.read(count: peer.readFrameHead().length) }
+            }
+        }
+        let (url, notes, sent) = (server.socketURL, SocketNotes(), Box(0))
+        let hasEnded = try onHeldLoop { loop, clock -> Bool in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.resume()
+            loop.passUntil { !notes.calls.isEmpty }
+            // Thirty megabytes fit into no socket.
+            let piece = Data(count: 100_000)
+            for _ in 0..<600 {
+                task.send(.data(piece)) { error in if error == nil { sent.change { $0 += 1 } } }
+            }
+            task.cancel(with: .goingAway, reason: nil)
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            loop.pass(1.5, by: clock)
+            mayGoOn[0].open()
+            loop.passUntil { sent.value >= 150 }
+            if byInvalidation { session.invalidateAndCancel() } else { task.cancel() }
+            loop.pass(1.5, by: clock)
+            mayGoOn[1].open()
+            loop.passUntil { sent.value >= 300 || notes.isComplete }
+            loop.pass(1, by: clock)
+            for _ in 1...10 { loop.runInVain(for: 0) }
+            let hasEnded = notes.isComplete
+            mayGoOn[2].open()
+            server.stop()
+            loop.passUntil { notes.isComplete }
+            return hasEnded
+        }
+        #expect(hasEnded)
+        #expect(sent.value < 600)
+        #expect(notes.calls == ["open -", "close 1001 -", "complete"])
+    }
+
+    @Test func `WS-17 pongs after the close frame do not prolong the wait for the server's`() throws {
+        let (hasClose, hasPong) = (Latch(), Latch())
+        let mayPing = Latch()
+        let server = try socketServer { peer in
+            #expect(try peer.readFrame().first == 0x88)
+            hasClose.open()
+            try mayPing.wait()
+            try peer.send(frame: 0x89)
+            #expect(try peer.readFrame().first == 0x8A)
+            hasPong.open()
+            peer.waitForEnd()
+        }
+        let (url, notes) = (server.socketURL, SocketNotes())
+        try onHeldLoop { loop, clock in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.resume()
+            loop.passUntil { !notes.calls.isEmpty }
+            task.cancel(with: .goingAway, reason: nil)
+            loop.passUntil { hasClose.isOpen }
+            loop.pass(1.5, by: clock)
+            mayPing.open()
+            loop.passUntil { hasPong.isOpen }
+            loop.pass(1.5, by: clock)
+            loop.passUntil { notes.isComplete }
+        }
+        #expect(notes.calls == ["open -", "close 1001 -", "complete"])
+    }
+
     @Test func `WS-10 a server is held back while the program does not receive`() throws {
         let sent = Box(0)
         let piece = [UInt8](repeating: 1, count: 100_000)
