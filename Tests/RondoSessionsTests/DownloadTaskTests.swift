@@ -203,6 +203,29 @@ import Testing
         #expect(notes.errors.map(\.code) == [.networkConnectionLost])
     }
 
+    /// Foundation calls a handler for each pausing and resuming, on threads of its own, and so in any order.
+    @Test func `US-38 a task is suspended as long as its progress is paused, however often it was`() throws {
+        let server = try TestServer { $0.waitForEnd() }
+        let session = URLSession(configuration: .ephemeral)
+        let task = session.dataTask(with: server.url())
+        let progress = task.progress
+        task.resume()
+        progress.isPaused = true
+        progress.pausingHandler?()
+        progress.pausingHandler?()
+        #expect(task.state == .suspended)
+        progress.isPaused = false
+        progress.resumingHandler?()
+        #expect(task.state == .running)
+        progress.pausingHandler?()
+        #expect(task.state == .running, "the handler of an earlier pausing")
+        // Other suspensions are not ended.
+        task.suspend()
+        progress.resumingHandler?()
+        #expect(task.state == .suspended)
+        session.invalidateAndCancel()
+    }
+
     /// A `Progress` of Foundation's traps if its total becomes 0 or changes often.
     @Test(arguments: [[5, 0], (0..<8).map { 50_000 + 1_009 * $0 }])
     func `US-38 the lengths of a body's parts are none of its progress, nor of its length`(_ lengths: [Int])

@@ -4,22 +4,35 @@ internal import RondoHTTP
 /// The `Progress` of a task, made on first use (rule US-38).
 struct TaskProgress {
     private var object: Progress?
+    /// The task was suspended because the progress is paused.
+    private var hasSuspended = false
 
-    /// Returns the progress. The first call makes it, with `values` and with these functions as its handlers.
+    /// Returns the progress. The first call makes it, with `values` and with these functions as its handlers: `change` is
+    /// that of pausing and of resuming.
     mutating func object(
-        showing values: Values, cancel: @escaping @Sendable () -> Void, pause: @escaping @Sendable () -> Void,
-        resume: @escaping @Sendable () -> Void
+        showing values: Values, cancel: @escaping @Sendable () -> Void,
+        change: @escaping @Sendable () -> Void
     ) -> Progress {
         if let object { return object }
         // Without a parent, unless the program adds it to one.
         let new = Progress(parent: nil, userInfo: nil)
         new.cancellationHandler = cancel
         new.isPausable = true
-        new.pausingHandler = pause
-        new.resumingHandler = resume
+        new.pausingHandler = change
+        new.resumingHandler = change
         values.show(in: new)
         object = new
         return new
+    }
+
+    /// Whether the progress is paused, if that has changed since the last call; nil if it has not.
+    ///
+    /// Foundation calls a handler for each pausing and resuming, also of a progress that is paused already, on threads of its
+    /// own, and so in any order: only the state counts.
+    mutating func takeChange() -> Bool? {
+        guard let object, object.isPaused != hasSuspended else { return nil }
+        hasSuspended.toggle()
+        return hasSuspended
     }
 
     /// The progress; nil before the first use.

@@ -33,6 +33,15 @@ struct TaskState {
     /// carries out its answer, and the load asks one question at a time.
     var heldStep: (@Sendable () -> Void)?
 
+    /// Suspends or resumes the task if its progress was paused or resumed.
+    mutating func followProgress() -> TaskLife.Action {
+        switch progress.takeChange() {
+        case true?: life.suspend()
+        case false?: life.resume()
+        case nil: .nothing
+        }
+    }
+
     /// Keeps `step` until the task is resumed; false if it is not suspended.
     mutating func hold(_ step: @escaping @Sendable () -> Void) -> Bool {
         if life.isSuspended { heldStep = step }

@@ -204,16 +204,13 @@ extension TaskWork: LoadClient {
 
     // MARK: - Progress (rule US-38)
 
-    /// The progress of the task. The first call makes it, with these functions as its handlers.
-    func progress(
-        cancel: @escaping @Sendable () -> Void, pause: @escaping @Sendable () -> Void,
-        resume: @escaping @Sendable () -> Void
-    ) -> Progress {
+    /// The progress of the task with the identifier `number`. The first call makes it, with `cancel` as a handler.
+    func progress(of number: Int, cancel: @escaping @Sendable () -> Void) -> Progress {
         let received = bytesReceived
         return state.withLock { state in
             state.progress.object(
-                showing: Self.progressValues(state, received: received), cancel: cancel, pause: pause,
-                resume: resume)
+                showing: Self.progressValues(state, received: received), cancel: cancel
+            ) { [weak self] in self?.followProgress(number) }
         }
     }
 

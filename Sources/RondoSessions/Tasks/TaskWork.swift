@@ -59,9 +59,10 @@ final class TaskWork: Sendable {
     // `number` is the identifier of the task that the program calls. If another task has taken its place, the
     // call has no effect.
 
-    func resume(_ number: Int) { change(number) { $0.resume() } }
-    func suspend(_ number: Int) { change(number) { $0.suspend() } }
-    func cancel(_ number: Int) { change(number) { $0.cancel() } }
+    func resume(_ number: Int) { change(number) { $0.life.resume() } }
+    func suspend(_ number: Int) { change(number) { $0.life.suspend() } }
+    func cancel(_ number: Int) { change(number) { $0.life.cancel() } }
+    func followProgress(_ number: Int) { change(number) { $0.followProgress() } }
 
     /// Cancels the task of a session that is invalidated, also if another one is taking its place. A WebSocket that closes
     /// gets no more time.
@@ -70,10 +71,10 @@ final class TaskWork: Sendable {
         perform(state.withLock { $0.life.cancel() })
     }
 
-    private func change(_ number: Int, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
+    private func change(_ number: Int, _ change: @Sendable (inout TaskState) -> TaskLife.Action) {
         perform(
             state.withLock { state in
-                number == state.successor ?? identifier ? change(&state.life) : .nothing
+                number == state.successor ?? identifier ? change(&state) : .nothing
             })
     }
 

@@ -145,14 +145,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Bytes sent and received of all bytes that are expected; the total is -1 while it is not known. It is
-    /// complete when the task has succeeded. Cancelling it cancels the task; pausing and resuming it suspend
-    /// and resume the task (rule US-38).
+    /// complete when the task has succeeded. Cancelling it cancels the task; as long as it is paused the task
+    /// is suspended, once however often it was paused (rule US-38).
     ///
     /// It changes on the delegate queue or the session's run loop. Made on first use.
     open var progress: Progress {
-        work.progress(
-            cancel: { [weak self] in self?.cancel() }, pause: { [weak self] in self?.suspend() },
-            resume: { [weak self] in self?.resume() })
+        work.progress(of: number) { [weak self] in self?.cancel() }
     }
 
     // MARK: - Without effect here (rule US-15)
