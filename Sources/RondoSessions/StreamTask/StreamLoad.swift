@@ -41,6 +41,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private var failure: ChannelError?
     /// The calls that wait for the delegate queue, if the session has one.
     private let calls = QueuedCalls()
+    /// The calls that the loop makes, if the session has no queue: they wait while the task is suspended.
+    private var waiting = FIFO<DelegateCall>()
     private let startedAt = LoopClock.now
     private let live = LiveObject(.load)
 
@@ -135,9 +137,20 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             wakeUp()
         }
         guard case .notQueued = added else { return }
-        _ = client.make(call)
-        if call.isTerminal { leave() }
+        waiting.append(call)
+        makeWaitingCalls()
     }
+
+    /// Makes the calls that wait for the loop, unless the task is suspended, or until one of them suspends it.
+    private func makeWaitingCalls() {
+        while mayCall, let client, let call = waiting.popFirst() {
+            _ = client.make(call)
+            if call.isTerminal { leave() }
+        }
+    }
+
+    /// The end is reported even while the task is suspended, after what was done before.
+    private var mayCall: Bool { commands.withLock { !$0.isSuspended || $0.abortion != nil } }
 
     // MARK: - On the loop's thread
 
@@ -148,9 +161,10 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func servePass() {
-        let commands = commands.withLock { $0 }
-        if commands.isOver { return leave() }
+        if self.commands.withLock({ $0.isOver }) { return leave() }
+        makeWaitingCalls()
         guard !hasEnded, client != nil else { return }
+        let commands = commands.withLock { $0 }
         if let failure = commands.abortion { return end(failure) }
         if let failure, !commands.isSuspended { return end(.channel(failure)) }
         if commands.isSuspended {
@@ -230,6 +244,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     private func leave() {
         registration.leave(self)
+        waiting = FIFO()
         if let client = client.take() { client.loadDidEnd() }
     }
 

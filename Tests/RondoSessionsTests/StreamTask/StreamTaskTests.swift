@@ -329,6 +329,34 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `US-30 US-89 a stream task that is suspended in a handler makes no call before it goes on`(
+        cancels: Bool
+    ) throws {
+        let server = try TestServer { $0.waitForEnd() }
+        let (port, notes) = (Int(server.port), StreamNotes())
+        let found = try onLoopThread { loop -> [[String]] in
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.streamTask(withHostName: "127.0.0.1", port: port)
+            task.closeWrite()
+            task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) {
+                notes.log.note(readText($0, $1, $2))
+                task.suspend()
+            }
+            task.resume()
+            loop.run { notes.log.entries.contains("|") }
+            for _ in 1...3 { loop.runInVain(for: 0) }
+            let before = notes.log.entries
+            if cancels { task.cancel() } else { task.resume() }
+            #expect(notes.log.entries == before)
+            loop.runOut()
+            return [before, notes.log.entries]
+        }
+        let before = ["write closed", "|"]
+        #expect(
+            found == [before, before + (cancels ? ["complete -999"] : ["read closed", "complete 0"])])
+    }
+
     @Test func `US-87 US-89 a server is held back while no read asks for its bytes`() throws {
         let sent = Box(0)
         let server = try TestServer { peer in
