@@ -331,6 +331,37 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test(arguments: [false, true])
+    func `US-70 US-89 a stream task waits for a route, too, and tells the delegate once`(
+        cancels: Bool
+    ) throws {
+        let (nowhere, delegate) = (try Self.nowhere(), Waiting())
+        let host = try #require(nowhere.host)
+        let entries = try onHeldLoop { loop, clock -> [String] in
+            let configuration = URLSessionConfiguration.default
+            configuration.connection.proxy = .direct
+            configuration.waitsForConnectivity = true
+            configuration.timeoutIntervalForResource = 100
+            let session = URLSession(configuration: configuration, delegate: delegate, runLoop: loop)
+            let task = session.streamTask(withHostName: host, port: 80)
+            task.resume()
+            loop.passUntil { !delegate.log.entries.isEmpty }
+            loop.perform { #expect(task.whyNotDelivering.description.contains("network")) }
+            loop.runInVain(for: 0)
+            loop.pass(31, by: clock)
+            for _ in 1...10 { loop.runInVain(for: 0) }
+            // It has tried again, and waits for another half minute.
+            let left = loop.nextTimerDate(forMode: .default)?.timeIntervalSince(clock.date) ?? 0
+            #expect(abs(left - 30) < 1)
+            let entries = delegate.log.entries
+            if cancels { task.cancel() } else { loop.pass(70, by: clock) }
+            loop.runOut()
+            return entries
+        }
+        #expect(entries == ["waiting"])
+        #expect(delegate.log.entries == ["waiting", cancels ? "complete -999" : "complete -1001"])
+    }
+
     // MARK: - Explanations
 
     @Test func `US-90 a task says why it makes no call`() throws {

@@ -1,11 +1,11 @@
-internal import RondoCore
+package import RondoCore
 internal import RondoStreams
 
 /// A load's wait for a network, instead of failing (rule US-70): until the machine's addresses or routes change, and for
 /// `longestPause` at most. Then the load tries again. Releasing the object ends the wait.
 ///
-/// Used inside the gate of its load.
-final class ConnectivityWait {
+/// Used inside the gate of its load, or on the thread of its loop.
+package final class ConnectivityWait {
     /// The maximum pause before another attempt, in seconds: nothing reports changes at a name server or a
     /// distant router.
     static let longestPause: TimeInterval = 30
@@ -17,7 +17,7 @@ final class ConnectivityWait {
     private let changes: NetworkChanges.Registration
 
     /// - Parameter tryAgain: Called at the end of the wait, on any thread, perhaps more than once.
-    init(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
+    package init(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
         let pause = ScheduleTimer(schedule, after: Self.longestPause, repeats: false) { _ in tryAgain() }
         self.pause = pause
         changes = NetworkChanges.shared.register { pause.move(to: Self.settlingTime) }
@@ -29,7 +29,7 @@ final class ConnectivityWait {
 extension LoadFailure {
     /// Whether the failure is that of a missing network: no route, or no name server that answers. A host name that does
     /// not exist, or a server that refuses the connection, is no such failure.
-    var isLackOfConnectivity: Bool {
+    package var isLackOfConnectivity: Bool {
         guard case .channel(let error) = self else { return false }
         return error.isLackOfConnectivity
     }

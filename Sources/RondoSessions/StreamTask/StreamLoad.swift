@@ -19,6 +19,10 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private struct Commands {
         var isSuspended = false
         var abortion: LoadFailure?
+        /// The task waits for a network.
+        var isWaiting = false
+        /// There may be a network again.
+        var mayTryAgain = false
         /// The last call has returned.
         var isOver = false
     }
@@ -37,6 +41,9 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     /// The maximum time of the task in total (rule US-69); nil if there is none.
     private let total: TotalTime?
     private var hasEnded = false
+    /// Not nil while the task waits for a network (rule US-70).
+    private var connectivityWait: ConnectivityWait?
+    private var hasToldOfConnectivity = false
     /// A failure of the connection that came while the task was suspended, and is reported when it is resumed (rule US-30).
     private var failure: ChannelError?
     /// The calls that wait for the delegate queue, if the session has one.
@@ -96,7 +103,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     var transferredBytes: Int64 { shared.state.withLock { $0.received } }
-    var obstacle: LoadObstacle? { nil }
+    var obstacle: LoadObstacle? { commands.withLock { $0.isWaiting ? .noNetwork : nil } }
 
     // MARK: - StreamOwner
 
@@ -166,13 +173,18 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         guard !hasEnded, client != nil else { return }
         let commands = commands.withLock { $0 }
         if let failure = commands.abortion { return end(failure) }
-        if let failure, !commands.isSuspended { return end(.channel(failure)) }
         if commands.isSuspended {
             transfer.pause()
             total?.suspend()
             return schedule(false)
         }
         continueTotalTime()
+        if let failure = failure.take() {
+            fail(failure)
+            // If the task waits for a network, its times go on.
+            if hasEnded { return }
+        }
+        if commands.mayTryAgain { endConnectivityWait() }
         open()
         schedule(true)
         transfer.resume()
@@ -180,7 +192,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func open() {
-        guard channel == nil, let client else { return }
+        guard channel == nil, connectivityWait == nil, let client else { return }
         switch shared.takeSource() {
         case .awaited: return
         case .lost:
@@ -228,15 +240,45 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .open: transfer.begin(channel)
         case .readable: transfer.readable()
         case .writable: transfer.writable()
-        case .failed(let error): if isSuspended { failure = error } else { end(.channel(error)) }
+        case .failed(let error): if isSuspended { failure = error } else { fail(error) }
         }
     }
+
+    // MARK: - Connectivity (rule US-70)
+
+    /// Ends the load, or waits if there is no network.
+    private func fail(_ error: ChannelError) {
+        let failure = LoadFailure.channel(error)
+        guard engine.values.waitsForConnectivity, failure.isLackOfConnectivity else { return end(failure) }
+        closeChannel()
+        connectivityWait = ConnectivityWait(in: modes) { [weak self] in
+            self?.commands.withLock { $0.mayTryAgain = true }
+            self?.wakeUp()
+        }
+        commands.withLock { ($0.isWaiting, $0.mayTryAgain) = (true, false) }
+        if hasToldOfConnectivity { return }
+        hasToldOfConnectivity = true
+        deliver(.waitingForConnectivity)
+    }
+
+    private func endConnectivityWait() {
+        connectivityWait = nil
+        commands.withLock { ($0.isWaiting, $0.mayTryAgain) = (false, false) }
+    }
+
+    // MARK: - The end
 
     /// Closes the connection, unless the transfer has moved it into another channel.
     private func closeConnection() {
         transfer.close()
         total?.stop()
+        endConnectivityWait()
+        closeChannel()
+    }
+
+    private func closeChannel() {
         guard let channel = channel.take() else { return }
+        isScheduled = false
         channel.handler = nil
         channel.removeFromAllLoops()
         channel.close()

@@ -145,6 +145,40 @@ import Testing
         end.open()
     }
 
+    @Test func `US-69 US-70 the times of a stream task go on if it waits for a network after a suspension`()
+        throws
+    {
+        let (teller, log) = (StreamNotes(), EventLog())
+        let found = try onHeldLoop { loop, clock -> [[String]] in
+            let configuration = URLSessionConfiguration.default
+            configuration.connection.proxy = .direct
+            configuration.waitsForConnectivity = true
+            configuration.timeoutIntervalForResource = 5
+            let session = URLSession(configuration: configuration, delegate: teller, runLoop: loop)
+            // No route of TCP leads there.
+            let task = session.streamTask(withHostName: "255.255.255.255", port: 80)
+            task.readData(ofMinLength: 1, maxLength: 1, timeout: 3) { log.note(readText($0, $1, $2)) }
+            task.resume()
+            // Behind the task's first step. The connection fails in the next pass, before the task stops its clocks.
+            loop.perform { loop.perform { task.suspend() } }
+            var found: [[String]] = []
+            let pass = { (seconds: TimeInterval) in
+                loop.pass(seconds, by: clock)
+                for _ in 1...3 { loop.runInVain(for: 0) }
+                found.append(log.entries + teller.log.entries)
+            }
+            pass(0)
+            task.resume()
+            pass(0)
+            pass(4)
+            pass(2)
+            session.invalidateAndCancel()
+            loop.runOut()
+            return found
+        }
+        #expect(found == [[], [], ["error -1001"], ["error -1001", "complete -1001"]])
+    }
+
     @Test(arguments: ["ended", "cancelled", "failed"])
     func `US-66 US-89 metrics come once, right before the last call, however a stream ends`(_ how: String)
         throws
