@@ -21,7 +21,7 @@ import Testing
         for number in 1...3 { queue.append(number) }
         #expect(queue.popFirst() == 1)
         queue.replaceLast(by: 4)
-        #expect(queue.contains { $0 == 4 } && !queue.contains { $0 == 3 })
+        #expect(queue.last == 4)
         #expect(queue.remove { $0 == 2 } == 2)
         // The only one, behind the places of others that were removed.
         #expect(queue.remove { $0 == 4 } == 4)

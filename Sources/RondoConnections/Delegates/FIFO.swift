@@ -29,10 +29,6 @@ package struct FIFO<Element> {
         return element
     }
 
-    package func contains(where condition: (Element) -> Bool) -> Bool {
-        elements[start...].contains { $0.map(condition) ?? false }
-    }
-
     package mutating func remove(where condition: (Element) -> Bool) -> Element? {
         guard let index = elements[start...].firstIndex(where: { $0.map(condition) ?? false }) else {
             return nil

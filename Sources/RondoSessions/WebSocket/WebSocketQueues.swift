@@ -36,6 +36,8 @@ struct WebSocketQueues {
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
     private var pings = FIFO<(identifier: Int, completion: Completion)>()
+    /// The numbers of the pings that were sent and not answered, also of those that were cancelled since.
+    private var awaitedPongs: Set<Int> = []
 
     // MARK: - Properties
 
@@ -82,7 +84,9 @@ struct WebSocketQueues {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
         case .message: current = (sending: next, waits: false, isCancelled: false)
-        case .ping: pings.append((next.identifier, next.completion))
+        case .ping:
+            pings.append((next.identifier, next.completion))
+            awaitedPongs.insert(next.identifier)
         }
         return next
     }
@@ -107,9 +111,11 @@ struct WebSocketQueues {
     /// - Returns: The handler of the message that was being sent.
     mutating func endSending() -> Completion? { current.take()?.sending.completion }
 
-    /// - Returns: The handlers of this ping and those before it; none if there is no ping with this number.
+    /// - Returns: The handlers of this ping, unless it was cancelled, and of those before it; none if no pong with this number
+    ///   is awaited.
     mutating func takePings(upTo identifier: Int) -> [Completion] {
-        guard pings.contains(where: { $0.identifier == identifier }) else { return [] }
+        guard awaitedPongs.contains(identifier) else { return [] }
+        awaitedPongs = awaitedPongs.filter { $0 > identifier }
         var taken: [Completion] = []
         while let first = pings.first, first.identifier <= identifier {
             taken.append(first.completion)

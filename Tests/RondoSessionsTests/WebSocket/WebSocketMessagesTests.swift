@@ -322,6 +322,27 @@ import class Rondo.URLSessionWebSocketTask
         #expect(isThere == [true, false, false])
     }
 
+    @Test func `WS-16 the pong of a ping that was cancelled answers the pings before it`() {
+        var queues = WebSocketQueues()
+        let pings = (0..<3).map { _ in queues.add(.ping) { _ in } }
+        for _ in 0..<2 { _ = queues.takeOutgoing() }
+        let isCancelled = queues.cancelSend(pings[1]) != nil
+        // The third was not sent, so that this pong was not asked for.
+        let counts = [queues.takePings(upTo: pings[2]).count, queues.takePings(upTo: pings[1]).count]
+        let waiting = queues.takeSenders().count
+        #expect(isCancelled && counts == [0, 1] && waiting == 1)
+    }
+
+    @Test func `WS-16 a pong with the number of a message between two pings is an unasked one`() {
+        var queues = WebSocketQueues()
+        let numbers = [WebSocketQueues.Outgoing.ping, .message(.text("x")), .ping].map { what in
+            queues.add(what) { _ in }
+        }
+        while queues.takeOutgoing() != nil { _ = queues.endSending() }
+        let counts = [numbers[1], numbers[0], numbers[2], numbers[2]].map { queues.takePings(upTo: $0).count }
+        #expect(counts == [0, 1, 1, 0])
+    }
+
     @Test func `WS-26 a receive whose message has come gets it although it is cancelled`() async throws {
         let server = try socketServer { peer in
             for text in ["one", "two"] { try peer.send(text: text) }
