@@ -253,6 +253,55 @@ import Testing
         }
     }
 
+    private final class Keeping: Log, URLSessionDataDelegate, @unchecked Sendable {
+        let agree = Box<(@Sendable () -> Void)?>(nil)
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask,
+            willCacheResponse proposedResponse: CachedURLResponse,
+            completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+        ) {
+            log.note("willCache")
+            agree.value = { completionHandler(proposedResponse) }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `US-27 US-69 a task whose answer about caching is owed when its time is over has succeeded`(
+        answersJustThen: Bool
+    ) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: "theirs")
+            peer.waitForEnd()
+        }
+        let (url, delegate) = (server.url(), Keeping())
+        let isStored = try onHeldLoop { loop, clock -> Bool in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.timeoutIntervalForRequest = 5
+            configuration.timeoutIntervalForResource = 10
+            let session = URLSession(configuration: configuration, delegate: delegate, runLoop: loop)
+            session.dataTask(with: url).resume()
+            loop.passUntil { delegate.agree.value != nil }
+            // Time in which an answer is owed is none of the request's.
+            loop.pass(6, by: clock)
+            #expect(delegate.log.entries == ["data theirs", "willCache"])
+            if answersJustThen {
+                // It fires together with the timer that finds the task's time over.
+                let answer = Timer(timeInterval: 4.5, repeats: false) { _ in delegate.agree.value?() }
+                loop.add(answer, forMode: .default)
+            }
+            loop.pass(5, by: clock)
+            for _ in 1...10 { loop.runInVain(for: 0) }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return configuration.urlCache?.cachedResponse(for: URLRequest(url: url)) != nil
+        }
+        #expect(delegate.log.entries == ["data theirs", "willCache", "complete 0"])
+        #expect(isStored == answersJustThen)
+        delegate.agree.value = nil
+    }
+
     // MARK: - Body streams
 
     private final class Streaming: Log, URLSessionDataDelegate, @unchecked Sendable {

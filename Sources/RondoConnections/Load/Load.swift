@@ -161,14 +161,20 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
         if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
-        if times.hasReachedLimit, !driver.isEnded {
-            if let failure = times.takeFailure(isLocal: driver.waitsLocally) { return driver.fail(failure) }
+        if times.hasReachedLimit, driver.isTimed {
+            if let failure = times.takeFailure(isLocal: driver.waitsLocally) {
+                guard driver.isAskingAboutCaching else { return driver.fail(failure) }
+                // What is complete has succeeded, and is stored only if the delegate has agreed (rule US-69), perhaps just
+                // now. Of two answers the first counts.
+                if let reply = messages.reply { driver.take(reply) }
+                return driver.take(.cached(nil))
+            }
             // Bytes have come since the check that found the time over, and that check has set no timer: check again.
             checkTimes()
         }
         times.begin()
         driver.serve(messages)
-        if !driver.isEnded { times.endEvents() }
+        if driver.isTimed { times.endEvents() }
     }
 
     // MARK: - Calls to the client
@@ -246,7 +252,7 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
     }
 
     private func checkTimes() {
-        guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
+        guard let driver, registration.isJoined, driver.isTimed, !inbox.isSuspended else { return }
         // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
         // which a timer does not (rule UC-72).
         switch times.check(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {

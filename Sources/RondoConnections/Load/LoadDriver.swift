@@ -41,7 +41,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     private var client: (any LoadClient)? { load.client }
     var modes: [LoopMode] { load.registration.modes }
-    var isEnded: Bool { state.isEnded }
+    var isTimed: Bool { state.isTimed }
+    var isAskingAboutCaching: Bool { state.isAskingAboutCaching }
 
     // MARK: - The end
 

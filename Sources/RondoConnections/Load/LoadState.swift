@@ -120,6 +120,12 @@ struct LoadState {
         }
     }
 
+    /// Whether the content is complete, and the delegate was asked about the response that is to be stored.
+    var isAskingAboutCaching: Bool { if case .askingAboutCaching = phase { true } else { false } }
+
+    /// Whether limits of time count.
+    var isTimed: Bool { !isEnded || isAskingAboutCaching }
+
     /// Whether the delegate was asked about a request or a response, and has not replied yet.
     var isAsking: Bool {
         switch phase {
@@ -134,10 +140,9 @@ struct LoadState {
     /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {
         switch phase {
-        case .askingAboutStorage, .waitingForConnectivity, .waitingForCookies: true
+        case .askingAboutStorage, .waitingForConnectivity, .waitingForCookies, .askingAboutCaching: true
         case .created, .askingAboutCanonical, .answering, .askingAboutRedirect, .challenged,
-            .askingAboutResponse, .receiving, .askingForRest, .upgraded, .askingAboutCaching, .storing,
-            .aborted, .ended:
+            .askingAboutResponse, .receiving, .askingForRest, .upgraded, .storing, .aborted, .ended:
             isAsking
         }
     }
