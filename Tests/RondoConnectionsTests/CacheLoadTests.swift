@@ -964,6 +964,29 @@ import Testing
         #expect(requests == 2)
     }
 
+    @Test(arguments: ["ETag", "Content-Length"])
+    func `RFC 9111 4.3.5 a response to HEAD that differs makes the entry go`(difference: String) throws {
+        let body = Box("old")
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let text = body.value
+                var head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nVary: Accept-Encoding\r\n"
+                if difference == "ETag" { head += "ETag: \"\(text)\"\r\n" }
+                head += "Content-Length: \(text.utf8.count)\r\n\r\n"
+                try peer.send(request.method == "HEAD" ? head : head + text)
+            }
+        }
+        let store = Store()
+        #expect(try Self.get(server.url("/a"), store).text == "old")
+        for (text, count) in [("old", 2), (difference == "ETag" ? "new" : "newer", 4)] {
+            body.value = text
+            _ = try Self.get(server.url("/a"), store) { $0.httpMethod = "HEAD" }
+            #expect(try Self.get(server.url("/a"), store).text == text)
+            #expect(server.requests.count == count)
+        }
+    }
+
     @Test func `RFC 9111 4.4 an unsafe request makes the entry go`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         _ = try Self.get(server.url("/a"), store)

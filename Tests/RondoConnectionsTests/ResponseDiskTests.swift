@@ -82,6 +82,28 @@ import Testing
         #expect(try stranger.number("SELECT count(*) FROM response") == 1)
     }
 
+    @Test func `RFC 9111 4.3.5 a response to HEAD is not compared with what is on the disk alone`() throws {
+        let folder = Folder()
+        let tag = Box("old")
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let head = """
+                    HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nETag: "\(tag.value)"\r\nContent-Length: 4\r\n\r\n
+                    """
+                try peer.send(request.method == "HEAD" ? head : head + "text")
+            }
+        }
+        let cache = URLConnection.Cache(memoryCapacity: 0, diskCapacity: 1 << 22, diskPath: folder.url.path)
+        for (method, count) in [("GET", 1), ("GET", 1), ("HEAD", 2), ("GET", 2)] {
+            var request = URLRequest(url: server.url("/a"))
+            request.httpMethod = method
+            try load(request) { $0.configuration.cache = cache }
+            #expect(server.requests.count == count)
+            tag.value = count == 1 ? "new" : tag.value
+        }
+    }
+
     @Test func `RFC 9111 4.1 a response from before a URL varied, or varied so, is not found`() throws {
         let folder = Folder()
         let disk = folder.disk()

@@ -383,6 +383,18 @@ import Testing
                 entry(lines), for: status, request: fields(request), policy: .reload, now: now))
     }
 
+    @Test(arguments: [
+        (["ETag: \"a\"", "Content-Length: 5"], false), (["ETag: \"b\"", "Content-Length: 5"], true),
+        (["Content-Length: 6"], true), (["Last-Modified: today"], true), (["X: new"], false), ([], false),
+    ] as [([String], Bool)])
+    func `RFC 9111 4.3.5 a response to HEAD that differs outdates an entry`(
+        _ lines: [String], _ isOutdated: Bool
+    ) {
+        let old = entry([Self.tag, "Content-Length: 5", "Last-Modified: yesterday", "X: old"])
+        let response = ResponseHead(status: 200, fields: fields(lines))
+        #expect(CacheRules.outdates(old, byHead: response) == isOutdated)
+    }
+
     private static let invalidations: [(String, Int, [String], [String])] = [
         ("POST", 200, [], ["http://h.example/a/b"]), ("PUT", 204, [], ["http://h.example/a/b"]),
         ("FOO", 303, ["Location: /c"], ["http://h.example/a/b", "http://h.example/c"]),

@@ -109,6 +109,10 @@ final class ForeignStore: ResponseStore {
         return FoundResponse(chosen.record.entry, chosen.cached)
     }
 
+    func findEntry(_ request: LoadRequest, fields: () -> HeaderFields) -> CacheEntry? {
+        find(request, mayOverlook: true, fields: fields)?.entry
+    }
+
     /// Whether a look-up less than `missLifetime` ago has found nothing.
     private func hasJustMissed(_ key: Key) -> Bool {
         let missed = Self.memory.withLock { memory -> LoopInstant? in

@@ -153,13 +153,18 @@ struct LoadCache: ~Copyable {
     /// - Parameters:
     ///   - request: The request that was sent.
     ///   - isVerified: Whether the response may be used for other loads too.
+    ///   - fields: The request's fields as they would be sent; called only for HEAD.
     ///   - waiter: The load, which ends only when its stores are done; of all methods below.
     mutating func received(
         _ head: ResponseHead, to request: LoadRequest, _ settings: LoadSettings, isVerified: Bool,
-        for waiter: any StoreWaiter
+        fields: () -> HeaderFields, for waiter: any StoreWaiter
     ) -> HeadDecision {
         self.isVerified = isVerified
-        if request.method != "GET" { invalidate(by: head, request, settings, for: waiter) }
+        if request.method == "HEAD" {
+            compareStored(with: head, request, settings, fields: fields, for: waiter)
+        } else if request.method != "GET" {
+            invalidate(by: head, request, settings, for: waiter)
+        }
         guard let found = current.candidate else { return .deliver }
         if current.isRevalidating, head.status == 304 { return confirm(found, by: head, for: waiter) }
         if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
@@ -216,6 +221,19 @@ struct LoadCache: ~Copyable {
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
             remove(url, from: store, for: waiter)
         }
+    }
+
+    /// Removes the stored response to GET if a response to HEAD shows that the server has another one by now.
+    private func compareStored(
+        with head: ResponseHead, _ request: LoadRequest, _ settings: LoadSettings,
+        fields: () -> HeaderFields, for waiter: any StoreWaiter
+    ) {
+        guard isVerified, head.status == 200, settings.values.sharesContent, let url = request.url,
+            let store = settings.values.store(),
+            let entry = store.findEntry(request, fields: fields),
+            CacheRules.outdates(entry, byHead: head), entry.matches(fields())
+        else { return }
+        remove(url, from: store, for: waiter)
     }
 
     private func remove(_ url: URL, from store: any ResponseStore, for waiter: any StoreWaiter) {

@@ -181,9 +181,19 @@ extension ResponseCache: ResponseStore {
 
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse? {
         guard let name = key(request), let url = request.url else { return nil }
-        let responses = find(name)
-        let chosen = responses.count < 2 ? responses.last : responses.last { $0.matches(fields) }
-        return chosen?.found(url)
+        return Self.choose(from: find(name), fields)?.found(url)
+    }
+
+    func findEntry(_ request: LoadRequest, fields: () -> HeaderFields) -> CacheEntry? {
+        guard let name = key(request) else { return nil }
+        let responses = state.withLock { $0.table.find(name, StoredResponse.key(name)) }
+        return Self.choose(from: responses, fields)?.entry
+    }
+
+    private static func choose(
+        from responses: [StoredResponse], _ fields: () -> HeaderFields
+    ) -> StoredResponse? {
+        responses.count < 2 ? responses.last : responses.last { $0.matches(fields) }
     }
 
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {

@@ -14,6 +14,9 @@ protocol ResponseStore: AnyObject, Sendable {
     ///   - fields: The fields with which the request would be sent; called only if a response varies.
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse?
 
+    /// The entry of the response that `find` returns; nil also if Rondo's store would have to read its content from the disk.
+    func findEntry(_ request: LoadRequest, fields: () -> HeaderFields) -> CacheEntry?
+
     /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse?
 

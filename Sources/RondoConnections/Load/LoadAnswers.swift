@@ -135,7 +135,8 @@ final class LoadAnswers {
         _ head: ResponseHead, from source: ResponseSource, to request: LoadRequest
     ) -> NextStep {
         switch cache.received(
-            head, to: request, settings, isVerified: source.isTrustworthy(for: request), for: load)
+            head, to: request, settings, isVerified: source.isTrustworthy(for: request),
+            fields: { outgoingFields(of: request) }, for: load)
         {
         case .deliver: return .deliver
         case .askWithoutConditions: return .askWithoutConditions

@@ -90,7 +90,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     private static func announcedLength(_ head: ResponseHead, bodyLength: Int64?) -> Int64 {
         if let length = bodyLength, length > 0 { return length }
         guard let field = head.fields.values(for: "Content-Length").first else { return bodyLength ?? -1 }
-        // Without a body the field frames nothing, and has not been checked. Equal values in one field are one (RFC 9110 §8.6).
+        // Without a body the field has not been checked. Equal values in one field are one (RFC 9110 §8.6).
         guard let length = Int64(field.prefix { $0 != "," }), length >= 0 else { return -1 }
         return length
     }

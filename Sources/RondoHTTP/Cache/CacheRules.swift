@@ -157,6 +157,14 @@ package enum CacheRules {
         200..<300 ~= response.status && response.status != 206 || [404, 410].contains(response.status)
     }
 
+    /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has now (§4.3.5).
+    package static func outdates(_ entry: CacheEntry, byHead response: ResponseHead) -> Bool {
+        ["ETag", "Last-Modified", "Content-Length"].contains { name in
+            guard let old = entry.fields[name], let new = response.fields[name] else { return false }
+            return old != new
+        }
+    }
+
     /// Those status codes, among the ones that are stored at all, whose meaning a cache knows (§5.2.2.3).
     private static let understood: Set<Int> = [200, 203, 204]
 
