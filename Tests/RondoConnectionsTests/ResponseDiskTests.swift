@@ -141,9 +141,8 @@ import Testing
         #expect(texts("a", on: disk) == ["new"])
     }
 
-    @Test(arguments: [1 << 19, 1 << 18, 0]) func `a smaller capacity leaves the newest, and none where it is 0`(
-        capacity: Int
-    ) throws {
+    @Test(arguments: [1 << 19, 1 << 18, 0])
+    func `a smaller capacity leaves the newest, and none where it is 0`(capacity: Int) throws {
         let folder = Folder()
         let disk = folder.disk(1 << 21)
         // The oldest are the smallest.

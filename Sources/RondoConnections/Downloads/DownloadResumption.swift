@@ -120,7 +120,7 @@ struct DownloadResumption: Codable, Equatable {
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
-    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest of a file has no coding: that would be a part
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be a part
     /// of another representation than the one whose bytes are in the file.
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }

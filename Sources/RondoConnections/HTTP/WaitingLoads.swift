@@ -1,8 +1,8 @@
-/// The loads that wait for a connection to one server, in the order in which they came. That is the order of their IDs, by
-/// which one that withdraws is found.
+/// The loads that wait for a connection to one server, in the order in which they came. That is the order of their
+/// IDs, by which one that withdraws is found.
 ///
-/// The first leaves in constant time, any other in a time that grows by the logarithm of their number: a program may start
-/// thousands of loads at once.
+/// The first leaves in constant time, any other in a time that grows by the logarithm of their number: a program may
+/// start thousands of loads at once.
 struct WaitingLoads<Waiter> {
     /// The waiters, from `head` on; nil in the place of one that has left. The first of them is never nil.
     private var places: [(waiterID: Int, waiter: Waiter?)] = []

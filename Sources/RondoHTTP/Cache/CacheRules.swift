@@ -151,13 +151,14 @@ package enum CacheRules {
         ).lifetime > 0
     }
 
-    /// Whether a response to GET says what the URL has now, or that it has nothing any more: then an older response must not
-    /// answer later requests, even if this one is not stored. A 206 is a part, and an error may pass.
+    /// Whether a response to GET says what the URL has now, or that it has nothing any more: then an older response
+    /// must not answer later requests, even if this one is not stored. A 206 is a part, and an error may pass.
     package static func outdates(_ response: ResponseHead) -> Bool {
         200..<300 ~= response.status && response.status != 206 || [404, 410].contains(response.status)
     }
 
-    /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has now (§4.3.5).
+    /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has now
+    /// (§4.3.5).
     package static func outdates(_ entry: CacheEntry, byHead response: ResponseHead) -> Bool {
         ["ETag", "Last-Modified", "Content-Length"].contains { name in
             guard let old = entry.fields[name], let new = response.fields[name] else { return false }

@@ -35,7 +35,8 @@ import Testing
             false
         ),
         (
-            "206 Part\r\nContent-Range: bytes 5-9/10\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nfghij",
+            "206 Part\r\nContent-Range: bytes 5-9/10\r\nContent-Encoding: gzip\r\n"
+                + "Content-Length: 5\r\n\r\nfghij",
             false
         ),
         ("206 Part\r\nContent-Range: bytes 5-9/10\r\n\r\nfghi", false),
