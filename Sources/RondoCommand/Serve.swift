@@ -58,7 +58,7 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         let end = End()
-        Signals.onInterruption { _ in end.request() }
+        Signals.onInterruption { end.request(by: $0) }
         Signals.ignoreBrokenPipes()
         let site = Site(folder: try servedFolder(), size: size?.bytes ?? Site.usualSize)
         let certificate = try servedCertificate()
@@ -101,20 +101,25 @@ struct Serve: ParsableCommand {
     // MARK: - The end
 
     /// The end that a signal, or the end of standard input, requests.
-    private final class End: Sendable {
+    final class End: Sendable {
+        private struct State {
+            var isRequested = false
+            var isBySignal = false
+        }
+
         private let loop = RunLoop.current
-        private let state = Mutex(false)
+        private let state = Mutex(State())
 
-        var isRequested: Bool { state.withLock { $0 } }
+        var isRequested: Bool { state.withLock { $0.isRequested } }
 
-        /// Requests the end. Any thread. A second call ends the process at once, because the first may wait
-        /// for a disk.
-        func request() {
-            let isSecond = state.withLock { isRequested in
-                defer { isRequested = true }
-                return isRequested
+        /// Requests the end. Any thread. A second signal ends the process at once, because the first may wait
+        /// for a disk. The end of standard input does not count: in a pipeline it comes with Ctrl-C.
+        func request(by signal: Int32? = nil) {
+            let wasBySignal = state.withLock { state in
+                defer { state = State(isRequested: true, isBySignal: state.isBySignal || signal != nil) }
+                return state.isBySignal
             }
-            if isSecond { _exit(ExitStatus.ended(by: SIGINT)) }
+            if let signal, wasBySignal { _exit(ExitStatus.ended(by: signal)) }
             // `stop()` alone has no effect on a loop that is about to run.
             loop.perform { RunLoop.current.stop() }
         }

@@ -19,6 +19,24 @@ struct QuantityTests {
     }
 }
 
+struct ServeEndTests {
+    @Test func `of two requests to end only a second signal ends the server at once`() async {
+        // In a pipeline, Ctrl-C ends the input as well.
+        await #expect(processExitsWith: .success) {
+            let end = Serve.End()
+            end.request(by: SIGINT)
+            end.request()
+            if !end.isRequested { exit(1) }
+        }
+        await #expect(processExitsWith: .exitCode(130)) {
+            let end = Serve.End()
+            end.request()
+            end.request(by: SIGINT)
+            end.request(by: SIGINT)
+        }
+    }
+}
+
 struct TerminalTextTests {
     @Test func `control characters from a server do not reach the terminal`() {
         #expect(
