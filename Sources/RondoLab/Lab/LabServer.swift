@@ -23,6 +23,8 @@ package final class LabServer: Sendable {
         static let patience = 30
         static let pieces = 100_000
         static let pieceSize = 1 << 20
+        /// Seconds without a new client where there is no descriptor for one.
+        static let rest = 0.05
         /// The number of requests for news that are recorded; further ones are not.
         static let requests = 10_000
     }
@@ -76,8 +78,12 @@ package final class LabServer: Sendable {
         while !isStopped.withLock({ $0 }) {
             let client = Foundation.accept(listener, nil, nil)
             guard client >= 0 else {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
+                let code = errno
+                if code == EINTR || code == ECONNABORTED { continue }
+                // A connection that ends leaves a descriptor, or memory, to the next one.
+                guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(code) else { break }
+                Thread.sleep(forTimeInterval: Limits.rest)
+                continue
             }
             Thread.detachNewThread { [self] in
                 serve(client)
