@@ -1,11 +1,16 @@
+internal import CRondoSystem
 internal import RondoCore
 internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// A thread that repeats its body at intervals until it is stopped.
 final class PeriodicThread: Sendable {
     private let name: String
     private let interval: Double
     private let isRunning = Mutex(false)
+    /// The number of the thread; 0 before it runs.
+    private let serial = Atomic<UInt64>(0)
     private let wakeUp = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
@@ -16,6 +21,9 @@ final class PeriodicThread: Sendable {
     }
 
     /// Does nothing if the thread runs already, or cannot be made.
+    ///
+    /// After a stop by the thread itself it must not be started again: `ended` has kept a signal that no call awaited,
+    /// and the next `stop` would not wait.
     func start(_ body: @escaping @Sendable () -> Void) {
         let isFirst = isRunning.withLock { isRunning in
             defer { isRunning = true }
@@ -24,6 +32,7 @@ final class PeriodicThread: Sendable {
         guard isFirst else { return }
         do throws(SystemError) {
             try SystemThread.start(name: name) { [self] in
+                serial.store(rondo_thread_serial(), ordering: .relaxed)
                 while wakeUp.wait(timeout: .now() + interval) == .timedOut { body() }
                 ended.signal()
             }
@@ -33,7 +42,8 @@ final class PeriodicThread: Sendable {
         }
     }
 
-    /// Waits until a call of the body that is running has returned. Must not be called on the thread itself.
+    /// Waits until a call of the body that is running has returned, but not for the call that this is made in: the body
+    /// may release an object of the program's whose `deinit` ends the process.
     func stop() {
         let wasRunning = isRunning.withLock { isRunning in
             defer { isRunning = false }
@@ -41,6 +51,6 @@ final class PeriodicThread: Sendable {
         }
         guard wasRunning else { return }
         wakeUp.signal()
-        ended.wait()
+        if serial.load(ordering: .relaxed) != rondo_thread_serial() { ended.wait() }
     }
 }

@@ -22,6 +22,17 @@ struct RecorderMemoryTests {
         #expect(recorder.soFar().records.map(\.loop) == [1, 1, 1])
     }
 
+    /// As the `deinit` of a member does that the recorder's thread releases, and that ends the process.
+    @Test func `a thread of the recorder's that is stopped by what it calls does not wait for itself`() throws {
+        let thread = PeriodicThread(name: "test", interval: 0.001)
+        let stopped = Latch()
+        thread.start {
+            thread.stop()
+            stopped.open()
+        }
+        try stopped.wait()
+    }
+
     @Test func `requests to a loop whose thread has ended take no place in the tables`() throws {
         let recorder = Recorder()
         let thread = LoopThread { _ in }
