@@ -16,10 +16,21 @@ func startTracing(_ path: UnsafePointer<CChar>) {
         // The first use of a static makes it: not in the child, where another thread may have been about to make it.
         Recorder.hasForked.store(false, ordering: .relaxed)
         pthread_atfork(
-            { if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.wait() } },
-            { if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.signal() } },
             {
-                if !Recorder.hasForked.load(ordering: .relaxed) { Recorder.forkLock.signal() }
+                if Recorder.hasForked.load(ordering: .relaxed) { return }
+                TraceWriter.forkLock.wait()
+                Recorder.forkLock.wait()
+            },
+            {
+                if Recorder.hasForked.load(ordering: .relaxed) { return }
+                Recorder.forkLock.signal()
+                TraceWriter.forkLock.signal()
+            },
+            {
+                if !Recorder.hasForked.load(ordering: .relaxed) {
+                    Recorder.forkLock.signal()
+                    TraceWriter.forkLock.signal()
+                }
                 Recorder.hasForked.store(true, ordering: .relaxed)
                 TraceWriter.closeInChild()
             })

@@ -20,9 +20,9 @@ internal import RondoCore
 // Numbers are little-endian. A reader skips frames of an unknown type.
 //
 // A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full one's last 'U'.
-// Its indices are the same, and it repeats the tables, or it begins with a 'K', and has tables of its own, with the loops
-// that live and what the following refers to. It repeats the 'B' of spans that have not ended. Records of spans that
-// began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
+// Its indices are the same, and it repeats the tables, or it begins with a 'K', and has tables of its own, with the
+// loops that live and what the following refers to. It repeats the 'B' of spans that have not ended. Records of spans
+// that began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
 
 /// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {

@@ -8,8 +8,8 @@ internal import struct Synchronization.Atomic
 ///
 /// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
 /// anew, at the moment up to which FILE.1 was written. It is also full when the tables are. FILE can be read alone: it
-/// repeats the tables, or begins new ones, and names the activations and held-back members that had begun before. Where it cannot be renamed, it begins anew all the same, and
-/// there is no FILE.1.
+/// repeats the tables, or begins new ones, and names the activations and held-back members that had begun before. Where
+/// it cannot be renamed, it begins anew all the same, and there is no FILE.1.
 final class TraceWriter: Sendable {
     enum Limits {
         /// The bytes at which a file is full: those of as many events as a recorder keeps, apart from the tables with
@@ -49,6 +49,9 @@ final class TraceWriter: Sendable {
         var hasReportedRotation = false
     }
 
+    /// Taken by `fork` (`startTracing`), and while files are renamed. Not `Recorder.forkLock`, for which loops wait: a
+    /// disk may be slow.
+    static let forkLock = DispatchSemaphore(value: 1)
     /// The writer of RONDO_TRACE.
     static let ofProcess = Mutex<TraceWriter?>(nil)
     /// The descriptor of its file, -1 if none is open: a child by `fork` cannot take the lock of the writer's state.
@@ -165,8 +168,8 @@ final class TraceWriter: Sendable {
         beginning += TraceEncoder.running(next.running, at: moment)
         do throws(Failure) {
             // No child comes into being while there are two.
-            Recorder.forkLock.wait()
-            defer { Recorder.forkLock.signal() }
+            Self.forkLock.wait()
+            defer { Self.forkLock.signal() }
             try replaceDescriptor(by: nextFile(after: state.descriptor, beginning), &state)
         } catch {
             // The newest events are written all the same, in place of the older ones.
@@ -186,8 +189,8 @@ final class TraceWriter: Sendable {
         let (earlier, next) = (path + ".1", path + ".next")
         // A program that ended in between has left it.
         _ = unlink(next)
-        // Made and written before anything is renamed: where there can be no further file, both are left as they are, and
-        // of a program that is killed meanwhile there is no file without a beginning.
+        // Made and written before anything is renamed: where there can be no further file, both are left as they are,
+        // and of a program that is killed meanwhile there is no file without a beginning.
         let made = try Self.openFile(next, O_EXCL).descriptor
         do throws(Failure) {
             let code = Self.writeAll(beginning, to: made)
