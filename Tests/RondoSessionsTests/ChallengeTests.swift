@@ -157,8 +157,31 @@ import Testing
             try Self.run(server.url()) { _ in (.cancelAuthenticationChallenge, nil) }
                 == ["task HTTPBasic 0", "complete -999"])
         #expect(
+            try Self.run(server.url()) { challenge in
+                challenge.sender?.cancel(challenge)
+                return (.performDefaultHandling, nil)
+            } == ["task HTTPBasic 0", "complete -999"])
+        #expect(
             try Self.run(server.url()) { _ in (.rejectProtectionSpace, nil) }
                 == ["task HTTPBasic 0", "response 401", "complete 0"])
+    }
+
+    private final class Refusing: URLProtocol {
+        override class func canInit(with request: URLRequest) -> Bool { true }
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+        override func startLoading() {
+            client?.urlProtocol(self, didFailWithError: URLError(.userCancelledAuthentication))
+        }
+        override func stopLoading() {}
+    }
+
+    @Test func `US-14 US-56 a protocol's own error of a cancelled challenge is passed on`() throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [Refusing.self]
+        let calls = try Self.run(try #require(URL(string: "refused://host/")), configuration) { _ in
+            (.performDefaultHandling, nil)
+        }
+        #expect(calls == ["complete -1012"])
     }
 
     @Test func `US-56 rejectProtectionSpace asks about the next protection space`() throws {
@@ -238,6 +261,11 @@ import Testing
         #expect(
             try Self.run(target, trusting) { _ in (.cancelAuthenticationChallenge, nil) }
                 == ["session ServerTrust 0", "complete -999"])
+        #expect(
+            try Self.run(target, trusting) { challenge in
+                challenge.sender?.cancel(challenge)
+                return (.performDefaultHandling, nil)
+            } == ["session ServerTrust 0", "complete -999"])
         #expect(
             try Self.run(target, trusting) { _ in (.rejectProtectionSpace, nil) }
                 == ["session ServerTrust 0", "complete -1202"])

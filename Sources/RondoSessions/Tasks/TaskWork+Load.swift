@@ -163,6 +163,13 @@ extension TaskWork: LoadClient {
         let (life, givesResumeData) = state.withLock { ($0.life, !$0.resumeDataHandlers.isEmpty) }
         if life.isCompleted { return nil }
         var outcome = outcome
+        // A challenge's sender that cancels the challenge cancels the task, as the disposition does (rule US-56). The same
+        // error of a program's protocol is left as it is.
+        if case .failure(let error as URLError) = outcome,
+            case .authenticationCancelled? = URLErrors.failure(of: error)
+        {
+            outcome = .failure(URLError(.cancelled, userInfo: error.userInfo))
+        }
         // Cancelling an open WebSocket closes it in order and is not an error (rule WS-18).
         if life.isCanceling, !(webSocket?.hasOpened ?? false) { outcome = .failure(cancellation) }
         let added = engine?.values.additionalFields ?? []
