@@ -57,6 +57,34 @@ import class Rondo.URLSessionTask
         #expect(log.entries == ["flushed []", "listed 0 []"])
     }
 
+    /// The first handler has the queue run what comes behind it before it returns.
+    @Test func `US-19 US-80 on a concurrent queue handlers come one at a time, and before didBecomeInvalid`()
+        throws
+    {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 4
+        let (log, allWait) = (EventLog(), Latch())
+        let notes = Notes { call, _ in log.note(call) }
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: queue)
+        session.getAllTasks { _ in
+            log.note("begin")
+            #expect(throws: Never.self) {
+                try allWait.wait()
+                for _ in 0..<3 {
+                    let passed = Latch()
+                    queue.addOperation { passed.open() }
+                    try passed.wait()
+                }
+            }
+            log.note("end")
+        }
+        session.getTasksWithCompletionHandler { _, _, _ in log.note("listed") }
+        session.finishTasksAndInvalidate()
+        allWait.open()
+        try waitFor("the session's end") { log.entries.count == 4 ? () : nil }
+        #expect(log.entries == ["begin", "end", "listed", "invalid"])
+    }
+
     @Test func `US-75 a task of an invalidated session is completed from the start`() throws {
         let session = URLSession(configuration: .default)
         session.invalidateAndCancel()

@@ -3,11 +3,12 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The handlers of a session's lists, `reset` and `flush`, called in the order in which they were asked for (rule US-80).
+/// The handlers of a session's lists, `reset` and `flush`, and its last call, made in the order in which they were asked for
+/// (rule US-80).
 ///
 /// The handler of `flush` waits until the storages are on the disk. The handlers behind it wait as well.
 final class OrderedHandlers: Sendable {
-    /// Functions that have a handler called; see `SessionDriver.prepare`.
+    /// Functions that have a handler called; see `prepare`.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
         case flush(HTTPCookieStorage?, @Sendable () -> Void)
@@ -20,17 +21,25 @@ final class OrderedHandlers: Sendable {
     }
 
     private let driver: SessionDriver
+    /// The handlers that wait for the delegate queue, which may run several operations at once (rule US-19).
+    private let calls = QueuedCalls()
     private let state = Mutex(State())
 
     init(_ driver: SessionDriver) { self.driver = driver }
 
     /// Has `handler` called after the handlers before it.
-    func call(_ handler: @escaping @Sendable () -> Void) { add(.call(driver.prepare(handler))) }
+    func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
 
     /// Writes what the storages of the process, and the session's own `cookies`, have to write, once the handlers before it have
     /// been called; then has `handler` called.
     func flush(_ cookies: HTTPCookieStorage?, _ handler: @escaping @Sendable () -> Void) {
-        add(.flush(cookies, driver.prepare(handler)))
+        add(.flush(cookies, prepare(handler)))
+    }
+
+    /// Returns the function that has `handler` called.
+    private func prepare(_ handler: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        guard driver.queue != nil else { return driver.prepare(handler) }
+        return { [driver, calls] in driver.perform(handler, after: calls) }
     }
 
     private func add(_ step: Step) {
