@@ -25,20 +25,33 @@ enum OutputFile {
     }
 
     /// Writes all of `text` to the file at `path` and replaces its content; `-` is standard output.
-    static func write(_ text: String, to path: String) throws { try write(Array(text.utf8), to: path) }
+    static func write(_ text: String, to path: String) throws {
+        var text = text
+        try text.withUTF8 { try write(UnsafeRawBufferPointer($0), to: path) }
+    }
 
     /// Writes bytes as above.
     static func write(_ bytes: [UInt8], to path: String) throws {
+        try bytes.withUnsafeBytes { try write($0, to: path) }
+    }
+
+    /// Copies none of the bytes, of which a recording may have hundreds of millions.
+    private static func write(_ bytes: UnsafeRawBufferPointer, to path: String) throws {
         if path == "-" {
-            let code = bytes.withUnsafeBytes { writeAll(STDOUT_FILENO, $0) }
+            let code = writeAll(STDOUT_FILENO, bytes)
             guard code != 0 else { return }
             throw CommandFailure("cannot write to standard output: \(String(cString: strerror(code)))")
         }
         var status = stat()
         let isDevice = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+        // The memory is the caller's, and outlives the data.
+        let data = bytes.baseAddress.map {
+            Data(
+                bytesNoCopy: UnsafeMutableRawPointer(mutating: $0), count: bytes.count, deallocator: .none)
+        }
         do {
             // A pipe, /dev/null or other special file is written to and not replaced.
-            try Data(bytes).write(to: URL(fileURLWithPath: path), options: isDevice ? [] : .atomic)
+            try (data ?? Data()).write(to: URL(fileURLWithPath: path), options: isDevice ? [] : .atomic)
         } catch {
             throw CommandFailure("cannot write \(path): \(error.localizedDescription)")
         }

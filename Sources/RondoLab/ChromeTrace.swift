@@ -11,15 +11,21 @@ package import RondoTrace
 extension Recording {
     /// The recording as a JSON object of trace events. Times are microseconds from its beginning.
     package var chromeTrace: String {
-        var events: [String] = []
-        events.reserveCapacity(records.count + 64)
-        for place in tables.threads.indices where place > 0 {
-            events.append(metadata("thread_name", thread: place, name: threadName(UInt16(place))))
+        // One text, and not one for each event: there may be two million.
+        var text =
+            "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"recorder\":\"Rondo\",\"droppedEvents\":\"\(dropped)\"},"
+            + "\"traceEvents\":[\n"
+        text += metadata("process_name", thread: 0, name: "run loops")
+        func add(_ event: String) {
+            text += ",\n"
+            text += event
         }
-        events.append(metadata("process_name", thread: 0, name: "run loops"))
+        for place in tables.threads.indices where place > 0 {
+            add(metadata("thread_name", thread: place, name: threadName(UInt16(place))))
+        }
         for activation in activations {
             let result = activation.result.map { "\($0)" } ?? "it had not ended"
-            events.append(
+            add(
                 span(
                     "running in \(spokenMode(activation.mode))", category: "mode", from: activation.began,
                     to: activation.ended, thread: activation.thread,
@@ -35,19 +41,18 @@ extension Recording {
             case .entry, .exit: break
             case .heldBack:
                 identity += 1
-                events += heldBack(record, identity: identity)
-            case .stop, .wakeUp, .perform, .signal, .add, .enqueue, .mark: events.append(instant(record))
+                for event in heldBack(record, identity: identity) { add(event) }
+            case .stop, .wakeUp, .perform, .signal, .add, .enqueue, .mark: add(instant(record))
             case .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue,
                 .delegate, .deferredWork, .notification:
-                events.append(
+                add(
                     span(
                         title(record), category: record.kind.word, from: record.began, to: record.ended,
                         thread: record.thread, arguments: arguments(record)))
             }
         }
-        return
-            "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"recorder\":\"Rondo\",\"droppedEvents\":\"\(dropped)\"},"
-            + "\"traceEvents\":[\n" + events.joined(separator: ",\n") + "\n]}\n"
+        text += "\n]}\n"
+        return text
     }
 
     private func spokenMode(_ place: UInt16) -> String {

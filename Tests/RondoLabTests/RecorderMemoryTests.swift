@@ -23,7 +23,7 @@ struct RecorderMemoryTests {
     }
 
     /// As the `deinit` of a member does that the recorder's thread releases, and that ends the process.
-    @Test func `a thread of the recorder's that is stopped by what it calls does not wait for itself`() throws {
+    @Test func `the recorder's thread does not wait for itself if what it calls stops it`() throws {
         let thread = PeriodicThread(name: "test", interval: 0.001)
         let stopped = Latch()
         thread.start {
