@@ -17,15 +17,22 @@ func readTrace(_ bytes: [UInt8]) {
     }
 }
 
-/// The input in two files, of which the second continues the first.
+/// The input in two files, of which the second continues the first, with its tables or with others.
 private func readPair(_ bytes: [UInt8]) {
     let half = bytes.count / 2
     let moment: Int64 = 1 << 20
     var encoder = TraceEncoder()
     let end = encoder.frames(TraceTables(), [], until: moment)
     let earlier: [UInt8] = TraceEncoder.head(began: 0) + bytes.prefix(half) + end
-    let later: [UInt8] = TraceEncoder.head(began: moment) + bytes.dropFirst(half)
-    if let recording = try? Recording(file: later, continuing: earlier) { view(recording) }
+    var places = TableTransfer.Places()
+    for place in 1...3 {
+        places.loops[place] = place
+        places.threads[place] = 4 - place
+    }
+    for kept in [[], TraceEncoder.kept(places)] {
+        let later: [UInt8] = TraceEncoder.head(began: moment) + kept + bytes.dropFirst(half)
+        if let recording = try? Recording(file: later, continuing: earlier) { view(recording) }
+    }
 }
 
 private func view(_ recording: Recording) {

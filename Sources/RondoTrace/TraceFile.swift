@@ -315,7 +315,7 @@ private struct TraceReader {
             else { return false }
             pairs[Int(place)] = Int(before)
         }
-        switch payload.first {
+        switch payload.first ?? 0 {
         case UInt8(ascii: "L"): places.loops.merge(pairs) { $1 }
         case UInt8(ascii: "T"): places.threads.merge(pairs) { $1 }
         case UInt8(ascii: "S"): places.subjects.merge(pairs) { $1 }
