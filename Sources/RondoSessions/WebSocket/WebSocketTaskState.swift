@@ -234,12 +234,18 @@ final class WebSocketTaskState: Sendable {
         answerLate()
     }
 
-    /// A connection that ends before the handshake was answered is a bad response (rule WS-4).
+    /// A connection that ends before the handshake was answered is a bad response, as is an answer that cannot be parsed
+    /// (rule WS-4).
     private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
-        guard let error = error as? URLError, error.code == .networkConnectionLost else { return error }
-        return URLErrors.error(
-            .badServerResponse, "The connection ended before the WebSocket handshake was answered.",
-            url: error.failingURL, cause: error)
+        guard let error = error as? URLError else { return error }
+        let sentence: String
+        switch error.code {
+        case .networkConnectionLost:
+            sentence = "The connection ended before the WebSocket handshake was answered."
+        case .cannotParseResponse: sentence = error.localizedDescription
+        default: return error
+        }
+        return URLErrors.error(.badServerResponse, sentence, url: error.failingURL, cause: error)
     }
 
     // MARK: - After the end

@@ -46,8 +46,14 @@ import Testing
         #expect(framed.value == 0)
     }
 
-    @Test func `WS-4 a connection that ends before the answer fails with -1011`() throws {
-        let server = try TestServer { peer in _ = try peer.readRequest() }
+    @Test(arguments: ["", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 101 Yes\r\nno field\r\n\r\n"])
+    func `WS-4 a connection that ends before the answer, or brings something else, fails with -1011`(
+        _ answer: String
+    ) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(answer)
+        }
         let notes = SocketNotes()
         let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
         session.webSocketTask(with: server.socketURL).resume()
