@@ -415,8 +415,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 connection.codec.receiveEnd()
                 input.noteTold(isForgeable: isForgeable)
             }
-        case .switchedProtocol where upgrade != nil:
-            if let upgrade { begin(upgrade) }
+        case .switchedProtocol:
+            if let upgrade { begin(upgrade) } else { end(by: .failed(.http(.unusedSwitch))) }
         case .end:
             // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
             // be forged, the body may have been cut short.
@@ -426,7 +426,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 end(by: .end)
             }
             return false
-        case .paused, .closed, .switchedProtocol:
+        case .paused, .closed:
             end(by: .failed(.http(HTTPFailure(.peer(.closedBeforeResponse)))))
             return false
         }

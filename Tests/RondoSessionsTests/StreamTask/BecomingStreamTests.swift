@@ -73,6 +73,29 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test(arguments: [false, true])
+    func `US-47 US-86 a 101 that becomes no stream fails with -1011 and says so`(isAsked: Bool) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 101 Go on\r\nConnection: upgrade\r\nUpgrade: lines\r\n\r\nfirst\n")
+            peer.waitForEnd()
+        }
+        var request = URLRequest(url: server.url())
+        request.setValue("lines", forHTTPHeaderField: "Upgrade")
+        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        let notes = Notes()
+        let session = URLSession(
+            configuration: .ephemeral, delegate: isAsked ? notes : nil, delegateQueue: nil)
+        let task = session.dataTask(with: request)
+        task.resume()
+        try waitFor("the end") { task.state == .completed ? () : nil }
+        let error = try #require(task.error as? URLError)
+        #expect(error.code == .badServerResponse)
+        #expect(error.localizedDescription.contains("(101)"))
+        #expect(error.localizedDescription.contains("becomeStream"))
+        session.invalidateAndCancel()
+    }
+
     /// Cancels the stream task when it is told of it, and keeps it.
     private final class Cancelling: NSObject, URLSessionDataDelegate, URLSessionStreamDelegate, Sendable {
         let log = EventLog()
