@@ -1,23 +1,28 @@
 internal import RondoConnections
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoMutex
 internal import RondoStreams
 
 /// Hands the connection of a data task to the stream task that takes its place, after a 101 response
 /// (rule US-47).
 ///
-/// `@unchecked Sendable`: used only inside the gate of the load.
+/// `@unchecked Sendable`: `shared` has a lock; the load is used only inside its gate.
 final class StreamUpgrade: Upgrade, @unchecked Sendable {
-    /// The state of the stream task; set once the delegate has chosen `.becomeStream`.
-    private var shared: StreamTaskState?
+    /// Set once the delegate has chosen `.becomeStream`.
+    private let shared = Mutex<StreamTaskState?>(nil)
     private weak var load: (any UpgradeOwner)?
 
-    deinit { shared?.loseConnection() }
+    /// The load has ended, perhaps before it has heard of the delegate's choice.
+    deinit { takeShared()?.loseConnection() }
 
-    func become(_ shared: StreamTaskState, load: any UpgradeOwner) {
-        self.shared = shared
-        self.load = load
-    }
+    private func takeShared() -> StreamTaskState? { shared.withLock { $0.take() } }
+
+    /// Has the connection handed to `shared`, which loses it if the load ends before. Any thread.
+    func become(_ shared: StreamTaskState) { self.shared.withLock { $0 = shared } }
+
+    /// Notes the load that hands the connection over. Inside its gate.
+    func belong(to load: any UpgradeOwner) { self.load = load }
 
     // MARK: - Upgrade
 
@@ -28,7 +33,7 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
     func refusal(of head: ResponseHead, for load: any UpgradeOwner) -> String? { nil }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
-        if let shared = shared.take() {
+        if let shared = takeShared() {
             if let connection = channel.moveConnection() {
                 shared.give(OpenConnection(channel: connection, received: Array(received)))
             } else {

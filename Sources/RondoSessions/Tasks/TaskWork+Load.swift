@@ -133,7 +133,8 @@ extension TaskWork: LoadClient {
     func becomeStream(_ shared: StreamTaskState, successor: Int) -> Bool {
         guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
         state.withLock { $0.hasBecomeStream = true }
-        answer(.disposition(.becomeUpgrade { upgrade.become(shared, load: $0) }))
+        upgrade.become(shared)
+        answer(.disposition(.becomeUpgrade { upgrade.belong(to: $0) }))
         return true
     }
 

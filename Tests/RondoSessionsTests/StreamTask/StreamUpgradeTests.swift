@@ -23,10 +23,28 @@ import Testing
         let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
         let shared = StreamTaskState(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
         let upgrade = StreamUpgrade()
-        upgrade.become(shared, load: NoLoad())
+        upgrade.become(shared)
+        upgrade.belong(to: NoLoad())
         // Never opened: there is nothing to move.
         let channel = SocketChannel(SocketChannel.Configuration(host: "127.0.0.1", port: 1))
         upgrade.begin(channel, received: UnsafeRawBufferPointer(start: nil, count: 0))
+        guard case .lost = shared.takeSource() else {
+            Issue.record("the task waits")
+            return
+        }
+    }
+
+    @Test func `US-47 a stream task does not wait for a load that ended before the delegate's answer`() {
+        let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
+        let shared = StreamTaskState(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
+        let work = TaskWork()
+        work.state.withLock { state in
+            _ = state.life.resume()
+            state.upgrade = StreamUpgrade()
+        }
+        let hasBecome = work.becomeStream(shared, successor: 2)
+        work.loadDidEnd()
+        #expect(hasBecome)
         guard case .lost = shared.takeSource() else {
             Issue.record("the task waits")
             return
