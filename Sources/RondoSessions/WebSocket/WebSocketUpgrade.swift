@@ -295,8 +295,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     private func fail(_ error: WebSocketError) {
-        // After the program's close frame only the end counts.
-        if case .closing = phase { return endClosed() }
+        // Once the program has closed the WebSocket, perhaps in a call of this pass, only the end counts (rule WS-18).
+        if shared.state.withLock({ $0.queues.close != nil }) { return endClosed() }
         let code = Self.urlErrorCode(error)
         end(with: Int(error.closeCode ?? 1006), reason: nil, code, error.description)
         waitForEnd(.upgrade(code, sentence: error.description))

@@ -190,6 +190,31 @@ import Testing
         #expect(frames.value.prefix(2).map(\.text) == ["a", "b"])
     }
 
+    @Test func `WS-18 a bad frame behind the message on which the program closes is not the task's error`()
+        throws
+    {
+        let frames = Box<[ClientFrame]>([])
+        let server = try socketServer { peer in
+            // They arrive together. The second has an unknown opcode.
+            try peer.send([0x81, 1, 65, 0x83, 0])
+            _ = try peer.readFrames(1, into: frames)
+        }
+        let (url, notes) = (server.socketURL, SocketNotes())
+        try onLoopThread { loop in
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: url)
+            task.receive { result in
+                notes.note(result.words)
+                task.cancel(with: .goingAway, reason: nil)
+            }
+            task.resume()
+            loop.runOut()
+            #expect(task.error == nil && task.closeCode == .goingAway)
+        }
+        #expect(notes.calls == ["open -", "text: A", "close 1001 -", "complete"])
+        #expect(frames.value == [ClientFrame(first: 0x88, payload: [3, 233])])
+    }
+
     @Test func `WS-17 the task waits two seconds for a server that never answers the close frame`() throws {
         let server = try socketServer { $0.waitForEnd() }
         let notes = SocketNotes()
