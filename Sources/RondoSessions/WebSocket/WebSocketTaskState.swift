@@ -215,6 +215,8 @@ final class WebSocketTaskState: Sendable {
         let error = WebSocketURL.shown(error)
         let (told, hasOpened) = state.withLock { state -> (any Error, Bool) in
             state.isOver = true
+            // No close frame was sent or received: the resource timeout has ended the WebSocket.
+            if state.hasOpened, state.closing.error == nil { state.closing.code = 1006 }
             let reported = state.hasOpened ? error : Self.failureOfHandshake(error)
             let end = state.closing.error ?? reported as? URLError
             state.closing.error =

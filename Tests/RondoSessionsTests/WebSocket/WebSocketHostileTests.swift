@@ -268,6 +268,7 @@ import Testing
                 loop.pass(seconds, by: clock)
                 for _ in 1...3 { loop.runInVain(for: 0) }
             }
+            #expect(task.closeCode == .abnormalClosure)
             session.invalidateAndCancel()
             loop.runOut()
         }
