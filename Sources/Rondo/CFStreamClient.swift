@@ -97,8 +97,10 @@ private final class StreamClient<Client: Stream>: RetainedDelegate {
         itself = self
     }
 
+    func asks(for event: Stream.Event) -> Bool { events.contains(event) }
+
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
-        guard events.contains(eventCode) else { return }
+        guard asks(for: eventCode) else { return }
         callBack(aStream as? Client, eventCode, info)
     }
 

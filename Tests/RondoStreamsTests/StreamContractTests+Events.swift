@@ -41,9 +41,10 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.inputs)
-    func `ST-9 ST-13 a delegate that is set later is told of waiting bytes`(kind: StreamKind) throws {
+    func `ST-9 ST-13 a delegate that is set where there is none is told of bytes`(kind: StreamKind) throws {
         let findings = try kind.onInput([1]) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
+            stream.delegate = nil
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }
@@ -53,15 +54,46 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.outputs)
-    func `ST-9 ST-14 a delegate that is set later is told of space`(kind: StreamKind) throws {
+    func `ST-9 ST-14 a delegate that is set where there is none is told of space`(kind: StreamKind) throws {
         let findings = try kind.onOutput(10) { loop, stream, notes in
             try loop.run { notes.events.contains("space") }
+            stream.delegate = nil
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }
             return later.events
         }
         #expect(findings == ["space"])
+    }
+
+    @Test(arguments: StreamKind.inputs)
+    func `ST-9 ST-13 a delegate in place of another is told after a read`(kind: StreamKind) throws {
+        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            let later = StreamNotes()
+            stream.delegate = later
+            loop.pass()
+            let before = later.events
+            _ = stream.bytes(1)
+            try loop.run { !later.events.isEmpty }
+            return before + ["read"] + later.events
+        }
+        #expect(findings == ["read", "bytes"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-9 ST-14 a delegate in place of another is told after a write`(kind: StreamKind) throws {
+        let findings = try kind.onOutput(10) { loop, stream, notes in
+            try loop.run { notes.events.contains("space") }
+            let later = StreamNotes()
+            stream.delegate = later
+            loop.pass()
+            let before = later.events
+            _ = stream.writeAll([1])
+            try loop.run { !later.events.isEmpty }
+            return before + ["written"] + later.events
+        }
+        #expect(findings == ["written", "space"])
     }
 
     @Test(arguments: StreamKind.inputs)

@@ -188,6 +188,31 @@ import Testing
         #expect(found == [#"[] ["bytes", "end"]"#])
     }
 
+    /// Writes events down, reads nothing, and sets itself as the stream's client again.
+    private static func setAgain(
+        _ stream: CFReadStream?, _ event: CFStreamEventType, _ info: UnsafeMutableRawPointer?
+    ) {
+        let notes = Notes.of(info)
+        notes.events.append(word(event))
+        var context = notes.context()
+        CFReadStreamSetClient(stream, everything, { Self.setAgain($0, $1, $2) }, &context)
+    }
+
+    @Test func `ST-9 ST-13 a client that sets itself again is not told again`() throws {
+        let found = try onLoopThread { _ in
+            let notes = Notes()
+            var context = notes.context()
+            let stream = CFReadStream(data: Data([1]))
+            CFReadStreamSetClient(stream, Self.everything, { Self.setAgain($0, $1, $2) }, &context)
+            CFReadStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode)
+            CFReadStreamOpen(stream)
+            Self.passes()
+            CFReadStreamClose(stream)
+            return ["\(notes.events)"]
+        }
+        #expect(found == [#"["open", "bytes"]"#])
+    }
+
     @Test func `ST-21 a client with a dispatch queue is called there`() throws {
         let (read, write) = Self.boundPair(10)
         let queue = DispatchQueue(label: "client")

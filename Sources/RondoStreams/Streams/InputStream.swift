@@ -98,16 +98,15 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     // MARK: - Delegate
 
     /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
-    /// itself. One that is set while bytes are available is told of them (rule ST-9).
+    /// itself. One that is set while bytes are available is told of them, unless it replaces another delegate,
+    /// which was told (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
             let old = super.delegate
             super.delegate = newValue
             if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
-            guard old !== newValue else { return }
-            core.update { $0.arm() }
-            (old as? any RetainedDelegate)?.end()
+            if old !== newValue { delegateChanged(from: old) }
         }
     }
 

@@ -3,7 +3,7 @@
 // Two ideas. Pending ("owed") events are computed, not queued: the state records that the stream has opened,
 // ended or failed and has not reported it yet, and that bytes or space are there. And the state is *armed* or
 // not: after one hasBytesAvailable (hasSpaceAvailable) no other follows until the client reads (writes),
-// wherever it does so (rules ST-13, ST-14).
+// wherever it does so, secures the connection, or sets the first delegate that is told (rules ST-9, ST-13, ST-14).
 //
 //     notOpen ── open ──> opening ──> open ──> atEnd        any of these three ──> error
 //     each of opening, open, atEnd ── close ──> closed; error stays error (rule ST-6)
@@ -33,7 +33,7 @@ struct StreamState: Sendable {
 
         /// Bytes, or space, are there as far as is known.
         static let isReady = Facts(rawValue: 1)
-        /// The client has read or written since the last event of its direction.
+        /// No event of the direction has come since the client has read or written, or done what counts as that.
         static let isArmed = Facts(rawValue: 2)
         static let owesOpenCompleted = Facts(rawValue: 4)
         static let owesEnd = Facts(rawValue: 8)
@@ -122,7 +122,7 @@ struct StreamState: Sendable {
         self.isReady = isReady
     }
 
-    /// Records that the client has another delegate, which was not told of bytes or space yet.
+    /// Records that there is a delegate in place of none, or of a client that had not asked for bytes or space.
     mutating func arm() { isArmed = true }
 
     /// Closes the stream. Returns false if there is nothing to close.
