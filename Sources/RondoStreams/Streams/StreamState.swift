@@ -3,7 +3,7 @@
 // Two ideas. Pending ("owed") events are computed, not queued: the state records that the stream has opened,
 // ended or failed and has not reported it yet, and that bytes or space are there. And the state is *armed* or
 // not: after one hasBytesAvailable (hasSpaceAvailable) no other follows until the client reads (writes),
-// wherever it does so, secures the connection, or sets the first delegate that is told (rules ST-9, ST-13, ST-14).
+// wherever it does so, or does what counts as that (rules ST-9, ST-13, ST-14).
 //
 //     notOpen ── open ──> opening ──> open ──> atEnd        any of these three ──> error
 //     each of opening, open, atEnd ── close ──> closed; error stays error (rule ST-6)
