@@ -270,6 +270,23 @@ import Testing
         }
     }
 
+    @Test func `US-78 flush does not make the shared cookie storage`() async {
+        // In a process of its own, where no code has asked for that storage.
+        await #expect(processExitsWith: .success) {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            setenv("XDG_DATA_HOME", folder.path, 1)
+            let session = URLSession(configuration: .default)
+            let done = Latch()
+            session.flush { done.open() }
+            try done.wait()
+            // The folder for its file would be made before it.
+            let found = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            precondition(found.isEmpty, "\(found)")
+        }
+    }
+
     // MARK: - Connectivity
 
     private final class Waiting: NSObject, URLSessionDataDelegate, Sendable {

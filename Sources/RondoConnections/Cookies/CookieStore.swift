@@ -164,8 +164,9 @@ final class CookieStore: Sendable {
         if mustWork { callThread() }
     }
 
-    /// Removes all cookies that have been received or set by the program until now. Requests that begin later send none of them;
-    /// the program sees them in its storage until the store's thread has removed them there.
+    /// Removes all cookies that have been received until now, and those that the program has set before the store's thread
+    /// examines its storage. Requests that begin later send none of them; the program sees them in its storage until the thread
+    /// has removed them there.
     ///
     /// What is called after the removal by `flush` finds none of them in the storage.
     func removeAll() {

@@ -1,4 +1,3 @@
-internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
@@ -11,7 +10,7 @@ final class OrderedHandlers: Sendable {
     /// Functions that have a handler called; see `prepare`.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
-        case flush(HTTPCookieStorage?, @Sendable () -> Void)
+        case flush(LoadSettings, @Sendable () -> Void)
     }
 
     private struct State {
@@ -30,10 +29,10 @@ final class OrderedHandlers: Sendable {
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
 
-    /// Writes what the storages of the process, and the session's own `cookies`, have to write, once the handlers before it have
-    /// been called; then has `handler` called.
-    func flush(_ cookies: HTTPCookieStorage?, _ handler: @escaping @Sendable () -> Void) {
-        add(.flush(cookies, prepare(handler)))
+    /// Writes what the storages of the process, and the cookie storage of the session's `settings`, have to write, once the handlers
+    /// before it have been called; then has `handler` called.
+    func flush(_ settings: LoadSettings, _ handler: @escaping @Sendable () -> Void) {
+        add(.flush(settings, prepare(handler)))
     }
 
     /// Returns the function that has `handler` called.
@@ -55,9 +54,9 @@ final class OrderedHandlers: Sendable {
         while let step = takeNext() {
             switch step {
             case .call(let call): call()
-            case .flush(let cookies, let call):
+            case .flush(let settings, let call):
                 do throws(SystemError) {
-                    return try LoadStorage.flush(cookiesOf: cookies) { [self] in
+                    return try LoadStorage.flush(cookiesOf: settings) { [self] in
                         call()
                         proceed()
                     }

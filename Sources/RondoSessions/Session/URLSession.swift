@@ -248,8 +248,10 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// `URLConnection.PermanentCredentials`, and then does what `flush` does (rule US-78).
     ///
     /// Later requests have none of the cookies. A thread removes them from the cookie storage, which takes Foundation some
-    /// time: before the handler is called, the program may still see some of them there.
+    /// time: before the handler is called, the program may still see some of them there, and a cookie that the program sets there
+    /// itself may be removed with them.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
+        LoadStorage.removeCookies(of: engine.settings)
         ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)
     }
@@ -263,6 +265,6 @@ open class URLSession: NSObject, @unchecked Sendable {
     ///   of lists, `reset` and `flush` that were asked for before (rule US-80).
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         engine.pool.renew()
-        engine.handlers.flush(ownConfiguration.httpCookieStorage, completionHandler)
+        engine.handlers.flush(engine.settings, completionHandler)
     }
 }

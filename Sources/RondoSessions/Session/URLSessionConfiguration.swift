@@ -58,10 +58,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     )
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration { .default }
 
-    /// Empties the cookie storage, cache and credential storage.
+    /// Empties the cache and the credential storage.
     func emptyStorages() {
         urlCache?.removeAllCachedResponses()
-        if let storage = httpCookieStorage { LoadStorage.removeCookies(of: storage) }
         if let storage = urlCredentialStorage {
             for (space, credentials) in storage.allCredentials {
                 for credential in credentials.values { storage.remove(credential, for: space) }
