@@ -14,11 +14,7 @@ import Testing
 
         deinit { try? FileManager.default.removeItem(at: url) }
 
-        func disk(_ capacity: Int = 1 << 22) -> ResponseDisk {
-            let disk = ResponseDisk.at(file)
-            disk.setCapacity(capacity)
-            return disk
-        }
+        func disk(_ capacity: Int = 1 << 22) -> ResponseDisk { ResponseDisk.at(file, capacity: capacity) }
 
         /// A connection as another process has it.
         func database() throws -> Database {
@@ -120,6 +116,18 @@ import Testing
         }
         let rows = try folder.database().number("SELECT count(*) FROM response")
         #expect(rows == 4)
+    }
+
+    @Test func `a disk that is opened keeps what its capacity has room for, and has one instance`() throws {
+        let folder = Folder()
+        let stranger = try ResponseRow.Writer(folder.database())
+        for name in ["a", "b"] { try stranger.write(stored(name)) }
+        let disk = folder.disk()
+        disk.flush()
+        #expect(texts("a", on: disk) == ["text"] && texts("b", on: disk) == ["text"])
+        #expect(folder.disk(0) === disk)
+        disk.flush()
+        #expect(texts("a", on: disk) == [] && texts("b", on: disk) == [])
     }
 
     @Test func `a variant is still found when another one has made room`() throws {

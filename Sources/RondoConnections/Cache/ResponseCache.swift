@@ -31,9 +31,8 @@ final class ResponseCache: Sendable {
             if !hasLookedForDisk {
                 hasLookedForDisk = true
                 opened = ResponseCache.folder(path).map {
-                    ResponseDisk.at($0.appendingPathComponent("responses.sqlite"))
+                    ResponseDisk.at($0.appendingPathComponent("responses.sqlite"), capacity: diskCapacity)
                 }
-                opened?.setCapacity(diskCapacity)
             }
             return opened
         }

@@ -106,22 +106,26 @@ final class ResponseDisk: Sendable {
 
     private static let all = Mutex<[String: Reference]>([:])
 
-    /// The instance for the file at `url`.
-    static func at(_ url: URL) -> ResponseDisk {
-        all.withLock { all in
+    /// The instance for the file at `url`, which has `capacity` from now on.
+    static func at(_ url: URL, capacity: Int) -> ResponseDisk {
+        let disk = all.withLock { all -> ResponseDisk in
             if let disk = all[url.path]?.disk { return disk }
             all = all.filter { $0.value.disk != nil }
-            let disk = ResponseDisk(url)
+            let disk = ResponseDisk(url, capacity)
             all[url.path] = Reference(disk: disk)
             return disk
         }
+        disk.setCapacity(capacity)
+        return disk
     }
 
-    private init(_ url: URL) {
+    private init(_ url: URL, _ capacity: Int) {
         self.url = url
         var status = stat()
         let exists = stat(url.path, &status) == 0
         state.withLock { state in
+            // Before the writer is asked, which removes what exceeds it.
+            state.capacity = capacity
             state.usage = exists ? Int(status.st_size) : 0
             // Without a file there is nothing to ask.
             if !exists { state.known = [] }
