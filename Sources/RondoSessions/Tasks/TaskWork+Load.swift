@@ -89,8 +89,11 @@ extension TaskWork: LoadClient {
         case .metrics(let metrics):
             state.withLock { $0.metrics = metrics }
             return false
-        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .willCache,
-            .informational, .waitingForConnectivity, .upgraded, .finish, .finishDownload, .fail:
+        case .challenge, .waitingForConnectivity:
+            // Those of a stream task may have waited for the delegate queue, or while it was suspended (rule US-32).
+            return !isCanceling
+        case .willSend, .shouldUseCredentialStorage, .didCancel, .needNewBodyStream, .willCache,
+            .informational, .upgraded, .finish, .finishDownload, .fail:
             break
         }
         return true

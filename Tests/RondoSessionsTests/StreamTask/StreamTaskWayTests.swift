@@ -236,4 +236,40 @@ import Testing
                 ])
         session.invalidateAndCancel()
     }
+
+    // MARK: - Connectivity
+
+    private final class Waiting: NSObject, URLSessionTaskDelegate, Sendable {
+        let log = EventLog()
+
+        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+            log.note("waiting")
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    @Test func `US-32 US-70 a stream task that is cancelled does not tell that it waits for a network`()
+        throws
+    {
+        let configuration = URLSessionConfiguration.default
+        configuration.connection.proxy = .direct
+        configuration.waitsForConnectivity = true
+        let (delegate, queue) = (Waiting(), OperationQueue())
+        queue.isSuspended = true
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
+        // No route of TCP leads there.
+        let task = session.streamTask(withHostName: "255.255.255.255", port: 80)
+        task.resume()
+        try waitFor("the call to wait for its queue") { queue.operationCount > 0 ? () : nil }
+        task.cancel()
+        queue.isSuspended = false
+        try waitFor("the end") { delegate.log.entries.last?.hasPrefix("complete") ?? false ? () : nil }
+        #expect(delegate.log.entries == ["complete -999"])
+        session.invalidateAndCancel()
+    }
 }
