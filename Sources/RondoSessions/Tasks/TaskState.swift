@@ -61,4 +61,38 @@ struct TaskState {
         defer { heldStep = nil }
         return heldStep
     }
+
+    /// What the progress of the task shows.
+    ///
+    /// - Parameter received: Bytes of the body as transferred.
+    func progressValues(received: Int64) -> TaskProgress.Values {
+        TaskProgress.Values(
+            counts, received: received, hasResponse: response != nil,
+            hasSucceeded: life.isCompleted && error == nil)
+    }
+
+    // MARK: - The end
+
+    /// The details of a task's last call.
+    struct Ending {
+        let response: URLResponse?
+        /// True if no call is made, because another task or the program has the connection.
+        let isSilent: Bool
+        /// Nil if nothing was measured.
+        let metrics: LoadMetrics?
+        let resumeDataHandlers: [@Sendable (Data?) -> Void]
+    }
+
+    /// Notes the end of the task before its last call; nil if that was made already.
+    ///
+    /// - Parameter isCaptured: The program has the connection of a stream task.
+    mutating func complete(_ error: (any Error)?, isCaptured: Bool) -> Ending? {
+        guard life.complete() else { return nil }
+        self.error = error
+        counts.received = load?.transferredBytes ?? 0
+        defer { resumeDataHandlers = [] }
+        return Ending(
+            response: response, isSilent: hasBecomeStream || isCaptured, metrics: metrics,
+            resumeDataHandlers: resumeDataHandlers)
+    }
 }

@@ -148,16 +148,6 @@ extension TaskWork: LoadClient {
 
     // MARK: - The end
 
-    /// The details of a task's last call.
-    struct Ending {
-        let response: URLResponse?
-        /// True if no call is made, because another task or the program has the connection.
-        let isSilent: Bool
-        /// Nil if nothing was measured.
-        let metrics: LoadMetrics?
-        let resumeDataHandlers: [@Sendable (Data?) -> Void]
-    }
-
     /// The outcome of the load as the program gets it; nil if the last call was made already.
     ///
     /// - Parameter partial: The part that has arrived of a download that failed.
@@ -185,18 +175,8 @@ extension TaskWork: LoadClient {
     }
 
     /// Notes the end of the task before its last call; nil if that was made already.
-    func complete(_ error: (any Error)?) -> Ending? {
-        let ending = state.withLock { state -> Ending? in
-            guard state.life.complete() else { return nil }
-            state.error = error
-            state.counts.received = state.load?.transferredBytes ?? 0
-            defer { state.resumeDataHandlers = [] }
-            return Ending(
-                response: state.response,
-                isSilent: state.hasBecomeStream || plan.stream?.isCaptured ?? false, metrics: state.metrics,
-                resumeDataHandlers: state.resumeDataHandlers
-            )
-        }
+    func complete(_ error: (any Error)?) -> TaskState.Ending? {
+        let ending = state.withLock { $0.complete(error, isCaptured: plan.stream?.isCaptured ?? false) }
         if ending != nil { showProgress() }
         return ending
     }
@@ -220,7 +200,7 @@ extension TaskWork: LoadClient {
         let received = bytesReceived
         return state.withLock { state in
             state.progress.object(
-                showing: Self.progressValues(state, received: received), cancel: cancel
+                showing: state.progressValues(received: received), cancel: cancel
             ) { [weak self] in self?.followProgress(number) }
         }
     }
@@ -229,15 +209,9 @@ extension TaskWork: LoadClient {
         let (progress, load) = state.withLock { ($0.progress.current, $0.load) }
         guard let progress else { return }
         let values = state.withLock { state in
-            Self.progressValues(state, received: load?.transferredBytes ?? state.counts.received)
+            state.progressValues(received: load?.transferredBytes ?? state.counts.received)
         }
         // This may run code of the program, which may have made it part of another progress.
         values.show(in: progress)
-    }
-
-    private static func progressValues(_ state: TaskState, received: Int64) -> TaskProgress.Values {
-        TaskProgress.Values(
-            state.counts, received: received, hasResponse: state.response != nil,
-            hasSucceeded: state.life.isCompleted && state.error == nil)
     }
 }
