@@ -309,7 +309,8 @@ final class FetchTransfer {
         }
         if operation.usesSuggestedNames, job.output == .remoteName, let name = head.suggestedName {
             let existing = operation.overwrites.map { $0 ? BodySink.Existing.replaced : .kept } ?? .refused
-            output.rename(to: OutputPlan.inFolder(name, operation), existing)
+            // The rest of a file takes the place of none.
+            output.rename(to: OutputPlan.inFolder(name, operation), offset > 0 ? .refused : existing)
         }
         try context.saveETag(of: head, operation)
         progress?.begin(
