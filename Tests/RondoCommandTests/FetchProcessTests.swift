@@ -261,6 +261,19 @@ import Testing
         #expect(output == "52\n42 52")
     }
 
+    @Test func `transfers that a signal ends are interrupted, with --fail-early too`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-sSZ', '--fail-early', url, url, stderr=subprocess.PIPE)
+            clients = [server.accept()[0] for _ in range(2)]
+            for client in clients: receive(client)
+            run.terminate()
+            print(run.stderr.read().decode().count('interrupted'), run.wait())
+            """)
+        #expect(output == "2 143")
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

@@ -90,6 +90,8 @@ final class TransferQueue {
     private var jobs: TransferJobs
     private var running: [FetchTransfer] = []
     private var isExhausted = false
+    /// Whether all transfers were ended, for one reason.
+    private var isAborted = false
     /// The status of the last transfer; of the last failure if several run at once, and of the first one
     /// if that ends all.
     private(set) var status: Int32 = 0
@@ -132,20 +134,21 @@ final class TransferQueue {
     /// Ends all transfers, and begins none.
     func abort(_ reason: String) {
         isExhausted = true
+        isAborted = true
         for transfer in running { transfer.abort(reason) }
     }
 
     /// With --fail-early, a failure ends all transfers.
     private func endEarly() {
-        if common.failsEarly, status != 0 { abort("ended by a failure of another transfer (--fail-early)") }
+        guard common.failsEarly, status != 0, !isAborted else { return }
+        abort("ended by a failure of another transfer (--fail-early)")
     }
 
     private func ended(_ transfer: FetchTransfer) {
         let operation = transfer.job.operation
-        let isEndingEarly = common.failsEarly && status != 0
         if case .failure(let failure) = transfer.outcome {
             context.messages.tell(failure)
-            if !isEndingEarly { status = failure.status.rawValue }
+            if !isAborted { status = failure.status.rawValue }
         } else if !common.isParallel {
             status = 0
         }
@@ -161,7 +164,7 @@ final class TransferQueue {
             write(writeOut.lines(for: transfer.record))
         }
         running.removeAll { $0 === transfer }
-        if !isEndingEarly { endEarly() }
+        endEarly()
         // Ends the run of the loop, even if a timer ended the transfer: the next transfer begins now, or the
         // program ends.
         RunLoop.current.stop()
