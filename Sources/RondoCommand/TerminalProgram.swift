@@ -5,11 +5,19 @@ import RondoMutex
 /// A program that runs in place of this one on the same terminal. It is in the process group of this one, so
 /// that it may read from the terminal and gets the signals of its keys.
 enum TerminalProgram {
+    private struct State {
+        /// Nil when no program runs.
+        var child: pid_t?
+        /// The signals that were passed on. One more of each is ignored: `timeout` sends its signal to this process
+        /// and then to its group, and the program may have ended in between.
+        var passedOn: Set<Int32> = []
+    }
+
     /// Runs a program to its end.
     ///
     /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
     /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
-    /// Once the program has ended these signals are for this process.
+    /// Once the program has ended these signals are for this process, but for a second one of those that were passed on.
     ///
     /// - Parameters:
     ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its arguments,
@@ -20,24 +28,31 @@ enum TerminalProgram {
         _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
         interrupted: @escaping @Sendable (Int32) -> Void
     ) throws -> Int32 {
-        let running = Mutex<pid_t?>(nil)
+        let state = Mutex(State())
         let handled = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].filter { !Signals.isIgnored($0) }
         let keys = handled.filter { $0 == SIGINT || $0 == SIGQUIT }
         // Before the start, so that no signal comes in between.
         Signals.block(keys)
         Signals.handle([SIGTERM, SIGHUP]) { number in
-            running.withLock { if let child = $0 { _ = kill(child, number) } else { interrupted(number) } }
+            state.withLock { state in
+                if let child = state.child {
+                    _ = kill(child, number)
+                    state.passedOn.insert(number)
+                } else if state.passedOn.remove(number) == nil {
+                    interrupted(number)
+                }
+            }
         }
-        let child = try running.withLock { running in
+        let child = try state.withLock { state in
             let child = try start(words, handling: handled)
-            running = child
+            state.child = child
             return child
         }
         // The process is collected below, so that its number cannot belong to another process when it gets a
         // signal.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        running.withLock { $0 = nil }
+        state.withLock { $0.child = nil }
         // What the keys have sent so far was meant for the program, and is discarded.
         for key in keys {
             signal(key, SIG_IGN)
