@@ -23,6 +23,8 @@ internal import RondoCore
 // Its indices are the same, and it repeats the tables, or it begins with a 'K', and has tables of its own, with the
 // loops that live and what the following refers to. It repeats the 'B' of spans that have not ended. Records of spans
 // that began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
+// With tables of its own, it continues the activations of its 'R' alone: a loop without a place of its own is not found
+// again.
 
 /// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {
@@ -198,7 +200,9 @@ private struct TraceReader {
     mutating func read(_ file: [UInt8]) throws(TraceFileError) {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
         let isFirst = began == nil
-        let known = (records: records.count, begun: begun.count)
+        let known = (records: records.count, begun: begun.count, until: until)
+        // The entries of the activations that it continues.
+        var running: [TraceRecord] = []
         // The tables of the file before, if this one has others.
         var before: TraceTables?
         var kept = TableTransfer.Places()
@@ -227,10 +231,10 @@ private struct TraceReader {
             case UInt8(ascii: "E"): isSound = Self.readRecords(payload, into: &records)
             case UInt8(ascii: "B"): isSound = Self.readRecords(payload, into: &begun)
             case UInt8(ascii: "R"):
-                var running: [TraceRecord] = []
-                isSound = Self.readRecords(payload, into: &running)
-                // The file before has their entries.
-                if isFirst { records += running }
+                var entries: [TraceRecord] = []
+                isSound = Self.readRecords(payload, into: &entries)
+                // The file before has them.
+                if isFirst { records += entries } else { running += entries }
             case UInt8(ascii: "U"):
                 until = Self.time(payload, at: payload.startIndex)
                 isSound = until != nil
@@ -248,7 +252,52 @@ private struct TraceReader {
         var transfer = TableTransfer(from: tables, to: earlier, kept: kept)
         for index in known.records..<records.count { records[index] = transfer.carry(records[index]) }
         for index in known.begun..<begun.count { begun[index] = transfer.carry(begun[index]) }
+        let continued = Set(running.map { transfer.loop($0.loop) })
         tables = transfer.tables
+        if let moment = known.until {
+            divideActivations(at: known.records, moment: moment, except: continued)
+        }
+    }
+
+    /// Has the open activations of the file before end with it, and those that end in this one without an entry begin
+    /// with this one.
+    ///
+    /// - Parameters:
+    ///   - start: The index of this file's first record.
+    ///   - continued: The loops whose activations are the same in both files.
+    private mutating func divideActivations(at start: Int, moment: Int64, except continued: Set<UInt16>) {
+        let entries = Self.unpaired(records[..<start]).entries.filter { !continued.contains($0.loop) }
+        let exits = Self.unpaired(records[start...]).exits.filter { !continued.contains($0.loop) }
+        for entry in entries {
+            var exit = entry
+            exit.kind = .exit
+            exit.began = max(moment, entry.began)
+            records.append(exit)
+        }
+        // The innermost activation of a loop ends first, and begins last.
+        for exit in exits.reversed() {
+            var entry = exit
+            entry.kind = .entry
+            entry.began = min(moment, exit.began)
+            entry.detail = 0
+            records.append(entry)
+        }
+    }
+
+    /// The entries without an exit, and the exits without an entry.
+    private static func unpaired(
+        _ records: ArraySlice<TraceRecord>
+    ) -> (entries: [TraceRecord], exits: [TraceRecord]) {
+        var open: [UInt16: [TraceRecord]] = [:]
+        var exits: [TraceRecord] = []
+        for record in records {
+            if record.kind == .entry {
+                open[record.loop, default: []].append(record)
+            } else if record.kind == .exit, open[record.loop]?.popLast() == nil {
+                exits.append(record)
+            }
+        }
+        return (open.values.flatMap { $0 }, exits)
     }
 
     /// The spans that had not ended when the program ended: they last to the end of the file.

@@ -163,8 +163,9 @@ struct RecordingTests {
             TraceRecord(kind: .entry, began: 1_300, loop: 1, thread: 1, mode: 1, depth: 1),
         ]
         let later =
-            TraceEncoder.head(began: 1_000) + TraceEncoder.kept(places) + encoder.frames(tables, records)
-            + TraceEncoder.end(2_000, dropped: 0)
+            TraceEncoder.head(began: 1_000) + TraceEncoder.kept(places) + encoder.frames(tables, [])
+            + TraceEncoder.running([TraceRecord(kind: .entry, began: 100, loop: 2)], at: 1_000)
+            + encoder.frames(tables, records) + TraceEncoder.end(2_000, dropped: 0)
         let both = try Recording(file: later, continuing: earlier)
         #expect(both.tables.loops.map(\.name) == ["", "worker", "newcomer"])
         #expect(both.records.map(\.loop) == [1, 1, 1, 1, 2])
@@ -176,7 +177,27 @@ struct RecordingTests {
         #expect(try Recording(file: both.file) == both)
         // Alone it is what it says.
         let alone = try Recording(file: later)
-        #expect(alone.records.map { alone.loopName($0.loop) } == ["worker", "worker", "newcomer"])
+        #expect(alone.records.map { alone.loopName($0.loop) } == ["worker", "worker", "worker", "newcomer"])
+    }
+
+    @Test func `an activation of a loop without an entry of its own is not longer than its file`() throws {
+        var maker = RecordingMaker()
+        maker.add(.entry, 100)
+        var encoder = TraceEncoder()
+        let earlier =
+            TraceEncoder.head(began: 0) + encoder.frames(maker.tables, maker.records, until: 1_000)
+        // The later file does not say which of the loops before this one is.
+        maker.records = []
+        maker.add(.exit, 1_200, mode: 2, depth: 2, detail: 3)
+        maker.add(.exit, 1_300, detail: 3)
+        encoder = TraceEncoder()
+        let later =
+            TraceEncoder.head(began: 1_000) + TraceEncoder.kept(TableTransfer.Places())
+            + encoder.frames(maker.tables, maker.records) + TraceEncoder.end(2_000, dropped: 0)
+        let both = try Recording(file: later, continuing: earlier)
+        #expect(both.activations.map(\.began) == [100, 1_000, 1_000])
+        #expect(Set(both.activations.map(\.ended)) == [1_000, 1_200, 1_300])
+        #expect(both.activations.first { $0.depth == 2 }?.mode == 2)
     }
 
     @Test func `no damage of a file traps, and every view of the recording works`() {
