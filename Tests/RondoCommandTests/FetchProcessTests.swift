@@ -274,6 +274,23 @@ import Testing
         #expect(output == "2 143")
     }
 
+    @Test func `authorities that cannot be read are named as they were given`() throws {
+        let output = try python(
+            """
+            import os
+            variables = {**os.environ, 'CURL_CA_BUNDLE': '/no/such.pem'}
+            for words in ([], ['--cacert', '/no/other.pem'], ['--capath', '/no/folder']):
+                run = fetch(*words, 'https://127.0.0.1:1/', env=variables, stderr=subprocess.PIPE)
+                print(run.stderr.read().decode().strip(), run.wait())
+            """)
+        #expect(
+            output == """
+                rondo: (77) CURL_CA_BUNDLE: cannot read /no/such.pem: No such file or directory 77
+                rondo: (77) --cacert: cannot read /no/other.pem: No such file or directory 77
+                rondo: (77) --capath: cannot read /no/folder: No such file or directory 77
+                """)
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

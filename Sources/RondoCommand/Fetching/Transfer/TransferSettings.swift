@@ -55,10 +55,10 @@ extension FetchOperation {
         configuration.proxy = proxy.map { .by($0) } ?? .direct
         if request.url.isSecure {
             var tls = tls
-            if tls.verifies, tls.authorityFile == nil, tls.authorityFolder == nil {
-                tls.authorityFile = Self.environment("CURL_CA_BUNDLE")
-            }
-            configuration.tls = try tls.settings(option: "--")
+            let asksVariable = tls.verifies && tls.authorityFile == nil && tls.authorityFolder == nil
+            let variable = asksVariable ? "CURL_CA_BUNDLE" : nil
+            if let variable { tls.authorityFile = Self.environment(variable) }
+            configuration.tls = try tls.settings(option: "--", authorityFileFrom: variable)
         }
         configuration.omittedFields = ["Accept", "Accept-Encoding", "User-Agent"]
         if case .none = request.body, !request.given.saysLength {
@@ -80,11 +80,15 @@ extension FetchOperation {
 }
 
 extension TLSOptions {
-    /// - Parameter option: The prefix of the options, for errors.
-    func settings(option: String) throws(FetchFailure) -> TLSSettings {
+    /// - Parameters:
+    ///   - option: The prefix of the options, for errors.
+    ///   - variable: The variable that names the file of authorities; nil if an option does.
+    func settings(
+        option: String, authorityFileFrom variable: String? = nil
+    ) throws(FetchFailure) -> TLSSettings {
         var settings = TLSSettings()
         if !verifies { settings.verification = .none }
-        try setAuthorities(of: &settings, option)
+        try setAuthorities(of: &settings, option, variable)
         if let certificate { settings.identity = try identity(certificate, option) }
         settings.ciphers = ciphers
         settings.cipherSuites = cipherSuites
@@ -106,15 +110,18 @@ extension TLSOptions {
         return settings
     }
 
-    private func setAuthorities(of settings: inout TLSSettings, _ option: String) throws(FetchFailure) {
+    private func setAuthorities(
+        of settings: inout TLSSettings, _ option: String, _ variable: String?
+    ) throws(FetchFailure) {
         guard authorityFile != nil || authorityFolder != nil else { return }
         let files = authorityFile.map { [$0] } ?? []
         let folders = authorityFolder?.split(separator: ":").map { String($0) } ?? []
-        let named = files.map { ($0, "cacert") } + folders.map { ($0, "capath") }
-        for (path, name) in named where access(path, R_OK) != 0 {
+        let named =
+            files.map { ($0, variable ?? "\(option)cacert") } + folders.map { ($0, "\(option)capath") }
+        for (path, origin) in named where access(path, R_OK) != 0 {
             throw FetchFailure(
                 .secureConnectionFailed,
-                "\(option)\(name): cannot read \(path): \(String(cString: strerror(errno)))",
+                "\(origin): cannot read \(path): \(String(cString: strerror(errno)))",
                 status: .badAuthorities)
         }
         settings.certificateAuthorities =
