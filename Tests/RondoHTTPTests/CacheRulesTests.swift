@@ -383,10 +383,11 @@ import Testing
                 entry(lines), for: status, request: fields(request), policy: .reload, now: now))
     }
 
-    @Test(arguments: [
-        (["ETag: \"a\"", "Content-Length: 5"], false), (["ETag: \"b\"", "Content-Length: 5"], true),
-        (["Content-Length: 6"], true), (["Last-Modified: today"], true), (["X: new"], false), ([], false),
-    ] as [([String], Bool)])
+    @Test(
+        arguments: [
+            (["ETag: \"a\"", "Content-Length: 5"], false), (["ETag: \"b\"", "Content-Length: 5"], true),
+            (["Content-Length: 6"], true), (["Last-Modified: today"], true), (["X: new"], false), ([], false),
+        ] as [([String], Bool)])
     func `RFC 9111 4.3.5 a response to HEAD that differs outdates an entry`(
         _ lines: [String], _ isOutdated: Bool
     ) {
