@@ -5,11 +5,11 @@ internal import RondoHTTP
 /// The state machine of a load, from its request to its end: inputs in, actions out. It knows no socket, no loop and no
 /// delegate.
 ///
-///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ waitingForCookies ─▶ answering ─▶ receiving ─▶ …
+///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ answering ─▶ receiving ─▶ …
 ///
-/// `answering` is always entered by way of `waitingForCookies`, which the lines below leave out.
+/// `answering` and `askingForRest` step aside to `waitingForCookies` while cookies cannot be read, and come back.
 ///
-///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ waitingForCookies
+///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ answering
 ///               │                                  └ nil ─────▶ receiving
 ///               ├ 401, 407 ──▶ challenged ─ credential ───────▶ answering
 ///               │                         └ none ─────────────▶ receiving
@@ -19,7 +19,8 @@ internal import RondoHTTP
 ///     receiving ─ connection lost ▶ askingForRest ─ rest ▶ receiving
 ///     receiving ─ 101 ▶ upgraded
 ///
-///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
+///     … receiving ─ end ─▶ storing ─▶ ended
+///     storing ─ delegate is asked ─▶ askingAboutCaching ─ reply ─▶ storing
 ///     any phase ─ the client's abort ▶ aborted ─ the client was told ▶ ended
 ///
 /// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load ignores inputs
