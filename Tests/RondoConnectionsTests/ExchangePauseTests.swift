@@ -14,7 +14,7 @@ import Testing
     /// `@unchecked Sendable`: used on the thread of one loop.
     private final class Owner: ExchangeOwner, EventGate, @unchecked Sendable {
         private(set) var events: [String] = []
-        var standsStill: Bool { false }
+        var mustNotSend: Bool { false }
         var gate: any EventGate { self }
 
         func admit(_ event: () -> Void, onRefusal: () -> Void) { event() }

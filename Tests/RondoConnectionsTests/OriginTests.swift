@@ -285,7 +285,7 @@ import Testing
 
     /// Is told of nothing.
     private final class NoOwner: ExchangeOwner, EventGate, Sendable {
-        var standsStill: Bool { false }
+        var mustNotSend: Bool { false }
         var gate: any EventGate { self }
         func admit(_ event: () -> Void, onRefusal: () -> Void) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}

@@ -505,5 +505,5 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func closeBody() { body?.close() }
 
     var gate: any EventGate { load.gate }
-    var standsStill: Bool { load.standsStill }
+    var mustNotSend: Bool { load.mustNotSend }
 }

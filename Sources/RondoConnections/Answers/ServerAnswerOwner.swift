@@ -21,7 +21,7 @@ protocol ServerAnswerOwner: AnswerOwner {
     var priority: Float { get }
 
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
-    var standsStill: Bool { get }
+    var mustNotSend: Bool { get }
 
     /// The load's gate, which the events of its exchanges pass.
     var gate: any EventGate { get }

@@ -69,7 +69,7 @@ protocol ExchangeOwner: AnyObject, Sendable {
     /// The gate of the load, which the connection's events pass from the exchange's start to its end.
     var gate: any EventGate { get }
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
-    var standsStill: Bool { get }
+    var mustNotSend: Bool { get }
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
 }
 

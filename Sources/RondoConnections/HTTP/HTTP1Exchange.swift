@@ -310,7 +310,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         sender?.beginPass()
         while case .open = phase, sendFailure == nil {
             // The delegate may have suspended the load in a call before this one.
-            if !isSent, owner.standsStill {
+            if !isSent, owner.mustNotSend {
                 channel.wantsWrite = true
                 return
             }

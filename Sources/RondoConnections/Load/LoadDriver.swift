@@ -298,7 +298,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func isAtOrigin(_ address: WebAddress) -> Bool { sent.isAtOrigin(address) }
     var gate: any EventGate { load }
     func noteCall() { load.noteCall() }
-    var standsStill: Bool { load.inbox.isSuspended || load.inbox.isAborted }
+    var mustNotSend: Bool { load.inbox.isSuspended || load.inbox.isAborted }
     var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
     // Any thread:
     var priority: Float { load.priority }

@@ -47,7 +47,7 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     func wakeUp()
 
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent. A call may change it.
-    var standsStill: Bool { get }
+    var mustNotSend: Bool { get }
 
     /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it inside the
     /// gate.

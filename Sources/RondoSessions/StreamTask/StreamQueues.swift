@@ -57,7 +57,7 @@ struct StreamQueues {
     }
 
     /// True while the task is suspended or ends: no operation is performed.
-    var standsStill = false
+    var isHalted = false
     /// The write that was begun and is not finished.
     private(set) var current: Write?
     private var lastNumber = 0
@@ -97,7 +97,7 @@ struct StreamQueues {
     private func isBehindChange(_ number: Int) -> Bool { changes.first.map { $0.number < number } ?? false }
 
     var nextRead: Reading? {
-        guard !standsStill, let first = reads.first, !isBehindChange(first.number) else { return nil }
+        guard !isHalted, let first = reads.first, !isBehindChange(first.number) else { return nil }
         return first
     }
 
@@ -112,7 +112,7 @@ struct StreamQueues {
 
     /// Removes the next write or close. A write is `current` until `endWrite()`.
     mutating func takeWriting() -> Writing? {
-        guard !standsStill, current == nil, let first = writes.first, !isBehindChange(first.number) else {
+        guard !isHalted, current == nil, let first = writes.first, !isBehindChange(first.number) else {
             return nil
         }
         _ = writes.popFirst()
@@ -124,7 +124,7 @@ struct StreamQueues {
     mutating func endWrite() -> Write? { current.take() }
 
     mutating func takeChange() -> Change? {
-        guard !standsStill, current == nil, let first = changes.first else { return nil }
+        guard !isHalted, current == nil, let first = changes.first else { return nil }
         if let read = reads.first, read.number < first.number { return nil }
         if let write = writes.first, write.number < first.number { return nil }
         return changes.popFirst()?.change

@@ -157,14 +157,14 @@ final class StreamTaskState: Sendable {
 
     /// While true, no operation is begun or answered. Any thread.
     func setSuspended(_ isSuspended: Bool) {
-        state.withLock { $0.queues.standsStill = isSuspended || $0.isEnding }
+        state.withLock { $0.queues.isHalted = isSuspended || $0.isEnding }
     }
 
     /// The task ends: operations are answered only by `end(_:)`.
     func willEnd() {
         state.withLock { state in
             state.isEnding = true
-            state.queues.standsStill = true
+            state.queues.isHalted = true
         }
     }
 

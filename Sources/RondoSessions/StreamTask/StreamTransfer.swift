@@ -261,7 +261,7 @@ final class StreamTransfer {
                 endWrite(failure)
             } else if written == write.data.count {
                 endWrite(nil)
-            } else if budget <= 0 || withQueues({ $0.standsStill }) || !writePart(of: write.data, &budget) {
+            } else if budget <= 0 || withQueues({ $0.isHalted }) || !writePart(of: write.data, &budget) {
                 if isOpen, case .open = writingSide {
                     channel.wantsWrite = true
                     return

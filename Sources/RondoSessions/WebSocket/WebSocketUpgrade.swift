@@ -331,7 +331,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
             timer.invalidate()
             shared.state.withLock { $0.isTimeUp = false }
         }
-        guard timer == nil, let load, !load.standsStill else { return }
+        guard timer == nil, let load, !load.mustNotSend else { return }
         timer = load.timer(after: Self.closingTime) { [shared] in
             let load = shared.state.withLock { state in
                 state.isTimeUp = true

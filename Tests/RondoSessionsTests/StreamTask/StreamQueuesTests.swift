@@ -104,12 +104,12 @@ import Testing
         var queues = StreamQueues()
         _ = queues.addRead(minimum: 1, maximum: 1, read)
         _ = queues.addWrite(Data(), write)
-        queues.standsStill = true
+        queues.isHalted = true
         #expect(Self.steps(&queues).isEmpty)
-        queues.standsStill = false
+        queues.isHalted = false
         #expect(Self.steps(&queues) == ["read 1", "write 2"])
         queues.add(.capture)
-        queues.standsStill = true
+        queues.isHalted = true
         #expect(queues.takeChange() == nil)
     }
 
