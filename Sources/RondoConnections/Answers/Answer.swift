@@ -110,7 +110,7 @@ struct ResponseSource {
     func isTrustworthy(for request: LoadRequest) -> Bool { !request.isSecure || isVerified }
 }
 
-/// The load whose request is answered.
+/// The driver of the load whose request is answered.
 protocol AnswerOwner: AnyObject, Sendable {
     /// Takes an event; called inside the gate.
     func received(_ event: AnswerEvent)

@@ -12,22 +12,22 @@ final class LocalAnswer: Answer {
     /// Whether it delivers one piece in each pass, so that the loop can serve other sources in between.
     private let isInPasses: Bool
     private var isOver = false
-    private unowned let load: any AnswerOwner
+    private unowned let owner: any AnswerOwner
 
     /// Answers with a response of a cache.
-    init(_ response: URLResponse, _ content: Data, for load: any AnswerOwner) {
+    init(_ response: URLResponse, _ content: Data, for owner: any AnswerOwner) {
         var content = content.isEmpty ? nil : content
         self.response = response
-        self.load = load
+        self.owner = owner
         next = { content.take() }
         release = {}
         isInPasses = false
     }
 
     /// Answers with a file, or the content of a `data:` URL.
-    init(_ content: LocalContent, for load: any AnswerOwner) {
+    init(_ content: LocalContent, for owner: any AnswerOwner) {
         response = content.response
-        self.load = load
+        self.owner = owner
         next = { () throws(LoadFailure) in try content.next() }
         release = { content.close() }
         isInPasses = true
@@ -35,24 +35,24 @@ final class LocalAnswer: Answer {
 
     /// The content is here already.
     func start(_ request: AskedRequest) {
-        load.received(.response(response, nil))
-        if isInPasses { load.wakeUp() } else { serve() }
+        owner.received(.response(response, nil))
+        if isInPasses { owner.wakeUp() } else { serve() }
     }
 
     func serve() {
-        while !isOver, load.takesMore {
+        while !isOver, owner.takesMore {
             do throws(LoadFailure) {
                 let piece = try next()
                 guard let piece else {
                     isOver = true
-                    return load.received(.end)
+                    return owner.received(.end)
                 }
-                load.received(.content(piece))
+                owner.received(.content(piece))
             } catch {
                 isOver = true
-                return load.received(.failed(error))
+                return owner.received(.failed(error))
             }
-            if isInPasses { return isOver ? () : load.wakeUp() }
+            if isInPasses { return isOver ? () : owner.wakeUp() }
         }
     }
 

@@ -14,48 +14,48 @@ final class ProtocolAnswer: Answer {
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
-    private unowned let load: any AnswerOwner
+    private unowned let owner: any AnswerOwner
 
     /// - Parameters:
     ///   - loop: The loop on which the protocol runs; nil for the one that serves the load.
     ///   - modes: The modes in which the protocol may be called.
     init(
         of type: URLProtocol.Type, cached: CachedURLResponse?, on loop: RunLoop?, modes: [LoopMode],
-        for load: any AnswerOwner
+        for owner: any AnswerOwner
     ) {
-        (self.type, self.cached, self.loop, self.modes, self.load) = (type, cached, loop, modes, load)
+        (self.type, self.cached, self.loop, self.modes, self.owner) = (type, cached, loop, modes, owner)
     }
 
     func start(_ asked: AskedRequest) {
         let bridge = ProtocolBridge(
             type, request: asked.request.value, cached: cached.take(), on: loop, modes: modes
-        ) { [weak load] in load?.wakeUp() }
+        ) { [weak owner] in owner?.wakeUp() }
         self.bridge = bridge
-        load.noteCall()
+        owner.noteCall()
         bridge.start()
     }
 
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
-        while challenge == nil, load.takesMore, let bridge, let message = bridge.next() {
+        while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
             take(message, from: bridge)
         }
     }
 
     private func take(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
         switch message {
-        case .redirect(let request, let response): load.received(.redirect(request, response))
-        case .response(let response, let policy): load.received(.response(response, policy))
-        case .data(let data): load.received(.content(data))
+        case .redirect(let request, let response): owner.received(.redirect(request, response))
+        case .response(let response, let policy): owner.received(.response(response, policy))
+        case .data(let data): owner.received(.content(data))
         case .finish:
             bridge.stop()
             self.bridge = nil
-            load.received(.end)
-        case .fail(let error): load.received(.failed(.program(error as NSError)))
+            owner.received(.end)
+        case .fail(let error): owner.received(.failed(.program(error as NSError)))
         case .challenge(let challenge):
             self.challenge = challenge
-            load.received(.challenge(challenge, silent: nil, isTrust: false))
-        case .cancelledChallenge(let challenge): load.received(.cancelledChallenge(challenge))
+            owner.received(.challenge(challenge, silent: nil, isTrust: false))
+        case .cancelledChallenge(let challenge): owner.received(.cancelledChallenge(challenge))
         }
     }
 
@@ -67,7 +67,7 @@ final class ProtocolAnswer: Answer {
         case .useSilently, .performDefaultHandling:
             challenge.sender?.continueWithoutCredential(for: challenge)
         }
-        load.wakeUp()
+        owner.wakeUp()
     }
 
     func cancel() {

@@ -53,7 +53,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     /// The load's driver, which releases this answer when the load is over.
-    private let load: any ServerAnswerOwner
+    private let owner: any ServerAnswerOwner
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
     private var phase = Phase.idle
@@ -72,13 +72,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var finished: (exchange: any Exchange, queue: SharedQueue)?
 
     init(
-        for load: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
+        for owner: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
         usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
         self.usesCredentialStorage = usesCredentialStorage
         self.upgrade = upgrade
-        self.load = load
-        schedule = load.modes
+        self.owner = owner
+        schedule = owner.modes
         self.settings = settings
         transfers = startedAt.map { ServerTransfers(since: $0) }
     }
@@ -96,7 +96,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Sends the same request over a new connection, as `RetryRule` allows.
     private func retry(_ asked: AskedRequest) {
-        load.received(.progress)
+        owner.received(.progress)
         retryRule.noteRetry()
         transfers?.begin()
         var again = asked
@@ -116,7 +116,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         attempt.body = bodyCreatingIfNeeded.prepare(stream)
         guard attempt.body != nil else {
             phase = .waitingForBodyStream(attempt)
-            load.received(.needsBodyStream(attempt.request.value))
+            owner.received(.needsBodyStream(attempt.request.value))
             return
         }
         authorize(attempt)
@@ -135,7 +135,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private var bodyCreatingIfNeeded: RequestBody {
         if let body { return body }
-        let body = RequestBody(in: schedule, defaults: load.defaults) { [weak self] in self?.wakeUp() }
+        let body = RequestBody(in: schedule, defaults: owner.defaults) { [weak self] in self?.wakeUp() }
         self.body = body
         return body
     }
@@ -169,7 +169,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
         case .done: authorize(attempt)
         case .more:
-            load.received(.progress)
+            owner.received(.progress)
             wakeUp()
         case .notReady: body.waitForBytes()
         case .failed(let failure): fail(failure)
@@ -179,22 +179,22 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func leaseConnection(for attempt: Attempt, by route: Route) {
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: load.queues.only,
-            for: LeaseWait(priority: load.priority) { [load] in load.wakeUp() },
+            route.key, of: schedule[0].loop, at: owner.queues.only,
+            for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
             mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
         case .granted(let lease): startExchange(for: attempt, by: route, over: lease)
         case .wait(let wait, let waiterID):
             phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
-            load.received(.obstacle(.connectionLimit))
+            owner.received(.obstacle(.connectionLimit))
         }
     }
 
     /// Takes the lease of the request that was admitted.
     private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
-        load.received(.obstacle(nil))
+        owner.received(.obstacle(nil))
         let lease = route.origin.admittedLease(
-            route.key, of: schedule[0].loop, at: load.queues.only, mayReuse: attempt.asked.mayReuse)
+            route.key, of: schedule[0].loop, at: owner.queues.only, mayReuse: attempt.asked.mayReuse)
         startExchange(for: attempt, by: route, over: lease)
     }
 
@@ -208,10 +208,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             lease.end()
             return fail(error)
         }
-        load.received(.sending(outgoing.head.fields))
+        owner.received(.sending(outgoing.head.fields))
         if let body = attempt.body {
             // The stream may be of a class of the program, whose methods were called.
-            load.noteCall()
+            owner.noteCall()
             body.open(in: schedule)
         }
         let exchange = route.makeExchange(
@@ -222,7 +222,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let sent = Sent(
             exchange: exchange, isToProxy: route.isForProxy, hasExpectation: outgoing.expectsContinue)
         phase = .exchanging(sent, .none)
-        exchange.start(outgoing, in: load.queues, label: load.nameInRunLoops)
+        exchange.start(outgoing, in: owner.queues, label: owner.nameInRunLoops)
     }
 
     private func outgoingRequest(_ attempt: Attempt, by route: Route) throws(LoadFailure) -> OutgoingRequest {
@@ -230,7 +230,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         var draft = try OutgoingRequest.Draft(
             of: request,
             additionalFields: settings.additionalFields(
-                atOrigin: request.address.map { load.isAtOrigin($0) } ?? true),
+                atOrigin: request.address.map { owner.isAtOrigin($0) } ?? true),
             target: settings.values.requestTarget, isForProxy: route.isForProxy)
         if let authenticator {
             setCredentials(of: authenticator, for: attempt, toProxy: route.isForProxy, in: &draft)
@@ -258,7 +258,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// The route to `address`: direct, or through a proxy.
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
-        let atOrigin = !settings.isForOneOrigin || load.isAtOrigin(address)
+        let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let proxy = try settings.proxy(for: address)
         authenticator?.chooseProxy(proxy)
@@ -286,7 +286,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wait, _, let route):
-            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = load.priority }
+            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
         case .waitingForResumption(let attempt, let route): leaseConnection(for: attempt, by: route)
         case .exchanging(let sent, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
@@ -299,7 +299,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             // The load may have ended by now.
             guard case .exchanging(let sent, .body) = phase else { break }
             endWait(of: sent)
-            load.noteCall()
+            owner.noteCall()
             sent.exchange.bodyIsReady()
         }
     }
@@ -314,7 +314,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .waitingForConnection(let attempt, _, let waiterID, let route):
             phase = .waitingForResumption(attempt, route)
             route.origin.withdraw(waiterID)
-            load.received(.obstacle(nil))
+            owner.received(.obstacle(nil))
         case .exchanging(let sent, _): sent.exchange.suspend()
         }
     }
@@ -362,18 +362,18 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             phase = .exchanging(sent, .body)
             body?.waitForBytes()
         case .waitsForGoAhead: waitForGoAhead()
-        case .step(let step): load.received(.step(step))
-        case .progress: load.received(.progress)
-        case .informational(let head): load.received(.informational(head))
+        case .step(let step): owner.received(.step(step))
+        case .progress: owner.received(.progress)
+        case .informational(let head): owner.received(.informational(head))
         case .mayGoAhead:
-            load.received(.progress)
+            owner.received(.progress)
             endGoAheadWait()
         case .sent(let bytes, let total, let expected):
-            load.received(.sent(bytes, total: total, expected: expected))
+            owner.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, to: sent)
         case .body(let data):
             authenticator?.received(data)
-            load.received(.content(data))
+            owner.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure): failed(failure, sent)
         }
@@ -395,17 +395,17 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let source = ResponseSource(
             isFromProxy: sent.isToProxy, hadExpectation: sent.hasExpectation,
             isVerified: sent.exchange.isPeerVerified)
-        load.received(.head(head, bodyLength: bodyLength, from: source))
+        owner.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
     private func ended(_ exchange: any Exchange) {
-        let queue = load.queues.only
+        let queue = owner.queues.only
         finished = queue.map { (exchange: exchange, queue: $0) }
         releaseExchange(registeredAt: queue)
         if let failure = authenticator?.receivedEnd() {
             fail(failure)
         } else {
-            load.received(.end)
+            owner.received(.end)
         }
         // `close()` has taken it if the load is over. If not, the load may wait for long: the connection
         // leaves the loop now.
@@ -417,7 +417,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         releaseExchange()
         let failure = cause.ofLoad(throughProxyTo: sent.isToProxy ? request?.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
-            load.received(
+            owner.received(
                 .head(head, bodyLength: 0, from: ResponseSource(isFromProxy: true, isHeadAlone: true)))
         } else if let asked, retryRule.allowsRetry(of: asked.request, after: cause, progress) {
             retry(asked)
@@ -426,7 +426,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    private func fail(_ failure: LoadFailure) { load.received(.failed(failure)) }
+    private func fail(_ failure: LoadFailure) { owner.received(.failed(failure)) }
 
     /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
@@ -442,7 +442,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .exchanging(let sent, _):
             transfers?.ended(sent.exchange, of: request)
             if !sent.exchange.end(registeredAt: queue) {
-                load.received(.step(.closed(reason: "the connection cannot serve another request")))
+                owner.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
     }
@@ -454,7 +454,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var challengesCreatingIfNeeded: ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
-            for: load, credentials: usesCredentialStorage ? settings.values.credentials : nil)
+            for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
         challenges.authenticator.beginRequest(for: request?.url)
         self.challenges = challenges
         return challenges
@@ -471,7 +471,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
     /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
     private func askAboutTLS(of exchange: any Exchange) {
-        guard let tls = exchange.key.tls, let defaults = load.defaults, !defaults.leavesTLSToSettings else {
+        guard let tls = exchange.key.tls, let defaults = owner.defaults, !defaults.leavesTLSToSettings else {
             return
         }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
@@ -499,11 +499,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// - Parameter sent: The current one.
     private func endWait(of sent: Sent) { phase = .exchanging(sent, .none) }
 
-    private func wakeUp() { load.wakeUp() }
+    private func wakeUp() { owner.wakeUp() }
 
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
-    var gate: any EventGate { load.gate }
-    var mustNotSend: Bool { load.mustNotSend }
+    var gate: any EventGate { owner.gate }
+    var mustNotSend: Bool { owner.mustNotSend }
 }

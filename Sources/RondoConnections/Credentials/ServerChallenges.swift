@@ -43,17 +43,17 @@ final class ServerChallenges {
     }
 
     let authenticator: Authenticator
-    /// The load, which owns this object and releases it when the load is over.
-    private unowned let load: any AnswerOwner
+    /// The load's driver; `ServerAnswer` owns this object and releases it when the load is over.
+    private unowned let owner: any AnswerOwner
     private let dispositions = Dispositions()
     private var open: Open?
     private var count = 0
 
     /// - Parameter credentials: The storage for credentials; nil for none.
-    init(for load: any AnswerOwner, credentials: StoredCredentials?) {
-        self.load = load
-        authenticator = Authenticator(credentials) { [unowned load] problem in
-            load.received(.step(.unusableCredential(reason: problem)))
+    init(for owner: any AnswerOwner, credentials: StoredCredentials?) {
+        self.owner = owner
+        authenticator = Authenticator(credentials) { [unowned owner] problem in
+            owner.received(.step(.unusableCredential(reason: problem)))
         }
     }
 
@@ -85,14 +85,14 @@ final class ServerChallenges {
             protectionSpace: TLSProtectionSpace(question, host: exchange.key.host, port: exchange.key.port),
             proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
             sender: begin(.tls(question, exchange)))
-        load.received(.challenge(challenge, silent: nil, isTrust: true))
+        owner.received(.challenge(challenge, silent: nil, isTrust: true))
     }
 
     private func perform(_ step: Authenticator.Step) {
         switch step {
-        case .useCredential: load.received(.hasCredential)
-        case .continueWithout: load.received(.hasNoCredential)
-        case .fail(let failure): load.received(.failed(failure))
+        case .useCredential: owner.received(.hasCredential)
+        case .continueWithout: owner.received(.hasNoCredential)
+        case .fail(let failure): owner.received(.failed(failure))
         case .ask(let inquiry):
             let error = inquiry.problem.map {
                 URLErrors.error(.userAuthenticationRequired, $0, url: authenticator.url)
@@ -101,7 +101,7 @@ final class ServerChallenges {
                 protectionSpace: inquiry.space, proposedCredential: inquiry.proposed,
                 previousFailureCount: inquiry.failures, failureResponse: inquiry.response, error: error,
                 sender: begin(.http(inquiry)))
-            load.received(.challenge(challenge, silent: inquiry.silent, isTrust: false))
+            owner.received(.challenge(challenge, silent: inquiry.silent, isTrust: false))
         }
     }
 
@@ -109,10 +109,10 @@ final class ServerChallenges {
     private func begin(_ kind: Kind) -> ChallengeSender {
         count += 1
         open = Open(kind: kind, number: count)
-        return ChallengeSender { [weak load, dispositions, number = count] disposition in
-            guard let load else { return }
+        return ChallengeSender { [weak owner, dispositions, number = count] disposition in
+            guard let owner else { return }
             dispositions.append(disposition, of: number)
-            load.wakeUp()
+            owner.wakeUp()
         }
     }
 
@@ -140,9 +140,9 @@ final class ServerChallenges {
 
     private func decide(_ disposition: ChallengeDisposition) {
         guard let decided = open.take() else { return }
-        load.received(.decided)
+        owner.received(.decided)
         if case .cancel(let challenge) = disposition, decided.isForOlderMethod {
-            load.received(.cancelledChallenge(challenge))
+            owner.received(.cancelledChallenge(challenge))
         }
         switch decided.kind {
         case .http(let inquiry): perform(authenticator.answer(inquiry, by: disposition))
@@ -158,10 +158,10 @@ final class ServerChallenges {
         do throws(LoadFailure) {
             try question.apply(disposition) {
                 // The delegates of other loads have not accepted this server.
-                if !load.sharesTrustDecisions { exchange.makePrivate() }
+                if !owner.sharesTrustDecisions { exchange.makePrivate() }
             }
         } catch {
-            load.received(.failed(error))
+            owner.received(.failed(error))
         }
     }
 }

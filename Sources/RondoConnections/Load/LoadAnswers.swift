@@ -14,8 +14,8 @@ final class LoadAnswers {
     private let usesCredentialStorage: Bool
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
-    /// The load, which releases this object at its end.
-    private let load: any ServerAnswerOwner & StoreWaiter
+    /// The load's driver, which releases this object at the load's end.
+    private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
@@ -28,10 +28,10 @@ final class LoadAnswers {
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
-        for load: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
+        for owner: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
         timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool, upgrade: (any Upgrade)?
     ) {
-        self.load = load
+        self.owner = owner
         self.upgrade = upgrade
         self.settings = settings
         self.startedAt = startedAt
@@ -47,10 +47,10 @@ final class LoadAnswers {
         let type = settings.values.protocols.accepting(request.value)
         switch cache.decide(
             request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) },
-            isAtOrigin: { load.isAtOrigin($0) })
+            isAtOrigin: { owner.isAtOrigin($0) })
         {
         case .use(let response, let data): answerFromCache(response, data, to: request)
-        case .fail(let failure): load.received(.failed(failure))
+        case .fail(let failure): owner.received(.failed(failure))
         case .send:
             if let type {
                 start(protocolAnswer(of: type), to: request)
@@ -66,7 +66,7 @@ final class LoadAnswers {
         // Ends the server's exchange first, so that its metrics come before those of the stored response.
         cancel()
         noteCached(response, to: request)
-        start(LocalAnswer(response, data, for: load), to: request)
+        start(LocalAnswer(response, data, for: owner), to: request)
     }
 
     private func noteCached(_ response: URLResponse, to request: LoadRequest) {
@@ -85,17 +85,17 @@ final class LoadAnswers {
 
     private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
         // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
-        let isSynchronous = load.modes.contains { $0.mode == .synchronousRequest }
+        let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
         return ProtocolAnswer(
             of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
-            modes: load.modes, for: load)
+            modes: owner.modes, for: owner)
     }
 
     private func answerFromURL(_ url: URL, to request: LoadRequest) {
         do throws(LoadFailure) {
-            start(LocalAnswer(try LocalContent(url), for: load), to: request)
+            start(LocalAnswer(try LocalContent(url), for: owner), to: request)
         } catch {
-            load.received(.failed(error))
+            owner.received(.failed(error))
         }
     }
 
@@ -104,7 +104,7 @@ final class LoadAnswers {
         let server =
             self.server
             ?? ServerAnswer(
-                for: load, settings: settings, timesFrom: startedAt,
+                for: owner, settings: settings, timesFrom: startedAt,
                 usesCredentialStorage: usesCredentialStorage, upgrade: upgrade)
         self.server = server
         start(server, to: request, mayReuse: mayReuse)
@@ -136,7 +136,7 @@ final class LoadAnswers {
     ) -> NextStep {
         switch cache.received(
             head, to: request, settings, isVerified: source.isTrustworthy(for: request),
-            fields: { outgoingFields(of: request) }, for: load)
+            fields: { outgoingFields(of: request) }, for: owner)
         {
         case .deliver: return .deliver
         case .askWithoutConditions: return .askWithoutConditions
@@ -164,8 +164,8 @@ final class LoadAnswers {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
                 // Counted before the store can call the returned closure, which counts it off again.
-                load.beginStoring()
-                return { [load] in load.endStoring() }
+                owner.beginStoring()
+                return { [owner] in owner.endStoring() }
             }
         }
         guard head.fields.has("Strict-Transport-Security"), request.isSecure, source.isVerified,
@@ -210,7 +210,7 @@ final class LoadAnswers {
             var draft = try OutgoingRequest.Draft(
                 of: request,
                 additionalFields: settings.additionalFields(
-                    atOrigin: request.address.map(load.isAtOrigin) ?? true))
+                    atOrigin: request.address.map(owner.isAtOrigin) ?? true))
             settings.jar?.setField(for: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
                 of: request, from: draft, omittedFields: settings.values.omittedFields)
