@@ -8,16 +8,19 @@ struct InterfaceTests {
         .deletingLastPathComponent().deletingLastPathComponent()
 
     /// What the script finds wrong is an error that holds what it says.
-    private static func check(_ script: String, _ arguments: String...) throws {
+    @discardableResult
+    private static func check(_ script: String, _ arguments: String...) throws -> String {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let modules = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
             "Modules")
         let path = root.appendingPathComponent("Scripts/\(script)").path
-        try TestServerProcess.run(["python3", path] + arguments + ["--modules", modules.path])
+        return try TestServerProcess.run(["python3", path] + arguments + ["--modules", modules.path])
     }
 
     @Test func `the public interface is the one that Documentation/Interface.txt lists`() throws {
-        try Self.check("interface", "--check")
+        let output = try Self.check("interface", "--check")
+        // Another compiler's extractor writes other lines.
+        if output.contains("not compared") { withKnownIssue { Issue.record("\(output)") } }
     }
 
     @Test func `the snippets of the README and of the documentation compile, and run where they end`() throws
