@@ -199,7 +199,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.noteTransferred(data.count)
             content.receive(data)
             readContent()
-            if !state.isEnded, load.limitRate(after: data.count) { pause() }
+            if !state.ignoresAnswer, load.limitRate(after: data.count) { pause() }
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }
@@ -299,7 +299,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var gate: any EventGate { load }
     func noteCall() { load.noteCall() }
     var mustNotSend: Bool { load.inbox.isSuspended || load.inbox.isAborted }
-    var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
+    var takesMore: Bool { !state.isAsking && !state.ignoresAnswer && load.wantsMore }
     // Any thread:
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }

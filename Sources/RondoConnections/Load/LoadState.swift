@@ -110,7 +110,7 @@ struct LoadState {
     var url: URL? { request.url }
 
     /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
-    var isEnded: Bool {
+    var ignoresAnswer: Bool {
         switch phase {
         case .askingAboutCaching, .storing, .aborted, .ended: true
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
@@ -125,7 +125,7 @@ struct LoadState {
     var isAskingAboutCaching: Bool { if case .askingAboutCaching = phase { true } else { false } }
 
     /// Whether limits of time count.
-    var isTimed: Bool { !isEnded || isAskingAboutCaching }
+    var isTimed: Bool { !ignoresAnswer || isAskingAboutCaching }
 
     /// Whether the delegate was asked about a request or a response, and has not replied yet.
     var isAsking: Bool {
@@ -452,7 +452,7 @@ struct LoadState {
     }
 
     mutating func failed(_ failure: LoadFailure) -> Action {
-        if isEnded { return .nothing }
+        if ignoresAnswer { return .nothing }
         return fail(failure)
     }
 
