@@ -5,6 +5,7 @@
 // with the position up to which it has been searched, so that a head that arrives byte by byte is not
 // searched again for each byte. Body bytes are never stored.
 
+/// Parses the bytes of responses into events.
 struct HTTP1Reader: Sendable {
     enum Output {
         case needMoreData

@@ -15,6 +15,7 @@ struct RequestFacts: Sendable, Equatable {
     var saysClose = false
 }
 
+/// The state of one HTTP/1.1 connection: what each side may still send.
 struct HTTP1State: Sendable {
     private enum RequestSide: Sendable {
         case idle

@@ -2,6 +2,7 @@
 // request leaves the output unchanged. The check looks for bytes that could make a server read another
 // request than was intended.
 
+/// Checks and writes requests.
 enum HTTP1Writer {
     // MARK: Heads
 

@@ -1,6 +1,7 @@
 // The grammar of HTTP messages (RFC 9110 §5, RFC 9112 §2 to §5) as small functions on bytes: classes of
 // bytes, lists and numbers. Nothing here depends on messages, connections or roles.
 
+/// The grammar of HTTP messages, as functions on bytes.
 package enum Grammar {
     package static let tab: UInt8 = 0x09
     package static let lineFeed: UInt8 = 0x0A

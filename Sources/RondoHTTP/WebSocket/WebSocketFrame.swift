@@ -25,6 +25,7 @@ enum WebSocketOpcode: UInt8, Sendable {
     var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
+/// The header of a frame: checks, reads and writes it.
 struct WebSocketFrameHeader: Sendable, Equatable {
     /// Whether this is the last frame of its message; true for every control frame.
     var isFinal = true

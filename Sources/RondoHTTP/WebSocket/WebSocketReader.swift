@@ -5,6 +5,7 @@
 // of an unfinished control frame (up to 125 bytes) and the payload of an unfinished message, which has a
 // limit. A compressed message is decompressed as it arrives, and stored decompressed.
 
+/// Parses the bytes of frames into messages and control frames.
 struct WebSocketReader: ~Copyable, Sendable {
     enum Output {
         case needMoreData

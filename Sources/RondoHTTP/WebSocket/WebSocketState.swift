@@ -6,6 +6,7 @@
 // awaited. A failure is a state that is never left. The layer above, which has a clock, decides how long to
 // wait.
 
+/// The state of one WebSocket connection: what each end may still send.
 struct WebSocketState: Sendable {
     private enum Sending: Sendable {
         case open
