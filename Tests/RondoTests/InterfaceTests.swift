@@ -2,12 +2,12 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What is looked at with the modules that were built with these tests; nothing is built.
+/// Checks that need the built modules; nothing is built.
 struct InterfaceTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// What the script finds wrong is an error that holds what it says.
+    /// Throws the script's output if it fails.
     @discardableResult
     private static func check(_ script: String, _ arguments: String...) throws -> String {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

@@ -49,7 +49,7 @@ enum KnownHSTSHosts {
 
     /// Takes the fields of a response from `url`, over TLS with a verified certificate.
     ///
-    /// - Parameter own: Notes the host in the place of this.
+    /// - Parameter own: The list that notes the host; nil for that of the process.
     static func receive(_ fields: HeaderFields, from url: URL, for own: OwnHSTSHosts? = nil) {
         guard let host = url.host, let value = fields.values(for: "Strict-Transport-Security").first else {
             return

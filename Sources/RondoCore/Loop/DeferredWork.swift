@@ -66,7 +66,7 @@ extension RunLoop {
     /// without moving it.
     ///
     /// Only while the callback of its `source` is on the stack, where no run serves the source (rule SRC-26).
-    /// In any other case a run would find a source that has not left yet ready again and again.
+    /// Otherwise a run would find the source, which is still registered, ready over and over.
     /// - Note: On this loop's thread.
     package func mayUnregisterLater(_ source: Source) -> Bool {
         mayDeferWork && threadState.serving.contains { $0 === source }
