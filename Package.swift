@@ -37,8 +37,8 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CRondoStart"),
 
-        // What Swift cannot do itself: the birth of child processes, system calls without a function in glibc or in its
-        // module, and a number for each thread.
+        // C for what Swift lacks: starting child processes, system calls without a function in glibc or in its module, and
+        // a number for each thread.
         .target(name: "CRondoSystem"),
 
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.
@@ -122,7 +122,7 @@ let package = Package(
             name: "RondoStreamsTests",
             dependencies: ["RondoMutex", "RondoStreams", "RondoTesting", "RondoTestSupport"],
             swiftSettings: settings),
-        // What is started as a child by the tests of children.
+        // The child that tests of children start.
         .executableTarget(
             name: "RondoChildProbe",
             dependencies: ["RondoMutex", "Rondo"],
@@ -152,7 +152,7 @@ let package = Package(
                 "RondoTestSupport", "RondoTaskProbe", "RondoProbeSupport",
             ],
             swiftSettings: settings),
-        // What the programs for the sanitizers have in common.
+        // Shared by the sanitizers' programs.
         .target(
             name: "RondoProbeSupport", dependencies: ["RondoCore"], path: "Tests/RondoProbeSupport",
             swiftSettings: settings),
@@ -179,7 +179,7 @@ let package = Package(
             name: "RondoApplePatternsTests",
             dependencies: ["RondoMutex", "Rondo", "RondoTestSupport", "CRondoEv"],
             swiftSettings: settings),
-        // What needs the main thread, which no test has: a scenario an argument.
+        // Scenarios for the main thread, which no test has, one for each argument.
         .executableTarget(
             name: "RondoMainLoopProbe",
             dependencies: ["RondoMutex", "Rondo"],
@@ -192,13 +192,13 @@ let package = Package(
             dependencies: ["RondoMutex", "Rondo", "RondoForeignPackage", "RondoTestSupport"],
             path: "Tests/RondoBridgeProbe",
             swiftSettings: settings),
-        // What is killed while it stores things.
+        // A program that tests kill while it stores.
         .executableTarget(
             name: "RondoStorageProbe",
             dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoStorageProbe",
             swiftSettings: settings),
-        // What is run while system calls fail on purpose (Tests/RondoFaults): a scenario an argument.
+        // Scenarios in which system calls fail on purpose (Tests/RondoFaults), one for each argument.
         .executableTarget(
             name: "RondoFaultProbe",
             dependencies: ["RondoMutex", "Rondo"],
@@ -211,8 +211,7 @@ let package = Package(
                 "RondoFaultProbe",
             ],
             swiftSettings: settings),
-        // One target for each way in which Rondo's names have to resolve.
-        // What Foundation hangs on its own run loop: each of these traps would open in silence.
+        // The parts of Foundation that use its own run loop: without these tests, a program would not notice if one did.
         .testTarget(
             name: "RondoTrapTests",
             dependencies: [
@@ -220,6 +219,7 @@ let package = Package(
                 "RondoSocketProbe",
             ],
             exclude: ["Refused"], swiftSettings: settings),
+        // One target for each way in which Rondo's names have to resolve.
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsQualified", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsModuleSelector", dependencies: ["Rondo"], swiftSettings: settings),
