@@ -211,7 +211,7 @@ let package = Package(
                 "RondoFaultProbe",
             ],
             swiftSettings: settings),
-        // The parts of Foundation that use its own run loop: without these tests, a program would not notice if one did.
+        // The parts of Foundation that use its own run loop, where a program fails without an error.
         .testTarget(
             name: "RondoTrapTests",
             dependencies: [
