@@ -102,7 +102,7 @@ func readLocations(_ lines: [String]) {
     guard let current = URL(string: "http://a.example/b/c?d#e") else { return }
     for line in lines {
         for method in ["GET", "POST"] {
-            let decision = Redirect.follow(status: 302, location: line, method: method, currentURL: current)
+            let decision = Redirect.decide(status: 302, location: line, method: method, currentURL: current)
             guard case .to(let url, _, _, _) = decision else { continue }
             if !["http", "https"].contains(url.scheme?.lowercased()) { fatalError("to \(url)") }
             if url.host?.isEmpty ?? true { fatalError("nowhere: \(url)") }

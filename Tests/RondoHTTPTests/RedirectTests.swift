@@ -8,7 +8,7 @@ import Testing
         method: String = "GET"
     ) throws -> Redirect.Decision {
         let url = try #require(URL(string: current))
-        return Redirect.follow(status: status, location: location, method: method, currentURL: url)
+        return Redirect.decide(status: status, location: location, method: method, currentURL: url)
     }
 
     private func target(_ location: String, from current: String = "http://a.example/b/c?d") throws -> String?

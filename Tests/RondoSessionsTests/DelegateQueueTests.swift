@@ -20,7 +20,7 @@ import class Rondo.URLSessionTask
         queue.submit {
             try? go.wait()
             order.change { $0.append("first") }
-            _ = queue.seenQueue
+            _ = queue.exposedQueue
             queue.submit {
                 order.change { $0.append("last") }
                 done.open()
@@ -240,7 +240,7 @@ import class Rondo.URLSessionTask
         }
         calls.submit { call() }
         try last.wait()
-        try waitFor("the calls' end") { calls.seenQueue.operationCount == 0 ? () : nil }
+        try waitFor("the calls' end") { calls.exposedQueue.operationCount == 0 ? () : nil }
         #expect(count.value < most)
     }
 

@@ -76,11 +76,11 @@ import Testing
         let source = registration.makeSource(0, interest: .read)
         let gate = TestGate { _ in }
         registration.gate = gate
-        registration.suspend(if: gate)
+        registration.suspend(ifGateIs: gate)
         #expect(source.interest == [])
         registration.removeGate()
         #expect(source.interest == .read)
-        registration.suspend(if: gate)
+        registration.suspend(ifGateIs: gate)
         #expect(source.interest == .read)
         registration.remove(source)
     }

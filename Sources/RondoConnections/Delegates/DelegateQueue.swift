@@ -12,7 +12,7 @@ internal import RondoMutex
 package final class DelegateQueue: DeferredWork, Sendable {
     private struct State {
         /// Whether the program may have obtained the queue.
-        var isSeen: Bool
+        var isExposed: Bool
         /// Calls for the next operation.
         var waiting: [@Sendable () -> Void] = []
         /// Calls that go before `waiting`, in reverse order.
@@ -39,19 +39,19 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// - Parameter queue: A queue of the program.
     package init(_ queue: OperationQueue) {
         self.queue = queue
-        state = Mutex(State(isSeen: true))
+        state = Mutex(State(isExposed: true))
     }
 
     /// Makes a serial queue, which the program has not obtained.
     package init() {
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
-        state = Mutex(State(isSeen: false))
+        state = Mutex(State(isExposed: false))
     }
 
     /// The queue, for the program. From here on each call is an operation of its own.
-    package var seenQueue: OperationQueue {
-        state.withLock { $0.isSeen = true }
+    package var exposedQueue: OperationQueue {
+        state.withLock { $0.isExposed = true }
         return queue
     }
 
@@ -66,7 +66,7 @@ package final class DelegateQueue: DeferredWork, Sendable {
     package func submit(mayBeDeferred: Bool = true, _ body: @escaping @Sendable () -> Void) {
         let (isAlone, mustAdd) = state.withLock { state -> (Bool, Bool) in
             // If other calls wait for an operation, this call has to wait behind them.
-            if state.isSeen, state.operation == .none { return (true, false) }
+            if state.isExposed, state.operation == .none { return (true, false) }
             state.waiting.append(body)
             let mustAdd = state.operation == .none || state.operation == .owed && !mayBeDeferred
             if state.operation == .none { state.operation = .owed }
@@ -121,7 +121,7 @@ package final class DelegateQueue: DeferredWork, Sendable {
                 return (nil, false)
             }
             // A call that has obtained the queue may have suspended it, or added operations that must run first.
-            if made > 0, state.isSeen || made >= Self.maximumCalls { return (nil, true) }
+            if made > 0, state.isExposed || made >= Self.maximumCalls { return (nil, true) }
             return (state.earlier.popLast(), false)
         }
         // This is a thread of the queue, which may wait until the system has another thread.

@@ -136,7 +136,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         gate.admit(
             { if !hasEndedLease { body(channel) } },
             // The channel's events are suspended until the call inside has caught up.
-            onRefusal: { registration.suspend(if: self) })
+            onRefusal: { registration.suspend(ifGateIs: self) })
     }
 
     func suspend() { channel.suspend() }

@@ -48,7 +48,7 @@ final class Origin: BudgetCandidate {
         for wait: @autoclosure () -> LeaseWait,
         mayReuse: Bool
     ) -> LeaseOutcome {
-        let isUsable = Self.isUsable
+        let isUsable = Self.usableFilter
         let now = LoopClock.systemNow
         let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
@@ -203,7 +203,7 @@ final class Origin: BudgetCandidate {
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none.
     func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> HTTP1Connection? {
-        let isUsable = Self.isUsable
+        let isUsable = Self.usableFilter
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
             let now = LoopClock.systemNow
@@ -219,7 +219,7 @@ final class Origin: BudgetCandidate {
 
     /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
     /// source is paused there, so that the inner run would not serve it. That is rare.
-    private static var isUsable: @Sendable (IdleConnection) -> Bool {
+    private static var usableFilter: @Sendable (IdleConnection) -> Bool {
         if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
         return { _ in true }
     }

@@ -145,11 +145,11 @@ struct ContentReader {
     ///
     /// - Parameters: See `DownloadTarget`.
     func takePartial(of request: LoadRequest, leftOrigin: Bool) -> PartialDownload? {
-        isChanged ? nil : download?.takePartial(of: request, leftOrigin: leftOrigin)
+        isDecodedOrDivided ? nil : download?.takePartial(of: request, leftOrigin: leftOrigin)
     }
 
     /// Whether the body differs from the content, because it is decoded or has parts.
-    var isChanged: Bool { pipe != nil }
+    var isDecodedOrDivided: Bool { pipe != nil }
     var hasParts: Bool { headOfParts != nil }
 
     /// Whether bytes, or the end, have not been read yet.

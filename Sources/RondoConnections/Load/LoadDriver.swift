@@ -247,7 +247,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         if waitForConnectivity(after: failure) { return }
         if let rest = state.takeRequestedRest() { return perform(state.failed(rest.failure)) }
-        guard state.deliversBody, !content.isChanged,
+        guard state.deliversBody, !content.isDecodedOrDivided,
             let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
         else { return perform(state.failed(failure)) }
         // Bytes that are not in the file yet come again with the rest.
@@ -356,7 +356,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         if case .http(let head, let bodyLength) = incoming {
             answers.cache.beginStoring(
-                response, head, bodyLength: bodyLength, isPlain: !content.isChanged && load.inbox.callsOnLoop,
+                response, head, bodyLength: bodyLength,
+                isPlain: !content.isDecodedOrDivided && load.inbox.callsOnLoop,
                 hasParts: content.hasParts, defaults, for: self)
         }
         if client?.decidesOnResponses ?? false { state.askAboutResponse() }

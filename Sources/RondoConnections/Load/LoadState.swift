@@ -344,7 +344,7 @@ struct LoadState {
     private mutating func receivedRedirect(
         _ head: ResponseHead, of response: IncomingResponse, from url: URL
     ) -> Action {
-        let decision = Redirect.follow(
+        let decision = Redirect.decide(
             status: head.status, location: location(in: head), method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:

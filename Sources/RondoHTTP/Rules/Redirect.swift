@@ -16,7 +16,8 @@ package enum Redirect {
         case unsupported(url: URL)
     }
 
-    package static func follow(
+    /// Decides about a response with this status and Location. The caller sends the request.
+    package static func decide(
         status: Int, location: @autoclosure () -> String?, method: String, currentURL: URL
     ) -> Decision {
         guard isRedirect(status) else { return .notARedirect }

@@ -53,7 +53,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     }
 
     /// The queue of the session's calls. A session on a run loop returns a queue that Rondo never uses.
-    open var delegateQueue: OperationQueue { queue.seenQueue }
+    open var delegateQueue: OperationQueue { queue.exposedQueue }
 
     /// The session's delegate; nil without one, and once the session has become invalid.
     open var delegate: (any URLSessionDelegate)? { client.delegate }

@@ -224,7 +224,7 @@ package final class ChannelRegistration: SharedQueueClient {
     ///
     /// - Parameter gate: The gate that has refused it. Nothing is stopped if that has been removed meanwhile: the
     ///   channel's next owner would not resume. Nil: whichever there is.
-    package func suspend(if gate: (any ChannelGate)? = nil) {
+    package func suspend(ifGateIs gate: (any ChannelGate)? = nil) {
         let loops = state.withLock { state -> [RunLoop] in
             if let gate, state.gate !== gate { return [] }
             state.isSuspended = true
