@@ -260,9 +260,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
         let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
-        let proxy = try settings.proxy(for: address)
-        authenticator?.chooseProxy(proxy)
-        guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
+        guard let proxy = try settings.proxy(for: address) else {
+            authenticator?.chooseProxy(nil)
+            return settings.directRoute(to: address, atOrigin: atOrigin)
+        }
         let authenticator = challengesCreatingIfNeeded.authenticator
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil

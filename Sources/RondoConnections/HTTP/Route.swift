@@ -74,7 +74,7 @@ final class Route: Sendable {
     ///     by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
-        _ settings: Options = Options(), tunnels: Bool = false,
+        _ options: Options = Options(), tunnels: Bool = false,
         authorize: (_ target: String) -> (
             String?, (session: DigestSession, authorization: DigestSession.Authorization)?
         )
@@ -84,13 +84,13 @@ final class Route: Sendable {
             var channel = SocketChannel.Configuration(
                 host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1)
             // Detours apply to the hosts of URLs only.
-            var toProxy = settings
+            var toProxy = options
             toProxy.connect?.detours = []
             toProxy.apply(to: &channel)
             self.init(
                 ConnectionKey(
                     host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1, proxy: proxy,
-                    connect: settings.connect),
+                    connect: options.connect),
                 of: pool, channel: channel, isForProxy: true)
             return
         }
@@ -99,12 +99,12 @@ final class Route: Sendable {
             let (authorization, proof) = authorize(TunnelNegotiation.authority(ofHost: host, port: port))
             route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
-                fields: settings.tunnelFields, proof: proof)
+                fields: options.tunnelFields, proof: proof)
         }
         var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: route)
-        settings.apply(to: &channel)
+        options.apply(to: &channel)
         self.init(
-            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect),
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: options.connect),
             of: pool,
             channel: channel)
     }

@@ -15,8 +15,7 @@ struct DescriptorKind: SourceKind {
     }
 
     func summary(of source: RunLoop.Source) -> String {
-        let label = source.label.map { " “\($0)”" } ?? ""
-        return "source\(label), descriptor \(watched), \(source.interest.names)"
+        "source\(source.quotedLabel), descriptor \(watched), \(source.interest.names)"
     }
 }
 
@@ -62,7 +61,7 @@ extension RunLoop.Source {
         guard keepsFile else {
             Log.core.warning(
                 """
-                A source\(label.map { " “\($0)”" } ?? "") is not watched any more, and has become invalid: the kernel \
+                A source\(quotedLabel) is not watched any more, and has become invalid: the kernel \
                 refuses its descriptor (\(error)).
                 """)
             return false

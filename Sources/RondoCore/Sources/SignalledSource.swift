@@ -12,8 +12,8 @@ struct SignalledKind: SourceKind {
     }
 
     func summary(of source: RunLoop.Source) -> String {
-        let label = source.label.map { " “\($0)”" } ?? ""
-        return "source\(label), signalled by hand, order \(order)\(source.isSignalled ? ", signalled" : "")"
+        let state = source.isSignalled ? ", signalled" : ""
+        return "source\(source.quotedLabel), signalled by hand, order \(order)\(state)"
     }
 }
 

@@ -19,6 +19,9 @@ protocol SourceKind {
 }
 
 extension RunLoop.Source {
+    /// The label in quotation marks, after a space; empty if there is none.
+    var quotedLabel: String { label.map { " “\($0)”" } ?? "" }
+
     /// The kind of a source. An enum, because that takes less memory than an existential.
     enum Kind {
         case signalled(SignalledKind)
