@@ -135,7 +135,7 @@ final class ForeignStore: ResponseStore {
         if let text = cached.userInfo?[recordKey] as? String {
             if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.record }
             // A record that cannot be read counts as none.
-            if let written = try? JSONDecoder().decode(WrittenRecord.self, from: Data(text.utf8)) {
+            if let written = try? JSONDecoder().decode(ForeignRecordForm.self, from: Data(text.utf8)) {
                 let record = Record(entry: written.entry, variants: written.variants)
                 memory.withLock { memory in
                     if memory.records.count >= maximumRemembered { memory.records = [:] }
@@ -154,33 +154,6 @@ final class ForeignStore: ResponseStore {
         let variants: String?
     }
 
-    /// A record in the form in which it is stored.
-    private struct WrittenRecord: Codable {
-        let status: Int
-        let fields: [[String]]
-        let requestedAt: Double
-        let receivedAt: Double
-        let selecting: [String: String?]
-        let variants: String?
-
-        init(_ entry: CacheEntry, variants: String?) {
-            self.variants = variants
-            status = entry.status
-            fields = entry.fields.map { [$0.name, $0.value] }
-            requestedAt = entry.requestedAt.timeIntervalSince1970
-            receivedAt = entry.receivedAt.timeIntervalSince1970
-            selecting = entry.selecting
-        }
-
-        var entry: CacheEntry {
-            CacheEntry(
-                status: status,
-                fields: HeaderFields(fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }),
-                requestedAt: Date(timeIntervalSince1970: requestedAt),
-                receivedAt: Date(timeIntervalSince1970: receivedAt), selecting: selecting)
-        }
-    }
-
     // MARK: Writing
 
     /// The largest content that may be stored: a twentieth of the store (rule UC-53).
@@ -188,7 +161,7 @@ final class ForeignStore: ResponseStore {
 
     private static func record(_ entry: CacheEntry, _ variants: String?) -> [AnyHashable: Any] {
         // Impossible for a record that was made by Rondo; without it the response counts as a program's.
-        let data = try? JSONEncoder().encode(WrittenRecord(entry, variants: variants))
+        let data = try? JSONEncoder().encode(ForeignRecordForm(entry, variants: variants))
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }
 
