@@ -37,8 +37,8 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CRondoStart"),
 
-        // C for what Swift lacks: starting child processes, system calls without a function in glibc or in its module, and
-        // a number for each thread.
+        // C for what Swift lacks: starting child processes, system calls without a function in glibc or in its module,
+        // and a number for each thread.
         .target(name: "CRondoSystem"),
 
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.

@@ -255,7 +255,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             // The download may have been cancelled from another thread while the file was created.
             guard isWanted else {
                 let deletes = download.deletesFileUponFailure
-                // The thread that cancelled kept resumption data for the old file, which is deleted here or was begun anew.
+                // The thread that cancelled kept resumption data for the old file, which is deleted here or was begun
+                // anew.
                 if deletes || offset == 0 { download.setResumption(nil) }
                 return file.discard(deleting: deletes)
             }

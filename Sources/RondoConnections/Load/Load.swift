@@ -164,8 +164,8 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
         if times.hasReachedLimit, driver.isTimed {
             if let failure = times.takeFailure(isLocal: driver.waitsLocally) {
                 guard driver.isAskingAboutCaching else { return driver.fail(failure) }
-                // All content has come, so the load succeeds. The delegate has not said whether to store it: take a reply
-                // that has just come, otherwise store nothing (rule US-69).
+                // All content has come, so the load succeeds. The delegate has not said whether to store it: take a
+                // reply that has just come, otherwise store nothing (rule US-69).
                 if let reply = messages.reply { driver.take(reply) }
                 return driver.take(.cached(nil))
             }
