@@ -97,10 +97,8 @@ private final class StreamClient<Client: Stream>: RetainedDelegate {
         itself = self
     }
 
-    func asks(for event: Stream.Event) -> Bool { events.contains(event) }
-
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
-        guard asks(for: eventCode) else { return }
+        guard events.contains(eventCode) else { return aStream.noteIgnored(eventCode) }
         callBack(aStream as? Client, eventCode, info)
     }
 

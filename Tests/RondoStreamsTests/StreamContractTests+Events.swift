@@ -42,9 +42,9 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.inputs)
     func `ST-9 ST-13 a delegate that is set where there is none is told of bytes`(kind: StreamKind) throws {
-        let findings = try kind.onInput([1]) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
+        let findings = try kind.onInput([1]) { loop, stream, _ in
             stream.delegate = nil
+            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of bytes") }
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }
@@ -53,17 +53,53 @@ extension StreamContractTests {
         #expect(findings == ["bytes"])
     }
 
+    @Test(arguments: StreamKind.inputs)
+    func `ST-9 ST-13 a delegate that is set after another was told and removed is told after a read`(
+        kind: StreamKind
+    ) throws {
+        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            stream.delegate = nil
+            let later = StreamNotes()
+            stream.delegate = later
+            loop.pass()
+            let before = later.events
+            _ = stream.bytes(1)
+            try loop.run { !later.events.isEmpty }
+            return before + ["read"] + later.events
+        }
+        #expect(findings == ["read", "bytes"])
+    }
+
     @Test(arguments: StreamKind.outputs)
     func `ST-9 ST-14 a delegate that is set where there is none is told of space`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
+        let findings = try kind.onOutput(10) { loop, stream, _ in
             stream.delegate = nil
+            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of space") }
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }
             return later.events
         }
         #expect(findings == ["space"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-9 ST-14 a delegate that is set after another was told and removed is told after a write`(
+        kind: StreamKind
+    ) throws {
+        let findings = try kind.onOutput(10) { loop, stream, notes in
+            try loop.run { notes.events.contains("space") }
+            stream.delegate = nil
+            let later = StreamNotes()
+            stream.delegate = later
+            loop.pass()
+            let before = later.events
+            _ = stream.writeAll([1])
+            try loop.run { !later.events.isEmpty }
+            return before + ["written"] + later.events
+        }
+        #expect(findings == ["written", "space"])
     }
 
     @Test(arguments: StreamKind.inputs)

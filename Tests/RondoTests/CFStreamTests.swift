@@ -188,13 +188,14 @@ import Testing
         #expect(found == [#"[] ["bytes", "end"]"#])
     }
 
-    /// Writes events down, reads nothing, and sets itself as the stream's client again.
+    /// Writes events down, reads nothing, and removes itself and sets itself as the stream's client again.
     private static func setAgain(
         _ stream: CFReadStream?, _ event: CFStreamEventType, _ info: UnsafeMutableRawPointer?
     ) {
         let notes = Notes.of(info)
         notes.events.append(word(event))
         var context = notes.context()
+        CFReadStreamSetClient(stream, 0, nil, nil)
         CFReadStreamSetClient(stream, everything, { Self.setAgain($0, $1, $2) }, &context)
     }
 

@@ -12,22 +12,25 @@ protocol DrivenStream: StreamWithPeer {
 /// A delegate that keeps itself alive while it is a stream's delegate, although the stream's reference is
 /// weak.
 package protocol RetainedDelegate: StreamDelegate {
-    /// Whether it makes use of `event`, rather than ignore it.
-    func asks(for event: Foundation.Stream.Event) -> Bool
     /// Called when the stream has another delegate, or is released.
     func end()
+}
+
+extension Foundation.Stream {
+    /// Notes that `event` of this stream was delivered and ignored: there is no delegate, or a client that has not asked
+    /// for it. Called in the delivery.
+    package func noteIgnored(_ event: Event) {
+        (self as? any DrivenStream)?.core.update { $0.ignored(event) }
+    }
 }
 
 extension DrivenStream {
     var peerName: String? { backend?.peerName }
 
-    /// Called when `old` is no longer the delegate. If it was one that is told of bytes or space, its successor is not
-    /// told of the same: two that replace each other in their handlers would be called in each pass (rule ST-9).
+    /// Called when `old` is no longer the delegate.
     func delegateChanged(from old: (any StreamDelegate)?) {
-        let retained = old as? any RetainedDelegate
-        let isTold = old != nil && old !== self && retained?.asks(for: direction.event) ?? true
-        if !isTold { core.update { $0.arm() } }
-        retained?.end()
+        core.update { $0.delegateChanged() }
+        (old as? any RetainedDelegate)?.end()
     }
 
     /// Continues the opening as far as possible without waiting, if the stream is scheduled nowhere: a client

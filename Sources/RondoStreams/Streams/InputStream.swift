@@ -98,8 +98,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     // MARK: - Delegate
 
     /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
-    /// itself. One that is set while bytes are available is told of them, unless it replaces another delegate,
-    /// which was told (rule ST-9).
+    /// itself. One that is set while bytes are available is told of them, unless another delegate was told of
+    /// them before (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -111,7 +111,9 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     /// Called if the stream is its own delegate. Does nothing; subclasses may override it.
-    open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
+    open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        aStream.noteIgnored(eventCode)
+    }
 
     /// A name for traces; nil by default, and then traces tell streams apart by numbers.
     public var label: String? {

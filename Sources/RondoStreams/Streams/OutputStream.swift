@@ -94,8 +94,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     // MARK: - Delegate
 
     /// The object that receives the events; held weakly. By default, and after setting nil, it is the stream
-    /// itself. One that is set while there is space is told of it, unless it replaces another delegate, which
-    /// was told (rule ST-9).
+    /// itself. One that is set while there is space is told of it, unless another delegate was told of it
+    /// before (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -107,7 +107,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     }
 
     /// Called if the stream is its own delegate. Does nothing; subclasses may override it.
-    open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
+    open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        aStream.noteIgnored(eventCode)
+    }
 
     /// A name for traces; nil by default, and then traces tell streams apart by numbers.
     public var label: String? {

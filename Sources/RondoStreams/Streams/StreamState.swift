@@ -38,6 +38,8 @@ struct StreamState: Sendable {
         static let owesOpenCompleted = Facts(rawValue: 4)
         static let owesEnd = Facts(rawValue: 8)
         static let owesError = Facts(rawValue: 16)
+        /// The last event of the direction was ignored: there was no delegate, or a client that had not asked for it.
+        static let wasIgnored = Facts(rawValue: 32)
 
         mutating func set(_ fact: Facts, to isSo: Bool) {
             if isSo { insert(fact) } else { remove(fact) }
@@ -122,8 +124,16 @@ struct StreamState: Sendable {
         self.isReady = isReady
     }
 
-    /// Records that there is a delegate in place of none, or of a client that had not asked for bytes or space.
-    mutating func arm() { isArmed = true }
+    /// Records that `event` was delivered, and ignored.
+    mutating func ignored(_ event: Foundation.Stream.Event) {
+        if event == direction.event { facts.insert(.wasIgnored) }
+    }
+
+    /// Records that there is another delegate. It gets the event that was ignored, and none that was delivered to an
+    /// earlier one: two that replace each other in their handlers would be called in each pass (rule ST-9).
+    mutating func delegateChanged() {
+        if facts.contains(.wasIgnored) { isArmed = true }
+    }
 
     /// Closes the stream. Returns false if there is nothing to close.
     mutating func close() -> Bool {
@@ -165,7 +175,7 @@ struct StreamState: Sendable {
         case .openCompleted: owesOpenCompleted = false
         case .errorOccurred: owesError = false
         case .endEncountered: owesEnd = false
-        default: isArmed = false
+        default: facts.subtract([.isArmed, .wasIgnored])
         }
         return true
     }
