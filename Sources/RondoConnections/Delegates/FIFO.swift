@@ -6,6 +6,7 @@ package struct FIFO<Element> {
     package init() {}
 
     package var isEmpty: Bool { start == elements.count }
+    package var count: Int { elements.count - start }
     package var first: Element? { isEmpty ? nil : elements[start] }
     package var last: Element? { isEmpty ? nil : elements[elements.count - 1] }
 
@@ -34,6 +35,20 @@ package struct FIFO<Element> {
             return nil
         }
         return elements.remove(at: index)
+    }
+
+    package func contains(where condition: (Element) -> Bool) -> Bool {
+        elements[start...].contains { $0.map(condition) ?? false }
+    }
+
+    /// Offers the elements to `change`, in their order, until it has a result.
+    package mutating func changeFirst<Result>(_ change: (inout Element) -> Result?) -> Result? {
+        for index in start..<elements.count {
+            guard var element = elements[index], let result = change(&element) else { continue }
+            elements[index] = element
+            return result
+        }
+        return nil
     }
 }
 

@@ -35,9 +35,9 @@ struct WebSocketQueues {
     private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
-    private var pings = FIFO<(identifier: Int, completion: Completion)>()
-    /// The numbers of the pings that were sent and not answered, also of those that were cancelled since.
-    private var awaitedPongs: Set<Int> = []
+    /// The pings that were sent and not answered. One that was cancelled has no handler; it is there because its pong
+    /// answers those before it, and so is never the first.
+    private var pings = FIFO<(identifier: Int, completion: Completion?)>()
 
     // MARK: - Properties
 
@@ -45,6 +45,9 @@ struct WebSocketQueues {
     var takesMessages: Bool { waitingBytes == 0 || waitingBytes < maximumMessageSize }
 
     var hasMessages: Bool { !messages.isEmpty }
+
+    /// The number of pings that are kept until their pongs come; for tests.
+    var pingCount: Int { pings.count }
 
     // MARK: - Adding operations
 
@@ -70,7 +73,14 @@ struct WebSocketQueues {
             current?.isCancelled = true
         }
         if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
-        return pings.remove { $0.identifier == identifier }?.completion
+        let completion = pings.changeFirst { $0.identifier == identifier ? $0.completion.take() : nil }
+        dropCancelledPings()
+        return completion
+    }
+
+    /// Drops the cancelled pings before all others: their pongs answer nothing.
+    private mutating func dropCancelledPings() {
+        while let first = pings.first, first.completion == nil { _ = pings.popFirst() }
     }
 
     mutating func cancelReceive(_ identifier: Int) -> Receiver? {
@@ -84,9 +94,7 @@ struct WebSocketQueues {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
         case .message: current = (sending: next, waits: false, isCancelled: false)
-        case .ping:
-            pings.append((next.identifier, next.completion))
-            awaitedPongs.insert(next.identifier)
+        case .ping: pings.append((next.identifier, next.completion))
         }
         return next
     }
@@ -114,13 +122,13 @@ struct WebSocketQueues {
     /// - Returns: The handlers of this ping, unless it was cancelled, and of those before it; none if no pong with this number
     ///   is awaited.
     mutating func takePings(upTo identifier: Int) -> [Completion] {
-        guard awaitedPongs.contains(identifier) else { return [] }
-        awaitedPongs = awaitedPongs.filter { $0 > identifier }
+        guard pings.contains(where: { $0.identifier == identifier }) else { return [] }
         var taken: [Completion] = []
         while let first = pings.first, first.identifier <= identifier {
-            taken.append(first.completion)
+            if let completion = first.completion { taken.append(completion) }
             _ = pings.popFirst()
         }
+        dropCancelledPings()
         return taken
     }
 
@@ -154,7 +162,9 @@ struct WebSocketQueues {
     /// Removes the handlers of pings and unsent messages, in the order of their calls.
     mutating func takeSenders() -> [Completion] {
         var all: [Completion] = []
-        while let next = pings.popFirst() { all.append(next.completion) }
+        while let next = pings.popFirst() {
+            if let completion = next.completion { all.append(completion) }
+        }
         while let next = outgoing.popFirst() { all.append(next.completion) }
         return all
     }

@@ -333,6 +333,22 @@ import class Rondo.URLSessionWebSocketTask
         #expect(isCancelled && counts == [0, 1] && waiting == 1)
     }
 
+    @Test func `WS-16 a cancelled ping is kept only while an earlier one waits`() {
+        var queues = WebSocketQueues()
+        let pings = (0..<4).map { _ in queues.add(.ping) { _ in } }
+        for _ in pings { _ = queues.takeOutgoing() }
+        var counts: [Int] = []
+        for index in [1, 3, 0] {
+            _ = queues.cancelSend(pings[index])
+            counts.append(queues.pingCount)
+        }
+        let isCancelledAgain = queues.cancelSend(pings[3]) != nil
+        // It is the answer to the third, behind which the fourth was cancelled.
+        let answered = queues.takePings(upTo: pings[2]).count
+        counts.append(queues.pingCount)
+        #expect(!isCancelledAgain && answered == 1 && counts == [4, 4, 2, 0])
+    }
+
     @Test func `WS-16 a pong with the number of a message between two pings is an unasked one`() {
         var queues = WebSocketQueues()
         let numbers = [WebSocketQueues.Outgoing.ping, .message(.text("x")), .ping].map { what in
