@@ -180,6 +180,13 @@ import Testing
         }
     }
 
+    /// Waits until something is the case; only a failure takes long.
+    private func wait(until isDone: () -> Bool) async {
+        let limit = Date(timeIntervalSinceNow: 30)
+        while !isDone(), Date() < limit { await Task.yield() }
+        #expect(isDone())
+    }
+
     /// A stream whose opening never ends. It notes each question for its status.
     private final class OpeningStream: OutputStream {
         let log = EventLog()
@@ -197,13 +204,14 @@ import Testing
             let writer = StreamWriter(output, in: loop)
             let writing = Task { try await writer.write([1]) }
             // The first question is that of the start.
-            while log.entries.count < 2 { await Task.yield() }
-            let closing = Task { await writer.close() }
+            await wait { log.entries.count >= 2 }
+            Task { await writer.close() }
             // The loop has served the close: it waits for the write.
-            while log.entries.count < 3 { await Task.yield() }
+            await wait { log.entries.count >= 3 }
             writing.cancel()
             await #expect(throws: CancellationError.self) { try await writing.value }
-            await closing.value
+            // A close that waits for ever is ended with the loop's thread.
+            await wait { writer.waitingCount == 0 }
         }
     }
 
@@ -242,13 +250,13 @@ import Testing
             nonisolated(unsafe) let output = OutputStream(toBuffer: memory, capacity: 3)
             let writer = StreamWriter(output, in: loop, forMode: mode)
             let writing = Task { try await writer.write([1, 2, 3, 4]) }
-            while writer.waitingCount < 1 { await Task.yield() }
-            let closing = Task { await writer.close() }
-            while writer.waitingCount < 2 { await Task.yield() }
+            await wait { writer.waitingCount == 1 }
+            Task { await writer.close() }
+            await wait { writer.waitingCount == 2 }
             loop.perform { loop.run(mode: mode, before: .distantPast) }
             let error = await #expect(throws: NSError.self) { try await writing.value }
             #expect(error?.code == Int(ENOSPC))
-            await closing.value
+            await wait { writer.waitingCount == 0 }
             #expect(output.streamStatus == .closed)
         }
     }
