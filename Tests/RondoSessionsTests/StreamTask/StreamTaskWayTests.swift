@@ -272,4 +272,53 @@ import Testing
         #expect(delegate.log.entries == ["complete -999"])
         session.invalidateAndCancel()
     }
+
+    /// Suspends a task that waits for a network, and notes behind that, in the same pass, whether no timer of less than
+    /// five seconds runs.
+    private final class Suspending: NSObject, URLSessionTaskDelegate, Sendable {
+        let log = EventLog()
+        private let loop: RunLoop
+        private let clock: ManualClock
+
+        init(_ loop: RunLoop, _ clock: ManualClock) {
+            self.loop = loop
+            self.clock = clock
+        }
+
+        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+            task.suspend()
+            loop.perform { [loop, clock, log] in
+                let left = loop.nextTimerDate(forMode: .default)?.timeIntervalSince(clock.date) ?? 0
+                log.note("\(left > 5)")
+            }
+        }
+    }
+
+    @Test func `US-30 US-70 a stream task that is suspended when it begins to wait for a network starts no timer`()
+        throws
+    {
+        let entries = try onHeldLoop { loop, clock -> [String] in
+            let configuration = URLSessionConfiguration.default
+            configuration.connection.proxy = .direct
+            configuration.waitsForConnectivity = true
+            // No timer for the whole task, which would be the next one.
+            configuration.timeoutIntervalForResource = .infinity
+            let delegate = Suspending(loop, clock)
+            let session = URLSession(configuration: configuration, delegate: delegate, runLoop: loop)
+            // No route of TCP leads there.
+            let task = session.streamTask(withHostName: "255.255.255.255", port: 80)
+            task.readData(ofMinLength: 1, maxLength: 1, timeout: 3) { _, _, _ in }
+            task.resume()
+            // Behind the task's first step: its failure waits until it is resumed.
+            loop.perform { loop.perform { task.suspend() } }
+            for _ in 1...4 { loop.runInVain(for: 0) }
+            task.resume()
+            loop.passUntil { !delegate.log.entries.isEmpty }
+            session.invalidateAndCancel()
+            loop.runOut()
+            return delegate.log.entries
+        }
+        // The timer that runs is that of the next attempt.
+        #expect(entries == ["true"])
+    }
 }
