@@ -181,8 +181,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         continueTotalTime()
         if let failure = failure.take() {
             fail(failure)
-            // If the task waits for a network, its times go on, in a pass of their own: the delegate that was told of it may
-            // have suspended or cancelled the task.
+            // If the task waits for a network, its times go on, in another pass: the delegate that was told of it may have
+            // suspended or cancelled the task.
             if !hasEnded { wakeUp() }
             return
         }

@@ -273,6 +273,23 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-32 US-55 a stream task that is cancelled asks about no certificate`() throws {
+        let (process, port) = try Self.demandingServer()
+        defer { withExtendedLifetime(process) {} }
+        let (teller, queue) = (StreamNotes(), OperationQueue())
+        queue.isSuspended = true
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: queue)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
+        task.startSecureConnection()
+        task.resume()
+        try waitFor("the challenge to wait for its queue") { queue.operationCount > 0 ? () : nil }
+        task.cancel()
+        queue.isSuspended = false
+        try teller.waitForEnd()
+        #expect(teller.log.entries == ["complete -999"])
+        session.invalidateAndCancel()
+    }
+
     /// Suspends a task that waits for a network, and notes behind that, in the same pass, whether no timer of less than
     /// five seconds runs.
     private final class Suspending: NSObject, URLSessionTaskDelegate, Sendable {
