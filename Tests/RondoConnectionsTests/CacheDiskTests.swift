@@ -437,4 +437,54 @@ import Testing
         })
         #expect(1...CacheWriter.maximumWaiting + 1 ~= stored)
     }
+
+    /// Says when it is asked about a response.
+    private final class Asked: NSObject, URLConnectionDataDelegate, Sendable {
+        let isAsked = Box(false)
+
+        func connection(
+            _ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse
+        ) -> CachedURLResponse? {
+            isAsked.value = true
+            return cachedResponse
+        }
+    }
+
+    @Test func `RFC 9111 4 a newer response that too many wait before makes the older one go`() throws {
+        let isOld = Box(true)
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: isOld.value ? "old" : "new")
+            }
+        }
+        let cache = URLCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        var request = URLRequest(url: server.url("/a"))
+        try load(request) { $0.configuration.cache = cache }
+        #expect(text(cache.cachedResponse(for: request)) == "old")
+        isOld.value = false
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let slow = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let count = CacheWriter.maximumWaiting + 2
+        let recorders = (0..<count).map { _ in Recorder() }
+        let asked = Asked()
+        try onLoopThread { [request] loop in
+            for (number, recorder) in recorders.enumerated() {
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url("/\(number)")), delegate: recorder,
+                    startImmediately: false)
+                connection?.configuration.cache = slow
+                connection?.start()
+            }
+            // A load that ends meanwhile has found the writer full.
+            #expect(loop.run { recorders.contains(where: \.isDone) })
+            let connection = URLConnection(request: request, delegate: asked, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            #expect(loop.run { asked.isAsked.value })
+            slow.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(cache.cachedResponse(for: request) == nil)
+    }
 }

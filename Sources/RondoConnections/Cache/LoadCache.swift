@@ -186,7 +186,10 @@ struct LoadCache: ~Copyable {
             return .askWithoutConditions
         }
         // The stored response is fresh for other loads as well.
-        if isVerified { store(current.store(found, confirmed: renewed, confirmed), for: waiter) }
+        if isVerified {
+            let decision = current.store(found, confirmed: renewed, confirmed)
+            store(decision, for: waiter)
+        }
         current.end()
         return .use(confirmed.response, confirmed.data)
     }
@@ -298,8 +301,8 @@ struct LoadCache: ~Copyable {
         }
         if callsOnLoop, defaults.usesDefault(of: .willCacheResponse) {
             let decision = current.storeAsReceived()
-            current.end()
             store(decision, for: waiter)
+            current.end()
             return .nothing
         }
         return incoming.propose().map(End.ask) ?? .nothing
@@ -314,8 +317,8 @@ struct LoadCache: ~Copyable {
         guard let approved, approved.storagePolicy != .notAllowed, current.isOfUse || Self.mayAsk(defaults)
         else { return endWithoutStoring(for: waiter) }
         let decision = current.store(approved)
-        current.end()
         store(decision, for: waiter)
+        current.end()
     }
 
     /// The response is complete and is not stored: an older one must not answer in its place.
@@ -334,14 +337,14 @@ struct LoadCache: ~Copyable {
 
     /// Stores a response at once or, if that takes time, by `CacheWriter`, while this loop serves other
     /// loads. The delegate is told of the end when the response is stored, and a look-up finds it then. If
-    /// too many responses wait to be stored, this one is not stored.
-    private func store(_ decision: CacheDecision, for waiter: any StoreWaiter) {
+    /// too many responses wait to be stored, this one is not stored, and an older one is removed.
+    private mutating func store(_ decision: CacheDecision, for waiter: any StoreWaiter) {
         switch decision {
         case .nothing: break
         case .isWritten: if CacheWriter.shared.isBusy { waiter.store {} }
         // Responses that wait were received earlier, and must be stored earlier.
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
-            if CacheWriter.shared.isFull { return }
+            if CacheWriter.shared.isFull { return endWithoutStoring(for: waiter) }
             // The response is stored even if the load is cancelled by then: another load of the same response
             // relies on it.
             waiter.store { write.perform() }
