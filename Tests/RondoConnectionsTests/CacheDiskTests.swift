@@ -487,4 +487,38 @@ import Testing
         }
         #expect(cache.cachedResponse(for: request) == nil)
     }
+
+    @Test func `UC-53 Rondo's cache removes an older response before it stores a later one`() throws {
+        let directive = Box("max-age=100")
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: \(directive.value)"], body: request.target)
+            }
+        }
+        let cache = URLConnection.Cache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        var request = URLRequest(url: server.url("/a"))
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let slow = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        try onLoopThread { [request] loop in
+            func start(_ request: URLRequest, _ cache: URLCache, _ recorder: Recorder = Recorder()) {
+                let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+            }
+            // The removal would wait for another cache's response.
+            start(URLRequest(url: server.url("/b")), slow)
+            #expect(loop.run { slow.began.isOpen })
+            for next in ["no-store", "max-age=100", ""] {
+                let recorder = Recorder()
+                start(request, cache, recorder)
+                #expect(loop.run { recorder.isDone })
+                #expect((cache.cachedResponse(for: request) == nil) == (directive.value == "no-store"))
+                directive.value = next
+            }
+            slow.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(cache.cachedResponse(for: request) != nil)
+    }
 }

@@ -156,6 +156,9 @@ final class ForeignStore: ResponseStore {
 
     // MARK: Writing
 
+    /// A removal looks for the response first, perhaps on the disk, and a program's own class may do anything.
+    var mayBlock: Bool { true }
+
     /// The largest content that may be stored: a twentieth of the store (rule UC-53).
     var maximumSize: Int { (cache.diskCapacity > 0 ? cache.diskCapacity : cache.memoryCapacity) / 20 }
 

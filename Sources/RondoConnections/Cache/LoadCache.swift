@@ -240,8 +240,9 @@ struct LoadCache: ~Copyable {
     }
 
     private func remove(_ url: URL, from store: any ResponseStore, for waiter: any StoreWaiter) {
-        // The removals follow the responses that are being stored, because those were fetched before.
-        if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
+        // A removal follows the responses that wait to be stored, because those were fetched before, and is made before
+        // those that come later.
+        if store.mayBlock { waiter.store { store.remove(url) } } else { store.remove(url) }
     }
 
     // MARK: - Storing
@@ -327,7 +328,7 @@ struct LoadCache: ~Copyable {
         current.end()
         // A program may ask again and again for a response that is never stored.
         guard let (store, url) = removal, store.mayHave(url) else { return }
-        waiter.store { store.remove(url) }
+        remove(url, from: store, for: waiter)
     }
 
     /// Whether the delegate may want to change or refuse the stored response, as far as is known.

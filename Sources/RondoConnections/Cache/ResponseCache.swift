@@ -200,6 +200,8 @@ extension ResponseCache: ResponseStore {
         return find(name).last?.cached(url)
     }
 
+    var mayBlock: Bool { false }
+
     var maximumSize: Int {
         state.withLock { ($0.diskCapacity > 0 ? $0.diskCapacity : $0.table.capacity) / 20 }
     }

@@ -20,6 +20,9 @@ protocol ResponseStore: AnyObject, Sendable {
     /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse?
 
+    /// Whether a change may take so long that run loops leave it to `CacheWriter`. If not, all changes are made at once.
+    var mayBlock: Bool { get }
+
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
     var maximumSize: Int { get }
 
