@@ -150,6 +150,41 @@ import Testing
         #expect(answers == [.write, .isWritten, .write])
     }
 
+    /// Counts how often it is asked for a response.
+    private final class CountingCache: URLCache, @unchecked Sendable {
+        let lookUps = Box(0)
+
+        override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
+            lookUps.mutate { $0 += 1 }
+            return super.cachedResponse(for: request)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a removed response is not looked for in a moment, unless it is written again`(isOfProtocol: Bool) throws {
+        let url = try #require(URL(string: "http://host.example/a"))
+        var (looked, isFound) = (true, false)
+        _ = try answers { _ in
+            let cache = CountingCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+            let store = ForeignStore(cache: cache)
+            let find = {
+                store.find(LoadRequest(URLRequest(url: url)), mayOverlook: true, fields: { HeaderFields() })
+            }
+            store.remove(url)
+            let before = cache.lookUps.value
+            looked = find() != nil || cache.lookUps.value != before
+            let response = try #require(
+                HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: ["A": "b"]))
+            let cached = CachedURLResponse(response: response, data: Data("text".utf8))
+            let entry = try #require(CacheEntry(storedByProgram: cached))
+            if isOfProtocol { store.write(cached, url) } else { store.write(cached, entry, url) }
+            isFound = find() != nil
+            return []
+        }
+        #expect(!looked)
+        #expect(isFound)
+    }
+
     /// As if the program had taken it out of its cache: nothing is written here.
     @Test func `a response that a load has not found is written again, and so are its variants`() throws {
         for fields in [[], [("Vary", "A")]] {

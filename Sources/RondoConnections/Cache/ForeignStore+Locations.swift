@@ -143,6 +143,7 @@ extension ForeignStore {
                 own.map { $0.response.url.map(WebAddress.name(of:)) != WebAddress.name(of: url) } ?? false
             if let location = isTaken ? apart(url) : Self.own(url) { put(cached, at: location) }
         }
+        forgetMiss(url)
     }
 
     // MARK: - Putting

@@ -28,7 +28,7 @@ final class ForeignStore: ResponseStore {
     }
 
     /// A miss costs a look into a directory, each time a program loads a response that is never stored. So a
-    /// miss is remembered for `missLifetime` seconds; a response that a program stores by itself in that time
+    /// miss, or a removal, is remembered for `missLifetime` seconds; a response that a program stores by itself in that time
     /// is found only afterwards.
     private static let missLifetime = 1.0
     /// An entry that would only be renewed is not written again within this many seconds. (If the program
@@ -72,6 +72,14 @@ final class ForeignStore: ResponseStore {
             caches[id] = WeakCache(cache: cache)
         }
 
+        /// Notes that the store has nothing for the URL of `key`.
+        mutating func noteMiss(_ key: Key) {
+            if misses.count >= ForeignStore.maximumRemembered { misses = [:] }
+            misses[key] = LoopClock.systemNow
+            // Either the response was removed since, or it is still being written and will be written twice.
+            if written[key] != nil { forgetWritten(key) }
+        }
+
         /// Forgets the notes of the variants too.
         mutating func forgetWritten(_ key: Key) {
             written = written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
@@ -95,11 +103,7 @@ final class ForeignStore: ResponseStore {
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
                 memory.dropStaleNotes(for: cache)
-                if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
-                memory.misses[key] = LoopClock.systemNow
-                // Either the program has removed the response since, or it is still being written and will be
-                // written twice.
-                if memory.written[key] != nil { memory.forgetWritten(key) }
+                memory.noteMiss(key)
             }
             return nil
         }
@@ -113,7 +117,7 @@ final class ForeignStore: ResponseStore {
         find(request, mayOverlook: true, fields: fields)?.entry
     }
 
-    /// Whether a look-up less than `missLifetime` ago has found nothing.
+    /// Whether a look-up less than `missLifetime` ago has found nothing, or a removal has left nothing.
     private func hasJustMissed(_ key: Key) -> Bool {
         let missed = Self.memory.withLock { memory -> LoopInstant? in
             if memory.misses.isEmpty { return nil }
@@ -201,7 +205,12 @@ final class ForeignStore: ResponseStore {
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: location)
         }
-        // A load that looked for the response while it was being written has noted a miss.
+        forgetMiss(url)
+    }
+
+    /// Call it when a response for `url` is written: an earlier removal, or a load that looked for it meanwhile, has noted
+    /// a miss.
+    func forgetMiss(_ url: URL) {
         let key = key(url)
         Self.memory.withLock { memory in
             if !memory.misses.isEmpty { memory.misses[key] = nil }
@@ -301,11 +310,16 @@ final class ForeignStore: ResponseStore {
 
     /// Removes the response kept for `url`, and thereby its variants.
     func remove(_ url: URL) {
-        forgetWritten(url)
+        let key = key(url)
         Self.locations.withLock { _ in
             for location in [Self.own(url), apart(url)].compactMap({ $0 })
             where found(at: location, url) != nil {
                 cache.removeCachedResponse(for: location)
+            }
+            // Before another thread writes a response, and forgets the miss.
+            Self.memory.withLock { memory in
+                memory.dropStaleNotes(for: cache)
+                memory.noteMiss(key)
             }
         }
     }
