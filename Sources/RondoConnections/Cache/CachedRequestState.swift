@@ -104,9 +104,9 @@ struct CachedRequestState {
     }
 
     /// The removal of the older response that the one that has come outdates; nil if there is nothing to remove.
-    var removal: (store: any ResponseStore, url: URL)? {
-        guard outdatesOlder, let store, let url = request?.url else { return nil }
-        return (store, url)
+    var removal: (store: any ResponseStore, request: LoadRequest)? {
+        guard outdatesOlder, let store, let request else { return nil }
+        return (store, request)
     }
 
     /// Collects `response` to store it, unless it is known to be too large (rule UC-53).

@@ -127,9 +127,10 @@ final class ForeignStore: ResponseStore {
         return missed.map { LoopClock.systemNow.seconds(since: $0) < Self.missLifetime } ?? false
     }
 
-    func mayHave(_ url: URL) -> Bool {
+    func mayHave(_ request: LoadRequest) -> Bool {
+        guard let url = request.url else { return false }
         // A look-up may have missed what is being stored.
-        CacheWriter.shared.isBusy || !hasJustMissed(key(url))
+        return CacheWriter.shared.isBusy || !hasJustMissed(key(request, url))
     }
 
     /// The record by which the cache rules judge a response; nil for a response that is not HTTP. A response

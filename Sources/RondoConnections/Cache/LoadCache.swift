@@ -327,7 +327,7 @@ struct LoadCache: ~Copyable {
         let removal = current.removal
         current.end()
         // A program may ask again and again for a response that is never stored.
-        guard let (store, url) = removal, store.mayHave(url) else { return }
+        guard let (store, request) = removal, store.mayHave(request), let url = request.url else { return }
         remove(url, from: store, for: waiter)
     }
 

@@ -254,10 +254,12 @@ extension ResponseCache: ResponseStore {
         return .nothing
     }
 
-    func mayHave(_ url: URL) -> Bool {
-        let key = StoredResponse.key(Self.name(url))
-        let (isInMemory, disk) = state.withLock { ($0.table.has(key), $0.disk(in: path)) }
-        return isInMemory || disk?.mayHave(key) ?? false
+    func mayHave(_ request: LoadRequest) -> Bool {
+        let (hasAny, disk) = state.withLock { ($0.table.count > 0, $0.disk(in: path)) }
+        // Most programs whose loads are never stored store nothing at all.
+        guard hasAny || disk?.mayHaveAny ?? false, let name = key(request) else { return false }
+        let key = StoredResponse.key(name)
+        return hasAny && state.withLock { $0.table.has(key) } || disk?.mayHave(key) ?? false
     }
 
     func remove(_ url: URL) {

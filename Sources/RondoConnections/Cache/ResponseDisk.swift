@@ -228,6 +228,13 @@ final class ResponseDisk: Sendable {
     /// Whether `find` may return a response for that URL, as far as this process knows.
     func mayHave(_ key: Int64) -> Bool { state.withLock { $0.waiting[key] != nil || $0.mayHave(key) } }
 
+    /// Whether `mayHave` may be true for any URL.
+    var mayHaveAny: Bool {
+        state.withLock {
+            !($0.known?.isEmpty ?? false) || $0.waitingCount > 0 || !$0.underway.responses.isEmpty
+        }
+    }
+
     /// The responses kept for a URL, including variants; empty if there are none.
     func find(_ name: String, _ key: Int64) -> [StoredResponse] {
         let (waiting, mayAsk) = state.withLock { state -> ([StoredResponse], Bool) in

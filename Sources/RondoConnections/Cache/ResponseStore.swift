@@ -43,8 +43,8 @@ protocol ResponseStore: AnyObject, Sendable {
     /// The decision for the response of a protocol of the program.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision
 
-    /// Whether a look-up for `url` may find a response, as far as is known without making one.
-    func mayHave(_ url: URL) -> Bool
+    /// Whether a look-up for `request` may find a response, as far as is known without making one.
+    func mayHave(_ request: LoadRequest) -> Bool
 
     /// Forgets the response kept for `url`, with its variants.
     func remove(_ url: URL)
