@@ -258,8 +258,8 @@ extension ResponseCache: ResponseStore {
         let (hasAny, disk) = state.withLock { ($0.table.count > 0, $0.disk(in: path)) }
         // Most programs whose loads are never stored store nothing at all.
         guard hasAny || disk?.mayHaveAny ?? false, let name = key(request) else { return false }
-        let key = StoredResponse.key(name)
-        return hasAny && state.withLock { $0.table.has(key) } || disk?.mayHave(key) ?? false
+        let number = StoredResponse.key(name)
+        return hasAny && state.withLock { $0.table.has(number) } || disk?.mayHave(number) ?? false
     }
 
     func remove(_ url: URL) {
