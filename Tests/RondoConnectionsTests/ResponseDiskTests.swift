@@ -176,10 +176,12 @@ import Testing
         try FileManager.default.createDirectory(at: folder.file, withIntermediateDirectories: true)
         let disk = folder.disk()
         disk.flush()
+        #expect(disk.mayHaveAny && disk.mayHave(StoredResponse.key("a")))
         try FileManager.default.removeItem(at: folder.url)
         try FileManager.default.moveItem(at: aside, to: folder.url)
         disk.insert(stored("b"))
         disk.flush()
         #expect(texts("a", on: disk) == ["text"] && texts("b", on: disk) == ["text"])
+        #expect(!disk.mayHave(StoredResponse.key("c")))
     }
 }

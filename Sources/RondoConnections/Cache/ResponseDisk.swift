@@ -49,6 +49,8 @@ final class ResponseDisk: Sendable {
         /// The keys of the URLs for which look-ups ask the database: those that it had when they were read last, and
         /// those written since. Nil until they have been read: until then look-ups always ask.
         var known: Set<Int64>?
+        /// Whether the keys could not be read: the database may have others than those in `known`.
+        var couldNotRead = false
         /// Bytes that the database uses.
         var usage = 0
     }
@@ -231,7 +233,8 @@ final class ResponseDisk: Sendable {
     /// Whether `mayHave` may be true for any URL.
     var mayHaveAny: Bool {
         state.withLock {
-            !($0.known?.isEmpty ?? false) || $0.waitingCount > 0 || !$0.underway.responses.isEmpty
+            $0.couldNotRead || !($0.known?.isEmpty ?? false) || $0.waitingCount > 0
+                || !$0.underway.responses.isEmpty
         }
     }
 
@@ -359,7 +362,7 @@ final class ResponseDisk: Sendable {
 extension ResponseDisk.State {
     /// Whether the database may have a response for that URL, now or after the transaction under way.
     fileprivate func mayHave(_ key: Int64) -> Bool {
-        (known?.contains(key) ?? true) || underway.responses[key] != nil
+        couldNotRead || (known?.contains(key) ?? true) || underway.responses[key] != nil
     }
 
     fileprivate mutating func takeWaiting(
@@ -381,6 +384,7 @@ extension ResponseDisk.State {
     }
 
     fileprivate mutating func noteWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
+        couldNotRead = false
         if let numbers, !removesAll { known = numbers.subtracting(removals) }
         for key in work.responses.keys {
             // A URL that was removed meanwhile is left out.
@@ -393,7 +397,7 @@ extension ResponseDisk.State {
         removals.formUnion(work.removals)
         removesAll = removesAll || work.removesAll
         // A disk that does not work is not asked any more. Once it works again, the keys are read again.
-        if known == nil { known = [] }
+        if known == nil { (known, couldNotRead) = ([], true) }
     }
 
     fileprivate mutating func noteRemoval(_ key: Int64) {
