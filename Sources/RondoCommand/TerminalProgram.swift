@@ -8,16 +8,25 @@ enum TerminalProgram {
     private struct State {
         /// Nil when no program runs.
         var child: pid_t?
-        /// The signals that were passed on. One more of each is ignored: `timeout` sends its signal to this process
-        /// and then to its group, and the program may have ended in between.
-        var passedOn: Set<Int32> = []
+        /// When signals were passed on last.
+        var passedOn: [Int32: ContinuousClock.Instant] = [:]
+
+        /// Whether a signal that comes after the program's end is the second of one that was passed on: `timeout` sends
+        /// its signal to this process and then to its group, and the program may have ended in between.
+        mutating func isRepetition(_ number: Int32) -> Bool {
+            guard let time = passedOn.removeValue(forKey: number) else { return false }
+            return ContinuousClock.now - time < TerminalProgram.repetitionLimit
+        }
     }
+
+    /// The time within which the same signal comes again if it was sent once to this process and once to its group.
+    private static let repetitionLimit = Duration.seconds(1)
 
     /// Runs a program to its end.
     ///
     /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
     /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
-    /// Once the program has ended these signals are for this process, but for a second one of those that were passed on.
+    /// Once the program has ended these signals are for this process, but for a second one of those that were just passed on.
     ///
     /// - Parameters:
     ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its arguments,
@@ -37,8 +46,8 @@ enum TerminalProgram {
             state.withLock { state in
                 if let child = state.child {
                     _ = kill(child, number)
-                    state.passedOn.insert(number)
-                } else if state.passedOn.remove(number) == nil {
+                    state.passedOn[number] = .now
+                } else if !state.isRepetition(number) {
                     interrupted(number)
                 }
             }
