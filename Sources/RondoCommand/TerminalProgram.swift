@@ -26,7 +26,8 @@ enum TerminalProgram {
     ///
     /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
     /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
-    /// Once the program has ended these signals are for this process, but for a second one of those that were just passed on.
+    /// Once the program has ended these signals are for this process, but for a second one of those that were just
+    /// passed on.
     ///
     /// - Parameters:
     ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its arguments,

@@ -933,7 +933,9 @@ import Testing
     }
 
     @Test(arguments: ["GET", "POST"])
-    func `RFC 9111 4 no run loop removes an older response from a URLCache of the program`(method: String) throws {
+    func `RFC 9111 4 no run loop removes an older response from a URLCache of the program`(method: String)
+        throws
+    {
         let directive = Box("max-age=1000")
         let server = try TestServer { peer in
             while true {

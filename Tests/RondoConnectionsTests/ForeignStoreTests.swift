@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a removed response is not looked for in a moment, unless it is written again`(isOfProtocol: Bool) throws {
+    func `a removed response is not looked for in a moment, unless it is written`(isOfProtocol: Bool) throws {
         let url = try #require(URL(string: "http://host.example/a"))
         var (looked, isFound) = (true, false)
         _ = try answers { _ in
