@@ -473,7 +473,7 @@ struct LabCommandTests {
     }
 
     /// The program lives on for longer than the second in which the same signal is taken for the one that was passed on.
-    @Test func `a signal long before the end of the traced program does not keep the next from trace`() throws {
+    @Test func `a signal long before the end of the traced program keeps no later one from trace`() throws {
         try withFile { folder in
             let script = """
                 import os, shutil, signal, subprocess, sys, time
