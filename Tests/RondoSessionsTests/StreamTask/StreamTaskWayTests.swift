@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// The ways of stream tasks: proxies, identities, times, what is told of them.
@@ -311,7 +312,8 @@ import Testing
         }
     }
 
-    @Test func `US-30 US-70 a stream task that is suspended when it begins to wait for a network starts no timer`()
+    @Test
+    func `US-30 US-70 a stream task that is suspended when it begins to wait for a network has no timer`()
         throws
     {
         let entries = try onHeldLoop { loop, clock -> [String] in
