@@ -258,9 +258,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// - Returns: Whether the load waits for a network, instead of failing.
     private func waitForConnectivity(after failure: LoadFailure) -> Bool {
-        guard settings.values.waitsForConnectivity, failure.isLackOfConnectivity, state.isAnswering else {
-            return false
-        }
+        let mayWait = settings.values.waitsForConnectivity && failure.isLackOfConnectivity
+        guard mayWait, state.isAnswering else { return false }
         let wait = ConnectivityWait(in: modes) { [load] in
             load.inbox.putTryAgain()
             load.wakeUp()

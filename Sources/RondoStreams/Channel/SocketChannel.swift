@@ -47,8 +47,7 @@ package final class SocketChannel {
             updateInterest()
         }
     }
-    // Private storage behind the three properties above: with `didSet` in place of it, whose accesses are checked at runtime,
-    // bench-guard's stream.message takes 3.4 % more instructions.
+    // The storage of these three: bench-guard's stream.message takes 3.4 % more instructions with `didSet` in its place.
     private var tellOwner: ((Event) -> Void)?
     private var isReading = false
     private var isWriting = false
@@ -56,9 +55,7 @@ package final class SocketChannel {
     /// True once the owner was told `open`: a later `secure(_:)` does not repeat the event.
     private(set) var hasOpened = false
 
-    private(set) var phase: ChannelPhase {
-        didSet { plainDescriptor = phase.plainDescriptor }
-    }
+    private(set) var phase: ChannelPhase { didSet { plainDescriptor = phase.plainDescriptor } }
     /// A copy of `phase.plainDescriptor`, so that reads and writes need not copy the phase.
     private(set) var plainDescriptor: Int32 = -1
     /// The channel's loops and modes, and the gate by which their callbacks reach it. Any thread may use it.
