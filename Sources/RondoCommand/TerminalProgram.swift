@@ -46,8 +46,9 @@ enum TerminalProgram {
         Signals.handle([SIGTERM, SIGHUP]) { number in
             state.withLock { state in
                 if let child = state.child {
-                    _ = kill(child, number)
+                    // Before the program can end by it.
                     state.passedOn[number] = .now
+                    _ = kill(child, number)
                 } else if !state.isRepetition(number) {
                     interrupted(number)
                 }

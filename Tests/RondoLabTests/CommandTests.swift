@@ -487,7 +487,7 @@ struct LabCommandTests {
                     os.set_blocking(writer, True)
                 # A shell's background has it ignored.
                 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-                command = ['sh', '-c', 'trap "sleep 1.1; exit 0" HUP; "$0" --version > /dev/null; echo $$ >&2; '
+                command = ['sh', '-c', 'trap "sleep 3; exit 0" HUP; "$0" --version > /dev/null; echo $$ >&2; '
                            'while :; do sleep 0.1; done', rondo]
                 trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
                                          stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
