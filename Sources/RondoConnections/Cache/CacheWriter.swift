@@ -12,24 +12,26 @@ final class CacheWriter: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        var waiting: [@Sendable () -> Void] = []
+        var waiting: [(isResponse: Bool, body: @Sendable () -> Void)] = []
         var isBusy = false
-        /// The closures that wait and the one that is being called.
-        var count = 0
+        /// The responses that wait to be stored, with the one that is being stored.
+        var responses = 0
     }
 
     /// Responses that may wait while one is stored. Foundation's cache takes 5 to 100 ms for each.
     static let maximumWaiting = 8
 
     /// Whether another response would wait too long.
-    var isFull: Bool { state.withLock { $0.count > Self.maximumWaiting } }
+    var isFull: Bool { state.withLock { $0.responses > Self.maximumWaiting } }
 
     /// Calls `body` on the writer's thread, after everything that was added before.
-    func add(_ body: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter isResponse: Whether it stores a response.
+    func add(isResponse: Bool = false, _ body: @escaping @Sendable () -> Void) {
         let begins = state.withLock { state in
             defer { state.isBusy = true }
-            state.waiting.append(body)
-            state.count += 1
+            state.waiting.append((isResponse, body))
+            if isResponse { state.responses += 1 }
             return !state.isBusy
         }
         guard begins else { return }
@@ -52,9 +54,9 @@ final class CacheWriter: Sendable {
             taken.reverse()
             // A closure may hold a load and objects of the program: each is released as soon as it has been
             // called.
-            while let body = taken.popLast() {
+            while let (isResponse, body) = taken.popLast() {
                 body()
-                state.withLock { $0.count -= 1 }
+                if isResponse { state.withLock { $0.responses -= 1 } }
             }
         }
     }

@@ -348,7 +348,7 @@ struct LoadCache: ~Copyable {
             if CacheWriter.shared.isFull { return endWithoutStoring(for: waiter) }
             // The response is stored even if the load is cancelled by then: another load of the same response
             // relies on it.
-            waiter.store { write.perform() }
+            waiter.store(isResponse: true) { write.perform() }
             write.noteAsWritten()
         case .write(let write):
             write.perform()

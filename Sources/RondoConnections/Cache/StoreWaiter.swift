@@ -10,9 +10,11 @@ protocol StoreWaiter: AnyObject, Sendable {
 
 extension StoreWaiter {
     /// Lets the cache's writer do `work`, and delays the end of the load until then.
-    func store(_ work: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter isResponse: Whether a response is stored, of which only a few may wait.
+    func store(isResponse: Bool = false, _ work: @escaping @Sendable () -> Void) {
         beginStoring()
-        CacheWriter.shared.add { [self] in
+        CacheWriter.shared.add(isResponse: isResponse) { [self] in
             work()
             endStoring()
         }
