@@ -396,39 +396,55 @@ struct LabCommandTests {
         }
     }
 
+    /// The beginning of scripts in which the result of `rondo trace` goes into a pipe that is full, so that it waits there.
+    private static let intoFullPipe = """
+        import json, os, shutil, signal, subprocess, sys, time
+        rondo, folder = sys.argv[1:3]
+        os.mkdir(folder)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        try:
+            while True: os.write(writer, bytes(4096))
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+
+        def start(command):
+            trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
+                                     stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
+            return trace, int(trace.stderr.readline())
+
+        def wait(what, holds):
+            limit = time.monotonic() + 25
+            while not holds():
+                if time.monotonic() > limit: sys.exit('waited in vain for ' + what)
+                time.sleep(0.01)
+
+        def wait_for_end(program):
+            # Until trace has taken note of it, too: until then a zombie is left.
+            wait('the end of the traced program', lambda: not os.path.exists('/proc/%d' % program))
+
+
+        """
+
     /// The result goes into a pipe that is full, and is never read.
     @Test func `a signal after the end of the traced program ends trace, and the recording is kept`() throws {
         try withFile { folder in
             let script = """
-                import os, shutil, signal, subprocess, sys, time
-                rondo, folder = sys.argv[1:3]
-                os.mkdir(folder)
-                reader, writer = os.pipe()
-                os.set_blocking(writer, False)
-                try:
-                    while True: os.write(writer, bytes(4096))
-                except BlockingIOError:
-                    os.set_blocking(writer, True)
                 for number in [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT]:
                     # A shell's background has some of them ignored.
                     signal.signal(number, signal.SIG_DFL)
                     command = ['sh', '-c', '"$0" --version > /dev/null; echo $$ >&2', rondo]
-                    trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
-                                             stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
-                    program = int(trace.stderr.readline())
-                    try:
-                        # Until it has ended, and trace has taken note of that.
-                        while True:
-                            os.kill(program, 0)
-                            time.sleep(0.01)
-                    except ProcessLookupError:
-                        trace.send_signal(number)
+                    trace, program = start(command)
+                    wait_for_end(program)
+                    trace.send_signal(number)
                     words = trace.communicate()[1].strip()
                     print(trace.returncode, words.startswith('rondo: the recording is kept'),
                           os.path.getsize(words.split()[-1]) > 0)
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try TestServerProcess.run([
+                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
+            ])
             #expect(output == "143 True True\n129 True True\n130 True True\n131 True True")
         }
     }
@@ -437,37 +453,24 @@ struct LabCommandTests {
     @Test func `a signal that comes again after it has ended the traced program does not end trace`() throws {
         try withFile { folder in
             let script = """
-                import json, os, shutil, signal, subprocess, sys, time
-                rondo, folder = sys.argv[1:3]
-                os.mkdir(folder)
-                reader, writer = os.pipe()
-                os.set_blocking(writer, False)
-                try:
-                    while True: os.write(writer, bytes(4096))
-                except BlockingIOError:
-                    os.set_blocking(writer, True)
                 command = ['sh', '-c', '"$0" --version > /dev/null; echo $$ >&2; exec sleep 1000', rondo]
-                trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
-                                         stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
+                trace, program = start(command)
                 os.close(writer)
-                program = int(trace.stderr.readline())
                 trace.terminate()
-                try:
-                    while True:
-                        os.kill(program, 0)
-                        time.sleep(0.01)
-                except ProcessLookupError:
-                    os.kill(trace.pid, signal.SIGTERM)
+                wait_for_end(program)
+                os.kill(trace.pid, signal.SIGTERM)
                 def is_pending():
                     lines = open('/proc/%d/status' % trace.pid).read().splitlines()
                     return any(int(line.split()[1], 16) & 1 << signal.SIGTERM - 1 for line in lines
                                if line.startswith('ShdPnd'))
-                while is_pending(): time.sleep(0.01)
+                wait('the signal to be taken', lambda: not is_pending())
                 with os.fdopen(reader, 'rb') as file: text = file.read().lstrip(bytes(1))
                 print('traceEvents' in json.loads(text), trace.communicate()[1].strip(), trace.returncode)
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try TestServerProcess.run([
+                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
+            ])
             #expect(output == "True  143")
         }
     }
@@ -476,29 +479,14 @@ struct LabCommandTests {
     @Test func `a signal long before the end of the traced program keeps no later one from trace`() throws {
         try withFile { folder in
             let script = """
-                import os, shutil, signal, subprocess, sys, time
-                rondo, folder = sys.argv[1:3]
-                os.mkdir(folder)
-                reader, writer = os.pipe()
-                os.set_blocking(writer, False)
-                try:
-                    while True: os.write(writer, bytes(4096))
-                except BlockingIOError:
-                    os.set_blocking(writer, True)
                 # A shell's background has it ignored.
                 signal.signal(signal.SIGHUP, signal.SIG_DFL)
                 command = ['sh', '-c', 'trap "sleep 3; exit 0" HUP; "$0" --version > /dev/null; echo $$ >&2; '
                            'while :; do sleep 0.1; done', rondo]
-                trace = subprocess.Popen([rondo, 'trace', '--json', '-', '--'] + command, stdout=writer,
-                                         stderr=subprocess.PIPE, text=True, env={**os.environ, 'TMPDIR': folder})
-                program = int(trace.stderr.readline())
+                trace, program = start(command)
                 trace.send_signal(signal.SIGHUP)
-                try:
-                    while True:
-                        os.kill(program, 0)
-                        time.sleep(0.01)
-                except ProcessLookupError:
-                    trace.send_signal(signal.SIGHUP)
+                wait_for_end(program)
+                trace.send_signal(signal.SIGHUP)
                 try:
                     words = trace.communicate(timeout=50)[1].strip()
                 except subprocess.TimeoutExpired:
@@ -507,7 +495,9 @@ struct LabCommandTests {
                 print(trace.returncode, words.startswith('rondo: the recording is kept'))
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try TestServerProcess.run([
+                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
+            ])
             #expect(output == "129 True")
         }
     }
