@@ -156,6 +156,7 @@ extension Recording {
     package init(file: [UInt8], continuing earlier: [UInt8]? = nil) throws(TraceFileError) {
         var reader = TraceReader()
         if let earlier {
+            // Why `earlier` cannot be read does not matter here: `file` is read alone then, and its error is thrown.
             let isSound = (try? reader.read(earlier)) != nil
             if isSound, file.isEmpty {
                 self = reader.recording

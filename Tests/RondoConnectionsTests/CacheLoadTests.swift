@@ -923,6 +923,8 @@ import Testing
     }
 
     /// Notes which threads remove responses.
+    ///
+    /// `@unchecked Sendable`, as its superclass is: what it adds has a lock of its own.
     private final class NotingCache: URLCache, @unchecked Sendable {
         let removers = Box<[pthread_t]>([])
 
