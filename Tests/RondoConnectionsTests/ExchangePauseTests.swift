@@ -12,10 +12,10 @@ import Testing
     /// Notes what an exchange tells it.
     ///
     /// `@unchecked Sendable`: used on the thread of one loop.
-    private final class Owner: ExchangeOwner, EventGate, @unchecked Sendable {
+    private final class Owner: ExchangeOwner, ChannelGate, @unchecked Sendable {
         private(set) var events: [String] = []
         var mustNotSend: Bool { false }
-        var gate: any EventGate { self }
+        var gate: any ChannelGate { self }
 
         func admit(_ event: () -> Void, onRefusal: () -> Void) { event() }
 

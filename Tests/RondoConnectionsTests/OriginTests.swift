@@ -284,9 +284,9 @@ import Testing
     }
 
     /// Is told of nothing.
-    private final class NoOwner: ExchangeOwner, EventGate, Sendable {
+    private final class NoOwner: ExchangeOwner, ChannelGate, Sendable {
         var mustNotSend: Bool { false }
-        var gate: any EventGate { self }
+        var gate: any ChannelGate { self }
         func admit(_ event: () -> Void, onRefusal: () -> Void) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
     }

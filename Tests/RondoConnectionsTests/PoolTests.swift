@@ -201,13 +201,9 @@ extension ConnectionPool {
 
     // MARK: - Parked
 
-    /// `@unchecked Sendable`: the channel is used by the one thread of its loop.
-    private final class OneThread: ChannelGate, @unchecked Sendable {
-        private let channel: SocketChannel
-
-        init(_ channel: SocketChannel) { self.channel = channel }
-
-        func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) { body(channel) }
+    /// The gate of a channel that one thread uses, that of its loop.
+    private final class OneThread: ChannelGate {
+        func admit(_ event: () -> Void, onRefusal: () -> Void) { event() }
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
@@ -222,8 +218,8 @@ extension ConnectionPool {
                 let read = try? buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
                 if case .bytes(let count) = read { received += buffer.prefix(count) }
             }
-            channel.registration.gate = OneThread(channel)
-            defer { channel.registration.gate = nil }
+            channel.registration.admit(by: OneThread(), to: channel)
+            defer { channel.registration.endAccess() }
             channel.schedule(in: loop, forMode: .work)
             channel.wantsRead = true
             let request = Array("GET \(target) HTTP/1.1\r\nHost: server\r\n\r\n".utf8)

@@ -71,34 +71,60 @@ import Testing
     }
 
     /// The channel has another owner by then, which knows nothing of it.
-    @Test func `an event that a gate refuses after its removal silences nothing`() {
-        let registration = ChannelRegistration()
+    @Test func `an event that a gate refuses after the end of the access silences nothing`() {
+        let channel = SocketChannel(.init(host: "localhost", port: 80))
+        let registration = channel.registration
         let source = registration.makeSource(0, interest: .read)
-        let gate = TestGate { _ in }
-        registration.gate = gate
-        registration.suspend(ifGateIs: gate)
+        registration.admit(by: TestGate { _, _ in }, to: channel)
+        let use = registration.use
+        registration.suspend(ifUseIs: use)
         #expect(source.interest == [])
-        registration.removeGate()
+        registration.endAccess()
         #expect(source.interest == .read)
-        registration.suspend(ifGateIs: gate)
+        registration.suspend(ifUseIs: use)
         #expect(source.interest == .read)
         registration.remove(source)
+    }
+
+    /// As if another thread had ended it between the callback's beginning and its admission.
+    @Test(arguments: [false, true])
+    func `a callback that is admitted after the end of the access does not reach the channel`(
+        hasEnded: Bool
+    ) throws {
+        let isReached = try onLoopThread { loop -> Bool in
+            let channel = SocketChannel(.init(host: "localhost", port: 80))
+            let (registration, queue) = (channel.registration, SharedQueue.join(loop, .default))
+            var isReached = false
+            channel.handler = { _ in isReached = true }
+            let gate = TestGate { event, _ in
+                if hasEnded { registration.endAccess() }
+                event()
+            }
+            registration.admit(by: gate, to: channel)
+            registration.add(queue)
+            channel.open()
+            #expect(registration.serve(by: queue))
+            channel.close()
+            return isReached
+        }
+        #expect(isReached != hasEnded)
     }
 
     /// As an idle connection has none, whose pass was requested for its last owner.
     @Test(arguments: [false, true])
     func `RL-37 a pass that finds no gate has called no program`(hasGate: Bool) throws {
         let counts = try onLoopThread { loop -> [Int] in
-            let (registration, queue) = (ChannelRegistration(), SharedQueue.join(loop, .default))
+            let channel = SocketChannel(.init(host: "localhost", port: 80))
+            let (registration, queue) = (channel.registration, SharedQueue.join(loop, .default))
             var entries = 0
-            let gate = TestGate { _ in entries += 1 }
+            let gate = TestGate { _, _ in entries += 1 }
             registration.add(queue)
-            if hasGate { registration.gate = gate }
+            if hasGate { registration.admit(by: gate, to: channel) }
             registration.signal()
             let hasCalled = registration.serve(by: queue)
             // Once for one request.
             #expect(!registration.serve(by: queue))
-            registration.end()
+            channel.close()
             return [entries, hasCalled ? 1 : 0]
         }
         #expect(counts == (hasGate ? [1, 1] : [0, 0]))

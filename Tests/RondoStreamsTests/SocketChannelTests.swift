@@ -252,19 +252,20 @@ import Testing
             talk.channel.wantsRead = true
             let turnedAway = Mutex(0)
             let registration = talk.channel.registration
-            talk.channel.registration.gate = TestGate { _ in
+            let gate = TestGate { _, refuse in
                 turnedAway.withLock { $0 += 1 }
-                registration.suspend()
+                refuse()
             }
+            registration.admit(by: gate, to: talk.channel)
             let peer = accept(descriptor, nil, nil)
             #expect(send(peer, "x", 1, 0) == 1)
             try loop.run { turnedAway.withLock { $0 } > 0 }
             loop.pass()
             // A level-triggered descriptor does not spin at the gate.
             var findings = ["\(turnedAway.withLock { $0 })", "\(talk.received)"]
-            talk.channel.registration.gate = TestGate { [channel = talk.channel] body in body(channel) }
-            defer { talk.channel.registration.gate = nil }
-            talk.channel.registration.resume()
+            registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
+            defer { registration.endAccess() }
+            registration.resume()
             try loop.run { !talk.received.isEmpty }
             findings.append("\(talk.received)")
             close(peer)
@@ -280,18 +281,19 @@ import Testing
             let talk = Conversation(port)
             let turnedAway = Mutex(0)
             let registration = talk.channel.registration
-            talk.channel.registration.gate = TestGate { _ in
+            let gate = TestGate { _, refuse in
                 turnedAway.withLock { $0 += 1 }
-                registration.suspend()
+                refuse()
             }
+            registration.admit(by: gate, to: talk.channel)
             talk.channel.schedule(in: loop, forMode: .default)
             talk.channel.open()
             try loop.run { turnedAway.withLock { $0 } > 0 }
             loop.pass()
             var findings = ["\(turnedAway.withLock { $0 })", "\(talk.words)"]
-            talk.channel.registration.gate = TestGate { [channel = talk.channel] body in body(channel) }
-            defer { talk.channel.registration.gate = nil }
-            talk.channel.registration.resume()
+            registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
+            defer { registration.endAccess() }
+            registration.resume()
             try loop.run { talk.channel.isOpen }
             findings.append("\(talk.words)")
             talk.channel.close()
@@ -314,10 +316,10 @@ import Testing
             let next = Mutex<[String]>([])
             talk.onEvent = { [channel = talk.channel] event in
                 guard event == .readable else { return }
-                channel.registration.gate = nil
+                channel.registration.endAccess()
                 channel.handler = { event in next.withLock { $0.append(event.word) } }
                 // None of the loops that it is in yet may come in.
-                channel.registration.gate = TestGate { _ in }
+                channel.registration.admit(by: TestGate { _, _ in }, to: channel)
                 channel.wantsWrite = true
             }
             talk.say("x")
@@ -326,7 +328,7 @@ import Testing
             talk.channel.wantsWrite = true
             try loop.run { talk.words.last == "readable" }
             loop.pass()
-            talk.channel.registration.gate = nil
+            talk.channel.registration.endAccess()
             talk.channel.handler = nil
             talk.channel.close()
             return next.withLock { $0 } + [talk.words.last ?? "nothing"]
@@ -342,9 +344,9 @@ import Testing
         talk.toSend = content[...]
         let shared = Shared(talk: talk)
         // The simplest gate there is: one at a time.
-        talk.channel.registration.gate = TestGate { body in shared.lock.withLock { body(shared.talk.channel) }
-        }
-        defer { talk.channel.registration.gate = nil }
+        let gate = TestGate { event, _ in shared.lock.withLock { event() } }
+        talk.channel.registration.admit(by: gate, to: talk.channel)
+        defer { talk.channel.registration.endAccess() }
         let loops = (0..<2).map { _ in
             LoopThread<Bool> { loop in
                 shared.lock.withLock { shared.talk.channel.schedule(in: loop, forMode: .default) }

@@ -4,9 +4,9 @@ import RondoStreams
 ///
 /// `@unchecked Sendable`: the closure is set once, and is the test's own affair.
 final class TestGate: ChannelGate, @unchecked Sendable {
-    private let onEnter: ((SocketChannel) -> Void) -> Void
+    private let onEvent: (_ event: () -> Void, _ refuse: () -> Void) -> Void
 
-    init(_ onEnter: @escaping (_ body: (SocketChannel) -> Void) -> Void) { self.onEnter = onEnter }
+    init(_ onEvent: @escaping (_ event: () -> Void, _ refuse: () -> Void) -> Void) { self.onEvent = onEvent }
 
-    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) { onEnter(body) }
+    func admit(_ event: () -> Void, onRefusal: () -> Void) { onEvent(event, onRefusal) }
 }

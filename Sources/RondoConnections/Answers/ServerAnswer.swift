@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoStreams
 
 /// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
@@ -505,6 +506,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Closes the body of the request, which is not needed any more.
     func closeBody() { body?.close() }
 
-    var gate: any EventGate { owner.gate }
+    var gate: any ChannelGate { owner.gate }
     var mustNotSend: Bool { owner.mustNotSend }
 }

@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoStreams
 
 /// The owner of an answer by servers: what the answer needs to know of the load beside the request.
 protocol ServerAnswerOwner: AnswerOwner {
@@ -24,5 +25,5 @@ protocol ServerAnswerOwner: AnswerOwner {
     var mustNotSend: Bool { get }
 
     /// The load's gate, which the events of its exchanges pass.
-    var gate: any EventGate { get }
+    var gate: any ChannelGate { get }
 }

@@ -6,7 +6,7 @@ internal import RondoStreams
 /// One request to a server and its response, over any version of HTTP. `Route.makeExchange` makes it, and decides the
 /// version: HTTP/1.1, or HTTP/2 once there is an exchange for it.
 ///
-/// The layers above it know neither codec nor connection. The connection's events pass the load's gate (`EventGate`).
+/// The layers above it know neither codec nor connection. The connection's events pass the load's gate (`ChannelGate`).
 /// Its owner ensures that one thread at a time uses it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
@@ -67,7 +67,7 @@ protocol Exchange: AnyObject, Sendable {
 /// The owner of an exchange, which acts for a load.
 protocol ExchangeOwner: AnyObject, Sendable {
     /// The gate of the load, which the connection's events pass from the exchange's start to its end.
-    var gate: any EventGate { get }
+    var gate: any ChannelGate { get }
     /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
     var mustNotSend: Bool { get }
     func received(_ event: ExchangeEvent, from exchange: any Exchange)

@@ -85,7 +85,7 @@ final class HTTP1Connection: DeferredWork {
     ///   - queue: The queue with which it stays registered for now; the caller ensures that `unregisterIfIdle()` is called
     ///     soon. If nil, it leaves all loops now.
     func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
-        // The read interest can stay: the connection is in no loop, or its gate admits no event.
+        // The read interest can stay: the connection is in no loop, or no event is let in.
         channel.wantsWrite = false
         if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
         origin.endLease(keeping: self, of: loop)

@@ -5,7 +5,7 @@ internal import RondoStreams
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
 /// `@unchecked Sendable`: used inside the gate of its load, which the events of the channel pass too.
-final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
+final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
@@ -24,7 +24,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private let isRegistered: Bool
     /// The owner, which releases its exchange when that has ended.
     private let owner: any ExchangeOwner
-    private let gate: any EventGate
     private let reportsSteps: Bool
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
@@ -59,7 +58,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
         self.owner = owner
-        gate = owner.gate
         switch lease.connection {
         case .kept(let idle):
             connection = idle
@@ -125,20 +123,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         if let identity { channel.handlers.onIdentityRequest = identity }
     }
 
-    // MARK: - The gate
-
-    /// Admits a callback of the channel by the load's gate.
-    ///
-    /// A callback that has begun on a loop's thread may be late: the exchange may be over, and the channel may serve
-    /// another one, perhaps in other loops. Then nothing is done, and no event is lost: a ready descriptor is also
-    /// reported to the loops that watch it now.
-    func enter(for registration: ChannelRegistration, _ body: (SocketChannel) -> Void) {
-        gate.admit(
-            { if !hasEndedLease { body(channel) } },
-            // The channel's events are suspended until the call inside has caught up.
-            onRefusal: { registration.suspend(ifGateIs: self) })
-    }
-
     func suspend() { channel.suspend() }
 
     func endSuspension() { channel.resume() }
@@ -146,8 +130,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     // MARK: - Running
 
     func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?) {
-        // `end(registeredAt:)` breaks this cycle.
-        channel.registration.gate = self
+        // `end(registeredAt:)` ends it.
+        channel.registration.admit(by: owner.gate, to: channel)
         if reportsSteps, !isNew {
             owner.received(
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
@@ -171,7 +155,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
         // This also undoes a suspension, by the load or after a refused event: the next exchange needs the events.
-        channel.registration.removeGate()
+        channel.registration.endAccess()
         discardRest()
         if isNew {
             channel.handlers.onTrust = nil

@@ -1,5 +1,6 @@
 package import RondoCore
 internal import RondoHTTP
+internal import RondoStreams
 
 private import struct Synchronization.Atomic
 
@@ -15,7 +16,7 @@ private import struct Synchronization.Atomic
 ///
 /// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
 /// gate, which admits one thread at a time.
-package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
+package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
     private let settings: LoadSettings
@@ -104,7 +105,7 @@ package final class Load: RegisteredClient, EventGate, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() })
     }
 
-    func admit(_ event: () -> Void, onRefusal: () -> Void) {
+    package func admit(_ event: () -> Void, onRefusal: () -> Void) {
         guard registration.modes.servesCallingThread else { return }
         gate.enter(
             {

@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoStreams
 
 /// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the client.
 ///
@@ -295,7 +296,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var sharesTrustDecisions: Bool { client?.sharesTrustDecisions ?? false }
     var queues: ModeQueues { load.registration.queues }
     func isAtOrigin(_ address: WebAddress) -> Bool { sent.isAtOrigin(address) }
-    var gate: any EventGate { load }
+    var gate: any ChannelGate { load }
     func noteCall() { load.noteCall() }
     var mustNotSend: Bool { load.inbox.isSuspended || load.inbox.isAborted }
     var takesMore: Bool { !state.isAsking && !state.ignoresAnswer && load.wantsMore }

@@ -1,23 +1,18 @@
-/// Lets the callbacks of run loops into a channel, one thread at a time. (The registration with these loops is
+/// Admits the events of a channel to the channel's owner, one call at a time. The owner has one lock for everything that
+/// it does, and this is it. (The registration with run loops, whose callbacks are these events, is
 /// `ChannelRegistration`.)
-///
-/// The channel's owner implements it, because the owner holds the channel; a weak reference to the channel
-/// would make every use of it slower.
 package protocol ChannelGate: AnyObject, Sendable {
-    /// Runs `body` with the channel of `registration`. Does nothing where another thread is inside, or the channel is
-    /// gone. Any thread.
-    func enter(for registration: ChannelRegistration, _ body: (SocketChannel) -> Void)
+    /// Runs `event`, unless another call is inside or this thread is none of the owner's loops. Any thread.
+    ///
+    /// - Parameter onRefusal: Called if another call is inside, before that leaves: it stops the channel's events. The
+    ///   call inside then resumes the channel, unless its owner has suspended it. A gate that makes threads wait instead
+    ///   does not call it.
+    func admit(_ event: () -> Void, onRefusal: () -> Void)
 }
 
-/// The gate of a channel whose owner has set none.
-///
-/// `@unchecked Sendable`: such a channel is used by one thread, that of its loop.
-final class OpenGate: ChannelGate, @unchecked Sendable {
-    private weak var channel: SocketChannel?
+/// The reference to a channel whose owner has set no gate: it keeps the channel no longer than the owner does.
+final class WeakChannel {
+    private(set) weak var channel: SocketChannel?
 
     init(_ channel: SocketChannel) { self.channel = channel }
-
-    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {
-        if let channel { body(channel) }
-    }
 }

@@ -1,13 +1,15 @@
 package import RondoCore
 internal import RondoMutex
 
+internal import struct Synchronization.Atomic
+
 /// The registration of a channel with run loops: its modes, and the sources and timers that are in each of
 /// them.
 ///
-/// Run loops know this object and not the channel, which their callbacks reach through the gate. Any thread may signal,
-/// suspend and resume it, and set its gate and its label. Modes, sources and timers are changed by one thread at a time:
-/// inside the gate, or, of a channel without one, by its owner. (A source that is made while another thread removes a mode
-/// could stay in that mode.)
+/// Run loops know this object and not the channel, which their callbacks reach through the gate of the channel's owner. Any
+/// thread may signal, suspend and resume it, and set its label. Modes, sources, timers and the gate are changed by one
+/// thread at a time: inside the gate, or, of a channel without one, by its owner. (A source that is made while another
+/// thread removes a mode could stay in that mode.)
 ///
 /// A source's interest is changed under the lock of this object, which is taken before the source's own: so it always agrees
 /// with the state.
@@ -76,6 +78,16 @@ package final class ChannelRegistration: SharedQueueClient {
         }
     }
 
+    /// How the callbacks of run loops reach the channel.
+    ///
+    /// `@unchecked Sendable`: the channel is used inside the gate, or, without one, by the one thread of its loop.
+    private enum Access: @unchecked Sendable {
+        /// The channel is retained until its owner ends the access, or the channel is closed: a weak reference would make
+        /// every use of it slower.
+        case gated(by: any ChannelGate, SocketChannel, use: UInt32)
+        case ungated(WeakChannel)
+    }
+
     private struct State: ~Copyable {
         /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there is
         /// no mode, like the signal of a source.
@@ -85,33 +97,69 @@ package final class ChannelRegistration: SharedQueueClient {
         var isSuspended = false
         var members = Members()
         /// Nil: no event is let in.
-        var gate: (any ChannelGate)?
+        var access: Access?
         var label: String?
     }
 
     private let state = Mutex(State())
+    /// Counts the beginnings and ends of accesses. Changed only with the lock of the state, and inside the gate whose access
+    /// begins or ends.
+    private let currentUse = Atomic<UInt32>(0)
 
     // No queue can still refer to this object: a queue retains its waiting clients.
     deinit { state.withLock { $0.schedule.takeAll(of: nil) }.leave() }
 
     // MARK: - The way to the channel
 
-    /// Lets in the callbacks of run loops.
-    package var gate: (any ChannelGate)? {
-        get { state.withLock { $0.gate } }
-        set {
-            // The old gate is released after the lock, because it may run code in its deinit.
-            let old = state.withLock { state in
-                defer { state.gate = newValue }
-                return state.gate
-            }
-            withExtendedLifetime(old) {}
+    /// Lets callbacks of run loops reach `channel` through `gate`, until `endAccess()` or the end of the channel. Inside the
+    /// gate.
+    package func admit(by gate: any ChannelGate, to channel: SocketChannel) {
+        let old = state.withLock { state in
+            let old = takeAccess(&state)
+            state.access = .gated(by: gate, channel, use: use)
+            return old
         }
+        withExtendedLifetime(old) {}
     }
+
+    /// Lets callbacks of run loops reach `channel`, if its owner has set no gate.
+    func admitWithoutGate(to channel: SocketChannel) {
+        state.withLock { if $0.access == nil { $0.access = .ungated(WeakChannel(channel)) } }
+    }
+
+    /// Ends the access of the channel's owner, so that no callback gets in, and undoes `suspend()` for the next owner.
+    /// Inside the gate.
+    package func endAccess() {
+        var old: Access?
+        resume { old = takeAccess(&$0) }
+        withExtendedLifetime(old) {}
+    }
+
+    /// - Returns: The access that ends. The caller must release it without the lock, because that may run code in a deinit.
+    private func takeAccess(_ state: inout State) -> Access? {
+        currentUse.wrappingAdd(1, ordering: .relaxed)
+        return state.access.take()
+    }
+
+    /// A number that is another one once the owner's access has ended. Inside the gate.
+    var use: UInt32 { currentUse.load(ordering: .relaxed) }
 
     /// Lets a callback in, unless the channel is suspended: `resume()` requests a pass in place of it.
     private func enter(_ body: (SocketChannel) -> Void) {
-        state.withLock { $0.isSuspended ? nil : $0.gate }?.enter(for: self, body)
+        guard let access = state.withLock({ $0.isSuspended ? nil : $0.access }) else { return }
+        enter(by: access, body)
+    }
+
+    /// A callback that has begun on a loop's thread may be late: the channel may have another owner by now, perhaps in other
+    /// loops. Then nothing is done: the gate of the earlier owner admits it, and inside that gate the use has ended. No event
+    /// is lost: a ready descriptor is also reported to the loops that watch it now.
+    private func enter(by access: Access, _ body: (SocketChannel) -> Void) {
+        switch access {
+        case .gated(let gate, let channel, let accessed):
+            gate.admit({ if use == accessed { body(channel) } }, onRefusal: { suspend(ifUseIs: accessed) })
+        case .ungated(let reference):
+            if let channel = reference.channel { body(channel) }
+        }
     }
 
     /// Requests a pass of the channel in one of its modes: a call of its `servePass()`. Any thread.
@@ -126,14 +174,14 @@ package final class ChannelRegistration: SharedQueueClient {
     }
 
     package func serve(by queue: SharedQueue) -> Bool {
-        let gate = state.withLock { state -> (any ChannelGate)? in
+        let access = state.withLock { state -> Access? in
             guard state.schedule.endWaiting(servedBy: queue, self) else { return nil }
             defer { state.schedule.isWanted = false }
-            return state.schedule.isWanted && !state.isSuspended ? state.gate : nil
+            return state.schedule.isWanted && !state.isSuspended ? state.access : nil
         }
-        // Without a gate, or suspended, the channel calls no program.
-        guard let gate else { return false }
-        gate.enter(for: self) { $0.servePass() }
+        // Without an access, or suspended, the channel calls no program.
+        guard let access else { return false }
+        enter(by: access) { $0.servePass() }
         return true
     }
 
@@ -208,13 +256,14 @@ package final class ChannelRegistration: SharedQueueClient {
     /// The only source of a channel that is open.
     private var source: RunLoop.Source? { state.withLock { $0.members.first?.source } }
 
-    /// Takes the channel out of all modes for good.
+    /// Takes the channel out of all modes for good, and ends the access to it.
     func end() {
-        let left = state.withLock { state in
+        let (left, old) = state.withLock { state in
             state.schedule.isWanted = false
-            return state.schedule.takeAll(of: self)
+            return (state.schedule.takeAll(of: self), takeAccess(&state))
         }
         left.leave()
+        withExtendedLifetime(old) {}
     }
 
     // MARK: - Suspending
@@ -222,11 +271,11 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
     ///
-    /// - Parameter gate: The gate that has refused it. Nothing is stopped if that has been removed meanwhile: the
+    /// - Parameter refused: The use of the channel in which it has. Nothing is stopped if that has ended meanwhile: the
     ///   channel's next owner would not resume. Nil: whichever there is.
-    package func suspend(ifGateIs gate: (any ChannelGate)? = nil) {
+    package func suspend(ifUseIs refused: UInt32? = nil) {
         let loops = state.withLock { state -> [RunLoop] in
-            if let gate, state.gate !== gate { return [] }
+            if let refused, refused != use { return [] }
             state.isSuspended = true
             return state.members.watch(false)
         }
@@ -236,14 +285,6 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Undoes `suspend()`, and requests a pass in place of the events that were refused.
     package func resume() {
         resume { _ in }
-    }
-
-    /// Removes the gate, so that no callback gets in, and undoes `suspend()` for the next owner.
-    package func removeGate() {
-        // The old gate is released after the lock, because it may run code in its deinit.
-        var old: (any ChannelGate)?
-        resume { old = $0.gate.take() }
-        withExtendedLifetime(old) {}
     }
 
     /// - Parameter change: A further change of the state, under the lock.

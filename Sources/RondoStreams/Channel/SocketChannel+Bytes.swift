@@ -162,11 +162,10 @@ extension SocketChannel {
     ///   thread.
     @discardableResult
     func readable() -> Bool {
-        // A new owner has another gate. Only this thread could have released the channel, so the comparison
-        // is safe.
-        let gate = registration.gate
+        // Only this thread could have released the channel, so the comparison is safe.
+        let use = registration.use
         handler?(.readable)
-        guard registration.gate === gate else { return false }
+        guard registration.use == use else { return false }
         signalIfPlaintextIsPending()
         return true
     }

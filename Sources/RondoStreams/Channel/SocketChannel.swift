@@ -7,8 +7,8 @@ package import RondoCore
 /// on either side. It reports to its owner by `handler`, in a pass of a scheduled mode and never inside a
 /// call of the owner. Both the public socket streams and the HTTP exchange are built on it.
 ///
-/// One thread at a time: the owner ensures that, by `gate` if several loops serve the channel. All callbacks
-/// of run loops pass the gate before they touch anything here.
+/// One thread at a time: the owner ensures that, by a `ChannelGate` if several loops serve the channel. All
+/// callbacks of run loops pass the gate before they touch anything here.
 ///
 /// Its parts: `+Bytes` reads and writes, and handles readiness.
 package final class SocketChannel {
@@ -270,7 +270,7 @@ extension SocketChannel {
 
     /// - Parameter queue: Must have been joined for the channel.
     private func schedule(in queue: SharedQueue) {
-        if registration.gate == nil { registration.gate = OpenGate(self) }
+        registration.admitWithoutGate(to: self)
         registration.add(queue)
     }
 

@@ -92,7 +92,6 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             closed = leave(side)
         }
         closed?.close()
-        closed?.registration.gate = nil
         closed?.handler = nil
         withExtendedLifetime(old) {}
     }
@@ -103,6 +102,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         guard reader.isOpen || writer.isOpen else {
             isOver = true
             settings = settings.withoutHandlers
+            // Under the lock, so that no late callback of a loop meets the channel while it is closed.
+            channel?.registration.endAccess()
             return channel.take()
         }
         if side == .output { channel?.endWriting() }
@@ -120,10 +121,10 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             writer.refuse(failure)
             return core(side).update { $0.failed(failure) }
         }
-        // Both references retain the pair until both streams are closed; each stream closes in its deinit.
-        // (Weak references would make every use of the pair slower. A closure that captures one object needs
+        // The handler retains the pair until both streams are closed; each stream closes in its deinit.
+        // (A weak reference would make every use of the pair slower. A closure that captures one object needs
         // no memory of its own.)
-        channel.registration.gate = self
+        channel.registration.admit(by: self, to: channel)
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
         for mode in drivers(of: .input) + drivers(of: .output) {
@@ -136,11 +137,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         if let tls = settings.value.tls, secure(channel, by: tls) { applyOptions() } else { didOpen() }
     }
 
-    func enter(for _: ChannelRegistration, _ body: (SocketChannel) -> Void) {
-        lock.withLock { _ in
-            if let channel { body(channel) }
-        }
-    }
+    /// Waits for another thread that is inside, and so refuses nothing.
+    func admit(_ event: () -> Void, onRefusal: () -> Void) { lock.withLock { _ in event() } }
 
     private func makeChannel() throws(SocketError) -> SocketChannel {
         let settings = settings.value
