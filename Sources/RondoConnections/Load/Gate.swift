@@ -9,12 +9,14 @@ internal import RondoMutex
 /// recorded; the call inside then runs `catchUp` before it leaves.
 struct Gate: ~Copyable, Sendable {
     // Not private: otherwise the compiler could not lay out a gate in another file.
-    struct State {
-        var isTaken = false
-        var wasMissed = false
+    enum State {
+        case free
+        case taken
+        /// Taken, and another call was refused since: the call inside has to catch up.
+        case missed
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(State.free)
 
     /// Runs `body` if no other call is inside.
     ///
@@ -23,22 +25,22 @@ struct Gate: ~Copyable, Sendable {
     ///   - onRefusal: Called instead of `body`, if another call is inside; with the gate's lock held.
     func enter(_ body: () -> Void, catchUp: () -> Void, onRefusal: () -> Void = {}) {
         let isOurs = state.withLock { state in
-            if state.isTaken {
+            guard case .free = state else {
                 // Inside the lock: the call inside cannot leave before this is done.
                 onRefusal()
-                state.wasMissed = true
+                state = .missed
                 return false
             }
-            state.isTaken = true
+            state = .taken
             return true
         }
         guard isOurs else { return }
         body()
         while true {
             let mustCatchUp = state.withLock { state in
-                state.isTaken = state.wasMissed
-                state.wasMissed = false
-                return state.isTaken
+                let wasMissed = state == .missed
+                state = wasMissed ? .taken : .free
+                return wasMissed
             }
             guard mustCatchUp else { return }
             catchUp()
