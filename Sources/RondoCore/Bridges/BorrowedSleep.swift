@@ -5,7 +5,7 @@ internal import CRondoEv
 ///
 /// Foundation's run ends at its time limit, which is this loop's next deadline, or after it has served one of
 /// its own sources; it counts a drain of the main queue as such a source. So a ready descriptor of this loop
-/// ends the run through a block on the main queue (`SleepGate`). Whether other blocks were drained together
+/// ends the run through a block on the main queue (`WakingSet`). Whether other blocks were drained together
 /// with that one cannot be known, so a run that ends this way counts as a drain.
 ///
 /// `@unchecked Sendable`: only the main thread touches this object, because the main queue's blocks and
@@ -23,7 +23,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     private static let slice = 0.01
 
     private unowned let loop: RunLoop
-    private var gate: SleepGate?
+    private var wakingSet: WakingSet?
     private(set) var mainQueueUse: MainQueueUse?
     private var sleeps: [Sleep] = []
     private var lastNumber: UInt64 = 0
@@ -32,9 +32,9 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     /// relies on Dispatch to wake its loop, and Dispatch's thread may come late.
     private let alarm = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { _ in }
 
-    /// The timer that puts the descriptor of the sleep `numberToHold` back into the gate. One timer serves
+    /// The timer that puts the descriptor of the sleep `numberToHold` back into the set. One timer serves
     /// all sleeps, because Foundation on Linux never frees a timer.
-    private var reopening: Foundation.Timer?
+    private var returnTimer: Foundation.Timer?
     private var numberToHold: UInt64 = 0
 
     init(_ loop: RunLoop) {
@@ -52,7 +52,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true
         }
-        guard modeLoop.isWhole, let (gate, use) = equip(), gate.add(modeLoop.setDescriptor) else {
+        guard modeLoop.isWhole, let (wakingSet, use) = equip(), wakingSet.add(modeLoop.setDescriptor) else {
             return sleepInSlices(modeLoop, until: instant)
         }
         // Foundation's run ends by its own timer.
@@ -61,10 +61,10 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         sleeps.append(Sleep(number: lastNumber, descriptor: modeLoop.setDescriptor))
         use.begin()
         let hasRun = runFoundation(until: instant)
-        gate.remove(sleeps.removeLast().descriptor)
-        // If this sleep was nested in a callback of an outer sleep, that one's descriptor must be in the gate
+        wakingSet.remove(sleeps.removeLast().descriptor)
+        // If this sleep was nested in a callback of an outer sleep, that one's descriptor must be in the set
         // again.
-        if let outer = sleeps.last { _ = gate.add(outer.descriptor) }
+        if let outer = sleeps.last { _ = wakingSet.add(outer.descriptor) }
         let now = LoopClock.systemNow
         if hasRun, use.isSeen || now < instant { modeLoop.oweDrain() }
         lastServed = now
@@ -91,12 +91,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         return Foundation.RunLoop.main.run(mode: .default, before: limit)
     }
 
-    private func equip() -> (SleepGate, MainQueueUse)? {
+    private func equip() -> (WakingSet, MainQueueUse)? {
         if mainQueueUse == nil { mainQueueUse = MainQueueUse() }
         // If descriptors have run out, this sleep is made in slices, and the next one tries again.
-        if gate == nil { gate = try? SleepGate { [weak self] in self?.gateHasOpened() } }
-        guard let gate, let mainQueueUse else { return nil }
-        return (gate, mainQueueUse)
+        if wakingSet == nil { wakingSet = try? WakingSet { [weak self] in self?.descriptorIsReady() } }
+        guard let wakingSet, let mainQueueUse else { return nil }
+        return (wakingSet, mainQueueUse)
     }
 
     /// Sleeps in short runs of Foundation's loop, because nothing can end such a run without descriptors.
@@ -112,33 +112,33 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     }
 
     /// Called in a block of the main queue.
-    private func gateHasOpened() {
+    private func descriptorIsReady() {
         guard let sleep = sleeps.last else { return }
-        gate?.remove(sleep.descriptor)
+        wakingSet?.remove(sleep.descriptor)
         // This block may end another run than the sleep's, one that a callback of Foundation's has started.
-        // Then the sleep goes on, and its descriptor must return to the gate. The inner of the two blocks
+        // Then the sleep goes on, and its descriptor must return to the set. The inner of the two blocks
         // below runs at the start of Foundation's next pass.
-        let openAgain: @Sendable () -> Void = { [weak self] in self?.openAgain(unlessEnded: sleep.number) }
+        let putBack: @Sendable () -> Void = { [weak self] in self?.putBack(unlessEnded: sleep.number) }
         Foundation.RunLoop.main.perform(inModes: [.default]) {
-            Foundation.RunLoop.main.perform(inModes: [.default], block: openAgain)
+            Foundation.RunLoop.main.perform(inModes: [.default], block: putBack)
         }
     }
 
-    private func openAgain(unlessEnded number: UInt64) {
+    private func putBack(unlessEnded number: UInt64) {
         guard sleeps.last?.number == number else { return }
         // Not at once: if the callback starts several runs in a row, this would end each of them.
         numberToHold = number
-        reopeningCreatingIfNeeded.fireDate = Date(timeIntervalSinceNow: Self.slice)
+        returnTimerCreatingIfNeeded.fireDate = Date(timeIntervalSinceNow: Self.slice)
     }
 
-    private var reopeningCreatingIfNeeded: Foundation.Timer {
+    private var returnTimerCreatingIfNeeded: Foundation.Timer {
         // The bridge may have been ended in a callback of this sleep, which continues until it is woken.
-        if let reopening, reopening.isValid { return reopening }
+        if let returnTimer, returnTimer.isValid { return returnTimer }
         let timer = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
             guard let self, let sleep = sleeps.last, sleep.number == numberToHold else { return }
-            _ = gate?.add(sleep.descriptor)
+            _ = wakingSet?.add(sleep.descriptor)
         }
-        reopening = timer
+        returnTimer = timer
         Foundation.RunLoop.main.add(timer, forMode: .default)
         return timer
     }
@@ -153,7 +153,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     func end() {
         alarm.invalidate()
-        reopening?.invalidate()
+        returnTimer?.invalidate()
         // End the sleep in progress.
         if !sleeps.isEmpty { loop.threadState.kernel.wakeUp?.wake() }
     }

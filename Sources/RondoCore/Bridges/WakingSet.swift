@@ -5,13 +5,13 @@ internal import CRondoEv
 /// (rule BR-10).
 ///
 /// Main thread only.
-final class SleepGate {
+final class WakingSet {
     private let set: Int32
     private let source: any DispatchSourceRead
 
-    /// - Parameter open: Called on the main queue when a descriptor in the gate is ready.
+    /// - Parameter wake: Called on the main queue when a descriptor in the set is ready.
     /// - Throws: The kernel's reason: descriptors have run out.
-    init(_ open: @escaping @Sendable () -> Void) throws(SystemError) {
+    init(_ wake: @escaping @Sendable () -> Void) throws(SystemError) {
         let set = try systemCall("epoll_create1") { rondo_epoll() }
         // libdispatch ends the program if it gets no descriptor for itself, so make sure that one is free.
         guard MainQueue.descriptor != nil else {
@@ -20,7 +20,7 @@ final class SleepGate {
         }
         self.set = set
         source = DispatchSource.makeReadSource(fileDescriptor: set, queue: .main)
-        source.setEventHandler(handler: open)
+        source.setEventHandler(handler: wake)
         source.setCancelHandler { close(set) }
         source.activate()
     }
