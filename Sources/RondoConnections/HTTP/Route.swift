@@ -28,15 +28,19 @@ final class Route: Sendable {
 
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
-    /// Here the version of HTTP is decided, by the route: its connections offer nothing but `http/1.1` by ALPN, so that the
-    /// version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
-    /// exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a connection that
-    /// is open gives an exchange of that connection's version.
+    /// Here the version of HTTP is decided, by the route: its connections offer nothing but `http/1.1` by ALPN (`tls(of:)`),
+    /// so that the version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is
+    /// secured: an exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a
+    /// connection that is open gives an exchange of that connection's version.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
         HTTP1Exchange(by: lease, opening: channel, of: owner, reporting: reporting)
     }
+
+    /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for which `makeExchange`
+    /// has an exchange. A caller that uses them for several requests keeps them, because they can be a copy.
+    static func tls(of settings: TLSSettings) -> TLSSettings { settings.forHTTP1 }
 
     /// How connections are established.
     struct Options {
@@ -53,6 +57,8 @@ final class Route: Sendable {
     }
 
     /// The direct route.
+    ///
+    /// - Parameter tls: From `tls(of:)`.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ options: Options = Options()
     ) {
@@ -81,15 +87,15 @@ final class Route: Sendable {
     ) {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure, !tunnels {
-            var channel = SocketChannel.Configuration(
-                host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1)
+            let tlsToProxy = proxy.tls.map { Route.tls(of: $0) }
+            var channel = SocketChannel.Configuration(host: proxy.host, port: proxy.port, tls: tlsToProxy)
             // Detours apply to the hosts of URLs only.
             var toProxy = options
             toProxy.connect?.detours = []
             toProxy.apply(to: &channel)
             self.init(
                 ConnectionKey(
-                    host: proxy.host, port: proxy.port, tls: proxy.tls?.forHTTP1, proxy: proxy,
+                    host: proxy.host, port: proxy.port, tls: tlsToProxy, proxy: proxy,
                     connect: options.connect),
                 of: pool, channel: channel, isForProxy: true)
             return

@@ -79,7 +79,7 @@ package final class LoadSettings: Sendable {
 
     init(_ values: Values) {
         self.values = values
-        tlsAtOrigin = values.tls.forHTTP1
+        tlsAtOrigin = Route.tls(of: values.tls)
         tlsElsewhere = tlsAtOrigin.elsewhere
         isForOneOrigin = tlsElsewhere != nil
         sharesPlainRoutes =
