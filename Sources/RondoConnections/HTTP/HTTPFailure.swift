@@ -26,13 +26,6 @@ package struct HTTPFailure: Error, Equatable {
     /// A sentence for people.
     let description: String
 
-    /// The failure of a response that has switched to the protocol that the request offered, where no code takes the connection
-    /// over.
-    static let unusedSwitch = HTTPFailure(
-        kind: .contradictory, version: "HTTP/1.1",
-        description: "The server switched to another protocol (101), and no code took the connection over: "
-            + "a session's delegate does so by the answer becomeStream.")
-
     /// The failure of a body of which the end is missing.
     ///
     /// - Parameter expected: Nil if its length was not announced.
@@ -45,6 +38,13 @@ package struct HTTPFailure: Error, Equatable {
 // MARK: - HTTP/1.1
 
 extension HTTPFailure {
+    /// The failure of a response that has switched to the protocol that the request offered, where no code takes the connection
+    /// over.
+    static let unusedSwitch = HTTPFailure(
+        kind: .contradictory, version: "HTTP/1.1",
+        description: "The server switched to another protocol (101), and no code took the connection over: "
+            + "a session's delegate does so by the answer becomeStream.")
+
     init(_ error: HTTP1Error) {
         kind = Self.kind(of: error)
         version = "HTTP/1.1"
