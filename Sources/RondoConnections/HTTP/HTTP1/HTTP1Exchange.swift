@@ -11,8 +11,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case open
         /// Another protocol has the connection.
         case upgraded(any Upgrade)
-        /// The exchange has ended: no event comes any more.
-        case closed
+        /// No event comes any more. The connection may be open still, until `end(registeredAt:)`.
+        case finished
     }
 
     private let connection: HTTP1Connection
@@ -149,7 +149,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch phase {
         case .opening: channel.open()
         case .open: didOpen()
-        case .upgraded, .closed: break
+        case .upgraded, .finished: break
         }
     }
 
@@ -181,7 +181,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Makes sure that no further event comes.
     private func abandon() {
-        phase = .closed
+        phase = .finished
         channel.handler = nil
     }
 
@@ -283,7 +283,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private func fail(_ failure: ExchangeFailure) {
-        if case .closed = phase { return }
+        if case .finished = phase { return }
         abandon()
         owner.received(.failed(failure), from: self)
     }
