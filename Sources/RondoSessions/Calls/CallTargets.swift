@@ -7,10 +7,9 @@ struct CallTargets: Sendable {
     let session: URLSession
     let task: URLSessionTask
     let receiver: TaskReceiver
-    /// In the order in which they are asked for a method (rule US-40).
-    let delegates: [SessionDelegateObject]
+    let delegates: AskedDelegates
     /// The delegates that get response, content and file.
-    let contentDelegates: [SessionDelegateObject]
+    let contentDelegates: AskedDelegates
 
     // MARK: - Telling
 
@@ -18,7 +17,7 @@ struct CallTargets: Sendable {
     ///
     /// - Parameter delegates: The candidates; nil means all delegates.
     func tell(
-        _ method: SessionMethod, _ delegates: [SessionDelegateObject]? = nil,
+        _ method: SessionMethod, _ delegates: AskedDelegates? = nil,
         _ call: (SessionDelegateObject) -> Void
     ) {
         for delegate in delegates ?? self.delegates where !delegate.kind.lacks(method) {
@@ -58,7 +57,7 @@ struct CallTargets: Sendable {
     ///   - answer: Turns the delegate's answer into the load's; nil stands for no delegate with such a
     ///     method, or no answer.
     func ask<Value>(
-        _ question: Question<Value>, of work: TaskWork, _ delegates: [SessionDelegateObject]? = nil,
+        _ question: Question<Value>, of work: TaskWork, _ delegates: AskedDelegates? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Reply
     ) -> DelegateCall.Reply {
         let asked = question.ask(delegates ?? self.delegates, of: work, on: session.engine.driver) {

@@ -28,10 +28,13 @@ struct Question<Value: Sendable>: Sendable {
     ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
     ///     delegate implements the method.
     func ask(
-        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Outcome {
-        for (index, delegate) in delegates.enumerated() {
+        var others = delegates
+        while true {
+            let left = others
+            guard let delegate = others.next() else { break }
             if !delegate.kind.lacks(method) {
                 // Before the call, in which the answer may be given.
                 work.noteOwedAnswer(name)
@@ -46,12 +49,11 @@ struct Question<Value: Sendable>: Sendable {
             }
             guard !delegate.kind.lacks(asyncMethod) else { continue }
             work.noteOwedAnswer(name)
-            let rest = Array(delegates[index...])
-            Task(executorPreference: SessionExecutor(driver)) {
-                guard mayCall(rest, of: work, on: driver, later: later) else { return }
+            Task(executorPreference: SessionExecutor(driver)) { [others] in
+                guard mayCall(left, of: work, on: driver, later: later) else { return }
                 let answer = await callAsync(delegate)
                 if let answer, !delegate.kind.lacks(asyncMethod) { return later(answer) }
-                askLater(Array(rest.dropFirst()), of: work, on: driver, later: later)
+                askLater(others, of: work, on: driver, later: later)
             }
             return .later
         }
@@ -61,7 +63,7 @@ struct Question<Value: Sendable>: Sendable {
 
     /// Asks `delegates` after `ask` has returned.
     private func askLater(
-        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
     ) {
         guard mayCall(delegates, of: work, on: driver, later: later) else { return }
@@ -75,7 +77,7 @@ struct Question<Value: Sendable>: Sendable {
     /// Whether a delegate may be called after `ask` has returned. The task may have been cancelled since (rule US-33), or
     /// suspended: then `delegates` are asked when it is resumed (rule US-30).
     private func mayCall(
-        _ delegates: [SessionDelegateObject], of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Bool {
         work.state.withLock { state in

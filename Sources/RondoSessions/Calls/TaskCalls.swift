@@ -75,8 +75,10 @@ final class TaskCalls: TaskClient, Sendable {
     }
 
     deinit {
-        let state = state.withLock { $0 }
-        if case .made = state.ownership { state.session?.table.forget(identifier) }
+        let session = state.withLock { state -> URLSession? in
+            if case .made = state.ownership { state.session } else { nil }
+        }
+        session?.table.forget(identifier)
     }
 
     /// The targets of a call; nil once the task has ended.
@@ -89,10 +91,13 @@ final class TaskCalls: TaskClient, Sendable {
             ($0.session, $0.sessionCalls, new ?? $0.currentTask(of: work, self), $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
-        let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
+        let ofSession = sessionCalls?.delegateObject
         return CallTargets(
-            session: session, task: task, receiver: receiver, delegates: delegates,
-            contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [])
+            session: session, task: task, receiver: receiver,
+            delegates: AskedDelegates(own: own, ofSession: ofSession),
+            contentDelegates: AskedDelegates(
+                own: receiver.isDelegate || isAwaited ? own : nil,
+                ofSession: receiver.isDelegate ? ofSession : nil))
     }
 
     private var sessionDelegate: SessionDelegateObject? { state.withLock { $0.sessionCalls }?.delegateObject }

@@ -206,11 +206,9 @@ extension TaskWork: LoadClient {
     }
 
     private func showProgress() {
-        let (progress, load) = state.withLock { ($0.progress.current, $0.load) }
-        guard let progress else { return }
-        let values = state.withLock { state in
-            state.progressValues(received: load?.transferredBytes ?? state.counts.received)
-        }
+        guard let progress = state.withLock({ $0.progress.current }) else { return }
+        let received = bytesReceived
+        let values = state.withLock { $0.progressValues(received: received) }
         // This may run code of the program, which may have made it part of another progress.
         values.show(in: progress)
     }

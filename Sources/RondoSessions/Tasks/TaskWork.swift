@@ -31,7 +31,7 @@ final class TaskWork: Sendable {
         var state = TaskState(currentRequest: plan.kind == .stream ? nil : prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
         state.awaitsRest = plan.content.isRest
-        self.state = Mutex(state)
+        self.state = Mutex(consume state)
     }
 
     /// Makes the work of a task without a session, which never does anything.
