@@ -41,7 +41,7 @@ import Testing
 
     @Test(arguments: Phase.allCases) func `begin acts once`(phase: Phase) {
         var state = Self.state(in: phase)
-        #expect(state.begin() == (phase == .created ? .send(LoadRequest(Self.plain)) : .nothing))
+        #expect(state.begin() == (phase == .created ? .send(LoadRequest(Self.plain), .first) : .nothing))
     }
 
     @Test(arguments: [Phase.failed, .cancelled]) func `an ended load is not aborted`(phase: Phase) {
@@ -60,7 +60,7 @@ import Testing
         var canonical = Self.bare
         canonical.url = url("http://a.example/")
         #expect(state.begin() == .ask(canonical, redirect: nil))
-        #expect(state.replied(canonical) == .send(LoadRequest(canonical)))
+        #expect(state.replied(canonical) == .send(LoadRequest(canonical), .first))
         #expect(state.request.value == canonical)
         var refused = LoadState(LoadRequest(Self.bare))
         _ = refused.begin()
@@ -80,7 +80,7 @@ import Testing
         answer.url = url("http://a.example/")
         answer.setValue("yes", forHTTPHeaderField: "X-Added")
         answer.httpBody = Data("body".utf8)
-        guard case .send(let sent) = state.replied(answer) else { throw Unexpected() }
+        guard case .send(let sent, .first) = state.replied(answer) else { throw Unexpected() }
         #expect(sent.value.value(forHTTPHeaderField: "X-Added") == "yes")
         #expect(sent.value.httpBody == Data("body".utf8))
     }
@@ -92,7 +92,8 @@ import Testing
         other.url = url("http://b.example/z")
         var state = Self.state(in: phase)
         let isAsking = phase == .askingAboutCanonical || phase == .askingAboutRedirect
-        #expect(state.replied(other) == (isAsking ? .send(LoadRequest(other)) : .nothing))
+        let reason = phase == .askingAboutCanonical ? SendReason.first : .redirect
+        #expect(state.replied(other) == (isAsking ? .send(LoadRequest(other), reason) : .nothing))
         var refusing = Self.state(in: phase)
         switch phase {
         case .askingAboutCanonical: #expect(refusing.replied(nil) == .fail(.canonicalRequestRefused))
@@ -174,7 +175,9 @@ import Testing
         let action = state.receivedHead(head, bodyLength: 2, hadExpectation: hadExpectation)
         #expect(
             action
-                == (hadExpectation ? .send(LoadRequest(Self.plain)) : .deliver(.http(head, bodyLength: 2))))
+                == (hadExpectation
+                    ? .send(LoadRequest(Self.plain), .withoutExpectation)
+                    : .deliver(.http(head, bodyLength: 2))))
     }
 
     @Test func `UC-30 only redirects that are followed are counted`() {
@@ -206,7 +209,7 @@ import Testing
                 Issue.record("redirect \(number) was not asked about")
                 return
             }
-            #expect(state.replied(request) == .send(LoadRequest(request)))
+            #expect(state.replied(request) == .send(LoadRequest(request), .redirect))
         }
         #expect(state.receivedHead(Self.redirect("/17"), bodyLength: 0) == .fail(.tooManyRedirects(16)))
     }
@@ -248,10 +251,11 @@ import Testing
     @Test func `UC-58 the wait for cookies is not the server's`() throws {
         var state = Self.state(in: .exchanging)
         #expect(!state.waitsLocally)
-        state.waitForCookies(LoadRequest(Self.plain), .anew)
+        state.cookiesDelayed(for: LoadRequest(Self.plain), .redirect)
         #expect(state.waitsLocally)
-        #expect(state.takeRequestWithCookies() != nil)
-        #expect(!state.waitsLocally)
+        #expect(state.cookiesRead() == .answer(LoadRequest(Self.plain), .redirect))
+        #expect(!state.waitsLocally && state.isAnswering)
+        #expect(state.cookiesRead() == .nothing)
     }
 
     @Test func `UC-58 the wait for the delegate's word about stored credentials is not the server's`() {
@@ -265,9 +269,107 @@ import Testing
     @Test func `a request that is to wait for cookies when the load is over does not`() {
         for phase in [Phase.ended, .failed, .cancelled] {
             var state = Self.state(in: phase)
-            state.waitForCookies(LoadRequest(Self.plain), .anew)
-            #expect(state.takeRequestWithCookies() == nil)
+            state.cookiesDelayed(for: LoadRequest(Self.plain), .first)
+            #expect(state.cookiesRead() == .nothing)
             #expect(state.ignoresAnswer)
         }
+    }
+
+    // MARK: - Sending again, or not
+
+    private static let lost = LoadFailure.http(.truncatedBody(expected: 3, received: 1))
+
+    /// The request for the rest of a download that was cut off after a byte.
+    private static func rest() throws -> (LoadRequest, RequestedRest) {
+        let response = try #require(
+            HTTPURLResponse(
+                url: url("http://a.example/x"), statusCode: 200, httpVersion: nil,
+                headerFields: ["ETag": "\"a\""]))
+        let resumption = try #require(DownloadResumption(response, bytes: 1, method: "GET"))
+        return (LoadRequest(resumption.request), RequestedRest(resumption: resumption, failure: lost))
+    }
+
+    private static func head(ofRest range: String) -> ResponseHead {
+        var fields = HeaderFields()
+        fields.append(name: "Content-Range", value: range)
+        return ResponseHead(version: .http11, status: 206, reason: "", fields: fields)
+    }
+
+    @Test(arguments: Phase.allCases)
+    func `RFC 5861 4 a stale response stands in only while an answer is awaited`(phase: Phase) {
+        var state = Self.state(in: phase)
+        let stale = URLResponse(
+            url: url("http://a.example/x"), mimeType: nil, expectedContentLength: 1,
+            textEncodingName: nil)
+        let action = state.answerFailed(Self.lost, .staleResponse(stale, Data("x".utf8)))
+        switch phase {
+        case .exchanging: #expect(action == .useStored(stale, Data("x".utf8)) && state.isAnswering)
+        case .created, .askingAboutCanonical, .askingAboutRedirect, .receiving:
+            #expect(action == .fail(Self.lost))
+        case .ended, .failed, .cancelled: #expect(action == .nothing)
+        }
+    }
+
+    @Test func `US-70 a load waits for a network and sends again, and tells the client once`() {
+        var state = Self.state(in: .exchanging)
+        for isFirst in [true, false] {
+            let wait = ConnectivityWait(in: [LoopMode(loop: .loader, mode: .default)]) {}
+            #expect(state.answerFailed(Self.lost, .connectivity(wait)) == .waitForNetwork(isFirst: isFirst))
+            #expect(state.waitsLocally)
+            #expect(state.networkMayBeBack() == .send(LoadRequest(Self.plain), .network))
+            #expect(state.networkMayBeBack() == .nothing)
+        }
+    }
+
+    @Test(arguments: ["bytes 1-2/3", "bytes 0-2/3"])
+    func `the rest of a download is asked for, and what is no rest fails as the download did`(
+        range: String
+    ) throws {
+        var state = Self.state(in: .receiving)
+        let (request, rest) = try Self.rest()
+        #expect(state.answerFailed(Self.lost, .rest(request, rest)) == .send(request, .rest(rest)))
+        #expect(state.isAskingForRest && !state.deliversBody)
+        // Cookies may have to be read in between.
+        state.cookiesDelayed(for: request, .rest(rest))
+        #expect(state.cookiesRead() == .answer(request, .rest(rest)))
+        let action = state.receivedHeadOfRest(Self.head(ofRest: range), bodyLength: 2)
+        let isRest = range.hasPrefix("bytes 1-")
+        #expect(action == (isRest ? .continueFile : .fail(Self.lost)))
+        #expect(state.deliversBody == isRest)
+    }
+
+    @Test func `a request for the rest that fails reports the failure of the download`() throws {
+        var (answered, timedOut) = (Self.state(in: .receiving), Self.state(in: .receiving))
+        let (request, rest) = try Self.rest()
+        _ = answered.answerFailed(Self.lost, .rest(request, rest))
+        #expect(answered.answerFailed(.unsupportedURL, .none) == .fail(Self.lost))
+        // A failure of the load itself counts as it is.
+        _ = timedOut.answerFailed(Self.lost, .rest(request, rest))
+        #expect(timedOut.failed(.timedOut(seconds: 1)) == .fail(.timedOut(seconds: 1)))
+    }
+
+    @Test(arguments: Phase.allCases)
+    func `a request is sent again as it is, or for the whole, only while an answer is awaited`(phase: Phase) {
+        let isAnswering = phase == .exchanging
+        var state = Self.state(in: phase)
+        #expect(
+            state.storedResponseRejected()
+                == (isAnswering ? .send(LoadRequest(Self.plain), .withoutConditions) : .nothing))
+        #expect(
+            state.receivedUselessPart()
+                == (isAnswering ? .send(LoadRequest(Self.plain), .wholeFile) : .nothing))
+        #expect(state.networkMayBeBack() == .nothing)
+        #expect(state.receivedHeadOfRest(Self.ok, bodyLength: nil) == .nothing)
+    }
+
+    @Test func `the cache is asked about a new request, not about one that is sent again as it is`() throws {
+        let rest = SendReason.rest(try Self.rest().1)
+        for reason in [.first, .redirect, .credential, .withoutExpectation, .wholeFile] as [SendReason] {
+            #expect(reason.asksCache && reason.mayReuse)
+        }
+        for reason in [SendReason.withoutConditions, .network] {
+            #expect(!reason.asksCache && reason.mayReuse)
+        }
+        #expect(!rest.asksCache && !rest.mayReuse)
     }
 }

@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoHTTP
 
 /// The rest of a download's body, which was requested because the connection was lost.
-struct RequestedRest {
+struct RequestedRest: Equatable {
     let resumption: DownloadResumption
     /// The failure of the load if the response is not the rest.
     let failure: LoadFailure

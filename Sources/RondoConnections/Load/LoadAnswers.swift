@@ -43,7 +43,10 @@ final class LoadAnswers {
 
     /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
     /// itself (a file or data URL), or a server.
-    func answer(_ request: LoadRequest) {
+    func answer(_ request: LoadRequest, _ reason: SendReason) {
+        guard reason.asksCache, !(upgrade?.isRequired ?? false) else {
+            return answerByServer(request, mayReuse: reason.mayReuse)
+        }
         let type = settings.values.protocols.accepting(request.value)
         switch cache.decide(
             request, settings, isForProtocol: type != nil, fields: { outgoingFields(of: request) },
@@ -62,7 +65,8 @@ final class LoadAnswers {
         }
     }
 
-    private func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
+    /// Answers with a stored response.
+    func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
         // Ends the server's exchange first, so that its metrics come before those of the stored response.
         cancel()
         noteCached(response, to: request)
@@ -100,7 +104,7 @@ final class LoadAnswers {
     }
 
     /// - Parameter mayReuse: The request may go over a kept connection.
-    func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
+    private func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
         let server =
             self.server
             ?? ServerAnswer(
@@ -144,15 +148,6 @@ final class LoadAnswers {
             answerFromCache(response, data, to: request)
             return .answeredAnew
         }
-    }
-
-    /// Answers with a stored response, although it is stale, because the server was not reached (RFC 5861 §4).
-    ///
-    /// - Returns: False if there is no such response, or it must not be used.
-    func answerByStaleResponse(_ request: LoadRequest) -> Bool {
-        guard let (response, data) = cache.staleResponse() else { return false }
-        answerFromCache(response, data, to: request)
-        return true
     }
 
     /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those of

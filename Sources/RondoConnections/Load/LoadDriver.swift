@@ -83,10 +83,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if !state.hasBegun {
             perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
         }
-        if messages.hasCookies, let (request, reason) = state.takeRequestWithCookies() {
-            beginAnswer(to: request, reason)
-        }
-        if messages.mustTryAgain { tryAgain() }
+        if messages.hasCookies { perform(state.cookiesRead()) }
+        if messages.mustTryAgain { perform(state.networkMayBeBack()) }
         answers?.current?.serve()
         readContent()
         finishIfStored()
@@ -103,7 +101,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             pause()
             load.deliver(
                 .willSend(request, redirectResponse: redirect.flatMap { $0.response(to: state.request) }))
-        case .send(let request): send(request, .anew)
+        case .send(let request, let reason): send(request, reason)
+        case .answer(let request, let reason): beginAnswer(to: request, reason)
+        case .useStored(let response, let data): answers?.answerFromCache(response, data, to: sent.last)
+        case .waitForNetwork(let isFirst):
+            load.noteObstacle(.noNetwork)
+            if isFirst { load.deliver(.waitingForConnectivity) }
+        case .continueFile: deliverResumption()
         case .authenticate(let head):
             pause()
             answers?.server?.challenged(by: head)
@@ -119,9 +123,17 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - Sending
 
-    /// Sends a request, for any of the reasons that the load has (`SendReason`).
+    /// Sends a request, for any of the reasons that the load has. Call it for `Action.send` only.
     private func send(_ request: LoadRequest, _ reason: SendReason) {
-        if case .anew = reason { prepareNew(request) }
+        switch reason {
+        case .first, .redirect, .credential, .withoutExpectation, .wholeFile: prepareNew(request)
+        case .withoutConditions: break
+        case .network:
+            load.noteObstacle(nil)
+            load.noteProgress()
+        // Bytes that are not in the file yet come again with the rest.
+        case .rest: load.noteTransferred(-content.discardUnread())
+        }
         answers?.cancel()
         sent.note(request)
         // True nearly always; false while cookies are read from the disk, or copied to Foundation's storage.
@@ -134,7 +146,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if hasCookies ?? true {
             beginAnswer(to: request, reason)
         } else {
-            state.waitForCookies(request, reason)
+            state.cookiesDelayed(for: request, reason)
         }
     }
 
@@ -155,11 +167,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage, upgrade: upgrade)
         self.answers = answers
-        switch reason {
-        case .anew where !(upgrade?.isRequired ?? false): answers.answer(request)
-        case .anew, .toServer: answers.answerByServer(request)
-        case .forRest: answers.answerByServer(request, mayReuse: false)
-        }
+        answers.answer(request, reason)
     }
 
     /// Whether the load's request goes to another origin than the one that the settings were made for.
@@ -209,20 +217,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private func received(_ head: ResponseHead, bodyLength: Int64?, from source: ResponseSource) {
         // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have written this.
         if !source.isHeadAlone { answers?.noteFields(of: head, from: source, to: sent.last) }
-        if let rest = state.takeRequestedRest() {
-            guard rest.isAnswered(by: head, bodyLength: bodyLength, from: state.url),
-                let target = content.download
-            else { return perform(state.failed(rest.failure)) }
-            load.deliver(.resumed(total: target.length, expected: target.expectedLength))
-            return
-        }
+        if state.isAskingForRest { return perform(state.receivedHeadOfRest(head, bodyLength: bodyLength)) }
         if let target = content.download, !target.canUse(head, bodyLength: bodyLength, from: state.url) {
             target.forgetEarlier()
-            return perform(state.askForWhole())
+            return perform(state.receivedUselessPart())
         }
         switch answers?.received(head, from: source, to: sent.last) {
         case .deliver: break
-        case .askWithoutConditions: return send(sent.last, .toServer)
+        case .askWithoutConditions: return perform(state.storedResponseRejected())
         case .answeredAnew, nil: return
         }
         perform(
@@ -243,38 +245,31 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        if state.isAnswering, failure.isOfServer, answers?.answerByStaleResponse(sent.last) ?? false {
-            return
-        }
-        if waitForConnectivity(after: failure) { return }
-        if let rest = state.takeRequestedRest() { return perform(state.failed(rest.failure)) }
-        guard state.deliversBody, !content.isDecodedOrDivided,
-            let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
-        else { return perform(state.failed(failure)) }
-        // Bytes that are not in the file yet come again with the rest.
-        load.noteTransferred(-content.discardUnread())
-        state.askForRest(rest)
-        send(request, .forRest(rest))
+        perform(state.answerFailed(failure, findRecourse(after: failure)))
     }
 
-    /// - Returns: Whether the load waits for a network, instead of failing.
-    private func waitForConnectivity(after failure: LoadFailure) -> Bool {
-        let mayWait = settings.values.waitsForConnectivity && failure.isLackOfConnectivity
-        guard mayWait, state.isAnswering else { return false }
-        let wait = ConnectivityWait(in: modes) { [load] in
+    /// Finds what the load can do instead of failing, in its phase. The load then does that.
+    private func findRecourse(after failure: LoadFailure) -> Recourse {
+        if state.isAnswering {
+            if failure.isOfServer, let (response, data) = answers?.cache.staleResponse() {
+                return .staleResponse(response, data)
+            }
+            if settings.values.waitsForConnectivity, failure.isLackOfConnectivity {
+                return .connectivity(makeConnectivityWait())
+            }
+        } else if state.deliversBody, !content.isDecodedOrDivided,
+            let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
+        {
+            return .rest(request, rest)
+        }
+        return .none
+    }
+
+    private func makeConnectivityWait() -> ConnectivityWait {
+        ConnectivityWait(in: modes) { [load] in
             load.inbox.putTryAgain()
             load.wakeUp()
         }
-        load.noteObstacle(.noNetwork)
-        if state.waitForConnectivity(wait) { load.deliver(.waitingForConnectivity) }
-        return true
-    }
-
-    private func tryAgain() {
-        guard state.endConnectivityWait() else { return }
-        load.noteObstacle(nil)
-        load.noteProgress()
-        send(sent.last, .toServer)
     }
 
     /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
@@ -362,9 +357,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         if client?.decidesOnResponses ?? false { state.askAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
-        if let target = content.download, target.continuesEarlier {
-            load.deliver(.resumed(total: target.length, expected: target.expectedLength))
-        }
+        if content.download?.continuesEarlier ?? false { deliverResumption() }
         if state.isAsking { pause() } else if state.deliversBody { resume() }
         if case .headAlone = incoming {
             content.discard()
@@ -372,6 +365,12 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             // Does nothing while the client decides about the response; its reply then ends the load.
             readContent()
         }
+    }
+
+    /// Tells the client that the rest of a download's file follows.
+    private func deliverResumption() {
+        guard let target = content.download else { return }
+        load.deliver(.resumed(total: target.length, expected: target.expectedLength))
     }
 
     /// Holds the sender of the response back.

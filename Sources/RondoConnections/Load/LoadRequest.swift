@@ -42,4 +42,19 @@ package final class LoadRequest: Sendable, Equatable {
 
     /// Whether it is sent over TLS.
     var isSecure: Bool { address?.isSecure ?? false }
+
+    /// The same request without the field Expect.
+    var withoutExpectation: LoadRequest {
+        var request = value
+        request.setValue(nil, forHTTPHeaderField: "Expect")
+        return LoadRequest(request, omitsExpect: true)
+    }
+
+    /// The request for the whole, in place of a part.
+    var forWhole: LoadRequest {
+        var request = value
+        request.setValue(nil, forHTTPHeaderField: "Range")
+        request.setValue(nil, forHTTPHeaderField: "If-Range")
+        return LoadRequest(request)
+    }
 }

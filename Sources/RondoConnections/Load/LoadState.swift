@@ -15,6 +15,7 @@ internal import RondoHTTP
 ///               │                         └ none ─────────────▶ receiving
 ///               └ no network ▶ waitingForConnectivity ─ again ▶ answering
 ///
+///     answering ─ failure, but a stale response ▶ answering
 ///     answering ─ response of a task ▶ askingAboutResponse ─ decision ▶ receiving
 ///     receiving ─ connection lost ▶ askingForRest ─ rest ▶ receiving
 ///     receiving ─ 101 ▶ upgraded
@@ -65,8 +66,16 @@ struct LoadState {
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: IncomingResponse?)
-        /// Send `request`, and drop the rest of an earlier response.
-        case send(LoadRequest)
+        /// Send a request. Nothing else makes a load send one.
+        case send(LoadRequest, SendReason)
+        /// Begin the answer to a request that `.send` has named, and whose cookies can be read by now.
+        case answer(LoadRequest, SendReason)
+        /// Answer with a stored response, in place of the answer that has failed.
+        case useStored(URLResponse, Data)
+        /// Say that there is no network; the first time, tell the client as well.
+        case waitForNetwork(isFirst: Bool)
+        /// Go on with the file of a download: the rest of it follows.
+        case continueFile
         /// Find a credential, and call `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
         /// Tell the delegate of the response; its content follows.
@@ -176,7 +185,7 @@ struct LoadState {
         usesCredentialStorage = uses
         if CanonicalRequest.isSent(asIs: request, by: protocols, hosts) {
             phase = .answering
-            return .send(request)
+            return .send(request, .first)
         }
         guard let canonical = CanonicalRequest.of(request.value, by: protocols, hosts) else {
             return fail(.unsupportedURL)
@@ -186,65 +195,40 @@ struct LoadState {
             canonical == request.value && canonical.allHTTPHeaderFields == request.value.allHTTPHeaderFields
         guard !isSame else {
             phase = .answering
-            return .send(request)
+            return .send(request, .first)
         }
         phase = .askingAboutCanonical(canonical)
         return .ask(canonical, redirect: nil)
     }
 
-    /// Makes a request that is being sent wait for its cookies.
-    mutating func waitForCookies(_ request: LoadRequest, _ reason: SendReason) {
+    /// Takes that the cookies of a request that is being sent cannot be read yet.
+    mutating func cookiesDelayed(for request: LoadRequest, _ reason: SendReason) {
         if isAnswering || isAskingForRest { phase = .waitingForCookies(request, reason) }
     }
 
-    /// Call it when the cookies can be read.
-    ///
-    /// - Returns: The request that waited for them; nil if there is none.
-    mutating func takeRequestWithCookies() -> (LoadRequest, SendReason)? {
-        guard case .waitingForCookies(let request, let reason) = phase else { return nil }
-        switch reason {
-        case .anew, .toServer: phase = .answering
-        case .forRest(let rest): phase = .askingForRest(rest)
-        }
-        return (request, reason)
+    /// Takes that cookies can be read.
+    mutating func cookiesRead() -> Action {
+        guard case .waitingForCookies(let request, let reason) = phase else { return .nothing }
+        phase = if case .rest(let rest) = reason { .askingForRest(rest) } else { .answering }
+        return .answer(request, reason)
     }
 
     /// Whether a request was sent and no response has come.
     var isAnswering: Bool { if case .answering = phase { true } else { false } }
 
-    private var isAskingForRest: Bool { if case .askingForRest = phase { true } else { false } }
+    /// Whether the rest of a download was requested and no response has come.
+    var isAskingForRest: Bool { if case .askingForRest = phase { true } else { false } }
 
-    /// Notes that the rest of a download is requested.
-    mutating func askForRest(_ rest: RequestedRest) {
-        if case .receiving = phase { phase = .askingForRest(rest) }
-    }
-
-    /// Ends the wait for the rest of a download, because a head or a failure has come.
-    ///
-    /// - Returns: Nil if no rest was requested.
-    mutating func takeRequestedRest() -> RequestedRest? {
-        guard case .askingForRest(let rest) = phase else { return nil }
-        phase = .receiving
-        return rest
-    }
-
-    /// Makes the load wait instead of failing.
-    ///
-    /// - Returns: Whether the client has to be told.
-    mutating func waitForConnectivity(_ wait: ConnectivityWait) -> Bool {
-        guard case .answering = phase else { return false }
-        phase = .waitingForConnectivity(wait)
-        defer { hasToldOfConnectivity = true }
-        return !hasToldOfConnectivity
-    }
-
-    /// Ends the wait: the request is sent again.
-    ///
-    /// - Returns: False if the load was not waiting.
-    mutating func endConnectivityWait() -> Bool {
-        guard case .waitingForConnectivity = phase else { return false }
+    /// Takes the end of the wait for a network. It may come more than once.
+    mutating func networkMayBeBack() -> Action {
+        guard case .waitingForConnectivity = phase else { return .nothing }
         phase = .answering
-        return true
+        return .send(request, .network)
+    }
+
+    /// Takes that a stored response, which was to be confirmed, does not fit the server's head.
+    mutating func storedResponseRejected() -> Action {
+        isAnswering ? .send(request, .withoutConditions) : .nothing
     }
 
     /// Takes the delegate's reply to `.ask`: the request to send; nil for none.
@@ -254,14 +238,14 @@ struct LoadState {
             guard let reply else { return fail(.canonicalRequestRefused) }
             // The canonical form is computed once: a protocol of the program may change its own result again. (Requests
             // that differ only in fields or body are equal, so that the delegate's request is sent.)
-            return reply == canonical ? send(reply) : follow(reply)
+            return reply == canonical ? send(reply, .first) : follow(reply, .first)
         case .askingAboutRedirect(let response):
             guard let reply else {
                 phase = .receiving
                 return .deliver(response)
             }
             redirectsFollowed += 1
-            return follow(reply)
+            return follow(reply, .redirect)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
             .challenged, .askingAboutResponse, .receiving, .askingForRest, .upgraded, .askingAboutCaching,
             .storing, .aborted,
@@ -286,7 +270,7 @@ struct LoadState {
     mutating func authenticated() -> Action {
         guard case .challenged = phase else { return .nothing }
         phase = .answering
-        return .send(request)
+        return .send(request, .credential)
     }
 
     /// Delivers the response to the challenge as the result, because there is no credential (rule UC-48).
@@ -296,17 +280,17 @@ struct LoadState {
         return .deliver(response)
     }
 
-    private mutating func follow(_ chosen: URLRequest) -> Action {
+    private mutating func follow(_ chosen: URLRequest, _ reason: SendReason) -> Action {
         guard let next = CanonicalRequest.of(chosen, by: protocols, hosts) else {
             return fail(.unsupportedURL)
         }
-        return send(next)
+        return send(next, reason)
     }
 
-    private mutating func send(_ next: URLRequest) -> Action {
+    private mutating func send(_ next: URLRequest, _ reason: SendReason) -> Action {
         request = LoadRequest(next)
         phase = .answering
-        return .send(request)
+        return .send(request, reason)
     }
 
     /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the delegate.
@@ -323,10 +307,8 @@ struct LoadState {
         if head.status == 417, hadExpectation {
             // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18). The body may be on
             // its way by now, because the go-ahead did not come in time.
-            var without = request.value
-            without.setValue(nil, forHTTPHeaderField: "Expect")
-            request = LoadRequest(without, omitsExpect: true)
-            return .send(request)
+            request = request.withoutExpectation
+            return .send(request, .withoutExpectation)
         }
         let response = isHeadAlone ? IncomingResponse.headAlone(head) : .http(head, bodyLength: bodyLength)
         if Self.isChallenge(head), head.status != 407 || isFromProxy {
@@ -369,14 +351,19 @@ struct LoadState {
         return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location
     }
 
-    /// Requests the whole file, because the response is a part that cannot be used.
-    mutating func askForWhole() -> Action {
+    /// The head of a response that is a part which cannot be used: the whole file is requested.
+    mutating func receivedUselessPart() -> Action {
         guard case .answering = phase else { return .nothing }
-        var whole = request.value
-        whole.setValue(nil, forHTTPHeaderField: "Range")
-        whole.setValue(nil, forHTTPHeaderField: "If-Range")
-        request = LoadRequest(whole)
-        return .send(request)
+        request = request.forWhole
+        return .send(request, .wholeFile)
+    }
+
+    /// The head of the response to the request for the rest of a download.
+    mutating func receivedHeadOfRest(_ head: ResponseHead, bodyLength: Int64?) -> Action {
+        guard case .askingForRest(let rest) = phase else { return .nothing }
+        guard rest.isAnswered(by: head, bodyLength: bodyLength, from: url) else { return fail(rest.failure) }
+        phase = .receiving
+        return .continueFile
     }
 
     /// Proposes to the delegate to send `next`, unless there were too many redirects.
@@ -451,9 +438,31 @@ struct LoadState {
         return true
     }
 
+    /// Takes a failure that has no recourse.
     mutating func failed(_ failure: LoadFailure) -> Action {
         if ignoresAnswer { return .nothing }
         return fail(failure)
+    }
+
+    /// Takes the failure of an answer. The load takes the recourse if it is in the phase for that, and fails otherwise; after a
+    /// request for the rest of a download, with the failure that had cut the download off.
+    mutating func answerFailed(_ failure: LoadFailure, _ recourse: Recourse) -> Action {
+        switch recourse {
+        case .none: break
+        case .staleResponse(let response, let content):
+            if isAnswering { return .useStored(response, content) }
+        case .connectivity(let wait):
+            guard isAnswering else { break }
+            phase = .waitingForConnectivity(wait)
+            defer { hasToldOfConnectivity = true }
+            return .waitForNetwork(isFirst: !hasToldOfConnectivity)
+        case .rest(let request, let rest):
+            guard deliversBody else { break }
+            phase = .askingForRest(rest)
+            return .send(request, .rest(rest))
+        }
+        if case .askingForRest(let rest) = phase { return fail(rest.failure) }
+        return failed(failure)
     }
 
     /// Ends the load for the client; call `takeAborted()` before the client is told.
