@@ -25,7 +25,7 @@ import Testing
     private static func state(in phase: Phase) -> LoadState {
         var state = LoadState(LoadRequest(phase == .askingAboutCanonical ? bare : plain))
         if phase == .created { return state }
-        _ = state.begin()
+        _ = state.started()
         switch phase {
         case .created, .askingAboutCanonical, .exchanging: break
         case .askingAboutRedirect: _ = state.receivedHead(redirect("/y"), bodyLength: 3)
@@ -39,9 +39,9 @@ import Testing
         return state
     }
 
-    @Test(arguments: Phase.allCases) func `begin acts once`(phase: Phase) {
+    @Test(arguments: Phase.allCases) func `the start counts once`(phase: Phase) {
         var state = Self.state(in: phase)
-        #expect(state.begin() == (phase == .created ? .send(LoadRequest(Self.plain), .first) : .nothing))
+        #expect(state.started() == (phase == .created ? .send(LoadRequest(Self.plain), .first) : .nothing))
     }
 
     @Test(arguments: [Phase.failed, .cancelled]) func `an ended load is not aborted`(phase: Phase) {
@@ -51,22 +51,22 @@ import Testing
             wasAsked = true
             return nil
         }
-        state.abort(keeping: partial())
+        state.aborted(keeping: partial())
         #expect(!wasAsked && state.ignoresAnswer)
     }
 
-    @Test func `UC-29 begin asks about a canonical form, and only then`() {
+    @Test func `UC-29 the start asks about a canonical form, and only then`() {
         var state = LoadState(LoadRequest(Self.bare))
         var canonical = Self.bare
         canonical.url = url("http://a.example/")
-        #expect(state.begin() == .ask(canonical, redirect: nil))
+        #expect(state.started() == .ask(canonical, redirect: nil))
         #expect(state.replied(canonical) == .send(LoadRequest(canonical), .first))
         #expect(state.request.value == canonical)
         var refused = LoadState(LoadRequest(Self.bare))
-        _ = refused.begin()
+        _ = refused.started()
         #expect(refused.replied(nil) == .fail(.canonicalRequestRefused))
         var unsupported = LoadState(LoadRequest(URLRequest(url: url("ftp://a.example/"))))
-        #expect(unsupported.begin() == .fail(.unsupportedURL))
+        #expect(unsupported.started() == .fail(.unsupportedURL))
         #expect(unsupported.ignoresAnswer)
     }
 
@@ -75,7 +75,7 @@ import Testing
         throws
     {
         var state = LoadState(LoadRequest(Self.bare))
-        _ = state.begin()
+        _ = state.started()
         var answer = Self.bare
         answer.url = url("http://a.example/")
         answer.setValue("yes", forHTTPHeaderField: "X-Added")
@@ -133,7 +133,7 @@ import Testing
     @Test(arguments: Phase.allCases) func `UC-17 after cancel nothing counts`(phase: Phase) {
         var state = Self.state(in: phase)
         state.cancelled()
-        #expect(state.begin() == .nothing)
+        #expect(state.started() == .nothing)
         #expect(state.replied(Self.plain) == .nothing)
         #expect(state.replied(nil) == .nothing)
         #expect(state.receivedHead(Self.ok, bodyLength: nil) == .nothing)
@@ -170,7 +170,7 @@ import Testing
         var request = Self.plain
         request.setValue("100-continue", forHTTPHeaderField: "Expect")
         var state = LoadState(LoadRequest(request))
-        _ = state.begin()
+        _ = state.started()
         let head = ResponseHead(version: .http11, status: 417, reason: "", fields: HeaderFields())
         let action = state.receivedHead(head, bodyLength: 2, hadExpectation: hadExpectation)
         #expect(
@@ -220,7 +220,7 @@ import Testing
         post.httpBody = Data("body".utf8)
         for (status, method, keepsBody) in [(301, "GET", false), (303, "GET", false), (307, "POST", true)] {
             var state = LoadState(LoadRequest(post))
-            _ = state.begin()
+            _ = state.started()
             let head = Self.redirect("https://b.example/", status: status)
             guard case .ask(let request, let redirect) = state.receivedHead(head, bodyLength: 0) else {
                 Issue.record("\(status) was not asked about")
@@ -260,7 +260,7 @@ import Testing
 
     @Test func `UC-58 the wait for the delegate's word about stored credentials is not the server's`() {
         var state = Self.state(in: .created)
-        _ = state.begin(asksAboutStorage: true)
+        _ = state.started(asksAboutStorage: true)
         #expect(state.waitsLocally)
         _ = state.repliedAboutStorage()
         #expect(!state.waitsLocally)
@@ -371,5 +371,40 @@ import Testing
             #expect(!reason.asksCache && reason.mayReuse)
         }
         #expect(!rest.asksCache && !rest.mayReuse)
+    }
+
+    // MARK: - Other inputs
+
+    @Test func `a request that cannot be sent fails in the first pass, and asks nothing before`() {
+        var state = LoadState(LoadRequest(Self.plain), failing: .unusableResumeData)
+        #expect(state.failsAtOnce && !state.hasStarted)
+        #expect(state.started(asksAboutStorage: true) == .fail(.unusableResumeData))
+        #expect(!state.failsAtOnce && state.hasStarted && state.ignoresAnswer)
+        #expect(state.started() == .nothing)
+    }
+
+    @Test func `a reply about a response counts only where the client was asked`() {
+        for phase in Phase.allCases {
+            var state = Self.state(in: phase)
+            state.askedAboutResponse()
+            #expect(state.isAskingAboutResponse == (phase == .receiving))
+            state.repliedAboutResponse()
+            #expect(state.deliversBody == (phase == .receiving))
+        }
+    }
+
+    @Test func `US-69 the load ends once everything is stored, after the reply about caching`() {
+        for phase in Phase.allCases {
+            var state = Self.state(in: phase)
+            #expect(state.endsOnceStored == (phase == .ended))
+            state.askedAboutCaching()
+            #expect(state.isAskingAboutCaching == (phase == .ended))
+            state.stored()
+            #expect(state.isAskingAboutCaching == (phase == .ended))
+            state.repliedAboutCaching()
+            #expect(state.endsOnceStored == (phase == .ended))
+            state.stored()
+            #expect(!state.endsOnceStored)
+        }
     }
 }

@@ -20,7 +20,6 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
     private let settings: LoadSettings
-    private let failure: LoadFailure?
     private let gate = Gate()
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)
@@ -45,13 +44,12 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     ) {
         registration = ModeRegistration(schedule)
         self.settings = settings
-        self.failure = failure
         delivery = LoadDelivery(to: client)
         times = LoadTimes(
             timeout: request.value.timeoutInterval, settings, in: registration.modes)
         driver = LoadDriver(
             of: self, request: request, settings: settings, defaults: defaults, writesFile: writesFile,
-            continuing: earlier, upgrade: upgrade)
+            continuing: earlier, upgrade: upgrade, failing: failure)
     }
 
     // MARK: - Start and end
@@ -157,7 +155,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         }
         if inbox.isSuspended { return }
         makeWaitingCalls()
-        if let failure { return driver.fail(failure) }
+        if driver.failsAtOnce { return driver.begin() }
         let messages = inbox.take()
         if messages.ratePauseIsOver { times.endPause() }
         if messages.mustCheckTimes { checkTimes() }

@@ -27,7 +27,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload?,
-        upgrade: (any Upgrade)?
+        upgrade: (any Upgrade)?, failing failure: LoadFailure?
     ) {
         self.load = load
         self.settings = settings
@@ -35,7 +35,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         self.upgrade = upgrade
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
-            isWebSocket: upgrade?.isRequired ?? false, hosts: settings.values.hstsHosts)
+            isWebSocket: upgrade?.isRequired ?? false, hosts: settings.values.hstsHosts,
+            failing: failure)
         sent = SentRequests(request, beginsElsewhere: settings.values.beginsElsewhere)
         content = ContentReader(isDownload: writesFile, continuing: earlier)
     }
@@ -43,6 +44,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private var client: (any LoadClient)? { load.client }
     var modes: [LoopMode] { load.registration.modes }
     var isTimed: Bool { state.isTimed }
+    var failsAtOnce: Bool { state.failsAtOnce }
     var isAskingAboutCaching: Bool { state.isAskingAboutCaching }
 
     // MARK: - The end
@@ -62,7 +64,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         // Read before `state` is changed: the autoclosure below runs during that access.
         let (request, leftOrigin) = (state.request, self.leftOrigin)
         let keeps = load.inbox.keepsDownload
-        state.abort(keeping: keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil)
+        state.aborted(keeping: keeps ? content.takePartial(of: request, leftOrigin: leftOrigin) : nil)
         content.discardAll()
     }
 
@@ -77,12 +79,15 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - A pass
 
+    /// Begins the load.
+    func begin() {
+        perform(state.started(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
+    }
+
     /// Continues everything that waited for a pass.
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
-        if !state.hasBegun {
-            perform(state.begin(asksAboutStorage: !defaults.usesDefault(of: .shouldUseCredentialStorage)))
-        }
+        if !state.hasStarted { begin() }
         if messages.hasCookies { perform(state.cookiesRead()) }
         if messages.mustTryAgain { perform(state.networkMayBeBack()) }
         answers?.current?.serve()
@@ -305,7 +310,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Delivers the response to a request for `upgrade`; any other response fails the load.
     private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
-        if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askAboutResponse() }
+        if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askedAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if state.isAsking { pause() }
         guard upgrade.isRequired, state.deliversBody, let head = incoming.head else { return }
@@ -355,7 +360,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 isPlain: !content.isDecodedOrDivided && load.inbox.callsOnLoop,
                 hasParts: content.hasParts, defaults, for: self)
         }
-        if client?.decidesOnResponses ?? false { state.askAboutResponse() }
+        if client?.decidesOnResponses ?? false { state.askedAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if content.download?.continuesEarlier ?? false { deliverResumption() }
         if state.isAsking { pause() } else if state.deliversBody { resume() }
@@ -433,13 +438,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         let callsOnLoop = load.inbox.callsOnLoop
         let end = answers?.cache.receivedEnd(callsOnLoop: callsOnLoop, defaults, for: self)
         guard case .ask(let proposal) = end else { return finishIfStored() }
-        state.askAboutCaching()
+        state.askedAboutCaching()
         load.deliver(.willCache(proposal))
     }
 
     /// Ends the load, whose content is complete, as soon as everything is stored.
     private func finishIfStored() {
-        guard !load.inbox.isStoring, state.stored() else { return }
+        guard state.endsOnceStored, !load.inbox.isStoring else { return }
+        state.stored()
         do throws(LoadFailure) {
             guard let file = try content.download?.close() else { return end(.finish) }
             end(.finishDownload(file))
@@ -471,7 +477,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .none, .later: break
         case .disposition(let disposition): take(disposition)
         case .cached(let approved):
-            guard state.repliedAboutCaching() else { return }
+            guard state.isAskingAboutCaching else { return }
+            state.repliedAboutCaching()
             answers?.cache.replied(approved, defaults, for: self)
             finishIfStored()
         case .challenge(let handling): answers?.current?.challengeHandled(handling)
@@ -483,7 +490,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func take(_ disposition: DelegateCall.ResponseDisposition) {
-        guard state.repliedAboutResponse() else { return }
+        guard state.isAskingAboutResponse else { return }
+        state.repliedAboutResponse()
         if case .becomeUpgrade(let owner) = disposition, upgrade != nil {
             owner(self)
             beginUpgrade()

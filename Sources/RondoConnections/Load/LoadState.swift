@@ -5,6 +5,9 @@ internal import RondoHTTP
 /// The state machine of a load, from its request to its end: inputs in, actions out. It knows no socket, no loop and no
 /// delegate.
 ///
+/// An input is a `mutating` method that says what has happened; it returns the action that follows, or nothing if it only
+/// moves the load to another phase. Questions have no effect.
+///
 ///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ answering ─▶ receiving ─▶ …
 ///
 /// `answering` and `askingForRest` step aside to `waitingForCookies` while cookies cannot be read, and come back.
@@ -28,7 +31,8 @@ internal import RondoHTTP
 /// and returns no actions. (Waits inside an answer, such as that for a connection, are states of `ServerAnswer`.)
 struct LoadState {
     private enum Phase {
-        case created
+        /// The load has had no pass. The value is the failure with which it ends there, because its request cannot be sent.
+        case created(LoadFailure?)
         /// The delegate was asked whether the credential storage may be used (rule UC-43).
         case askingAboutStorage
         /// The delegate was shown the canonical request; nothing has been sent.
@@ -85,7 +89,7 @@ struct LoadState {
         case fail(LoadFailure)
     }
 
-    private var phase = Phase.created
+    private var phase: Phase
     /// The redirects that the delegate was asked about.
     private var redirectsProposed = 0
     /// The redirects that were followed.
@@ -107,8 +111,9 @@ struct LoadState {
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
         redirects policy: RedirectSettings = .init(), isWebSocket: Bool = false,
-        hosts: OwnHSTSHosts? = nil
+        hosts: OwnHSTSHosts? = nil, failing failure: LoadFailure? = nil
     ) {
+        phase = .created(failure)
         self.isWebSocket = isWebSocket
         self.hosts = hosts
         self.policy = policy
@@ -157,7 +162,10 @@ struct LoadState {
         }
     }
 
-    var hasBegun: Bool { if case .created = phase { false } else { true } }
+    var hasStarted: Bool { if case .created = phase { false } else { true } }
+
+    /// Whether the load ends in its first pass, which has not come yet.
+    var failsAtOnce: Bool { if case .created(.some) = phase { true } else { false } }
 
     /// Whether content that comes now is delivered to the delegate.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
@@ -167,19 +175,20 @@ struct LoadState {
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
-    /// Notes that the response was the answer to an upgrade.
+    /// The response was the answer to an upgrade.
     mutating func upgraded() { if case .receiving = phase { phase = .upgraded } }
 
-    /// Begins the load, in its first pass.
+    /// The first pass of the load has come.
     ///
     /// - Parameter asksAboutStorage: False if the delegate is known not to implement the method.
-    mutating func begin(asksAboutStorage: Bool = false) -> Action {
-        guard case .created = phase else { return .nothing }
+    mutating func started(asksAboutStorage: Bool = false) -> Action {
+        guard case .created(let failure) = phase else { return .nothing }
+        if let failure { return fail(failure) }
         phase = .askingAboutStorage
         return asksAboutStorage ? .askAboutStorage : repliedAboutStorage()
     }
 
-    /// Takes the delegate's reply to `.askAboutStorage`.
+    /// The delegate's reply to `.askAboutStorage`.
     mutating func repliedAboutStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
         usesCredentialStorage = uses
@@ -201,12 +210,12 @@ struct LoadState {
         return .ask(canonical, redirect: nil)
     }
 
-    /// Takes that the cookies of a request that is being sent cannot be read yet.
+    /// The cookies of a request that is being sent cannot be read yet.
     mutating func cookiesDelayed(for request: LoadRequest, _ reason: SendReason) {
         if isAnswering || isAskingForRest { phase = .waitingForCookies(request, reason) }
     }
 
-    /// Takes that cookies can be read.
+    /// Cookies can be read.
     mutating func cookiesRead() -> Action {
         guard case .waitingForCookies(let request, let reason) = phase else { return .nothing }
         phase = if case .rest(let rest) = reason { .askingForRest(rest) } else { .answering }
@@ -219,19 +228,19 @@ struct LoadState {
     /// Whether the rest of a download was requested and no response has come.
     var isAskingForRest: Bool { if case .askingForRest = phase { true } else { false } }
 
-    /// Takes the end of the wait for a network. It may come more than once.
+    /// The wait for a network is over. This may come more than once.
     mutating func networkMayBeBack() -> Action {
         guard case .waitingForConnectivity = phase else { return .nothing }
         phase = .answering
         return .send(request, .network)
     }
 
-    /// Takes that a stored response, which was to be confirmed, does not fit the server's head.
+    /// A stored response, which was to be confirmed, does not fit the server's head.
     mutating func storedResponseRejected() -> Action {
         isAnswering ? .send(request, .withoutConditions) : .nothing
     }
 
-    /// Takes the delegate's reply to `.ask`: the request to send; nil for none.
+    /// The delegate's reply to `.ask`: the request to send; nil for none.
     mutating func replied(_ reply: URLRequest?) -> Action {
         switch phase {
         case .askingAboutCanonical(let canonical):
@@ -254,26 +263,22 @@ struct LoadState {
         }
     }
 
-    /// Notes that the client is asked about the response that it is shown.
-    mutating func askAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
+    var isAskingAboutResponse: Bool { if case .askingAboutResponse = phase { true } else { false } }
 
-    /// Notes the client's reply: the body is delivered.
-    ///
-    /// - Returns: False if the client was not asked, or the load is over.
-    mutating func repliedAboutResponse() -> Bool {
-        guard case .askingAboutResponse = phase else { return false }
-        phase = .receiving
-        return true
-    }
+    /// The client is asked about the response that it is shown.
+    mutating func askedAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
 
-    /// Sends the request again, with the credential that was found.
+    /// The client's reply: the body is delivered.
+    mutating func repliedAboutResponse() { if isAskingAboutResponse { phase = .receiving } }
+
+    /// There is a credential: the request is sent again.
     mutating func authenticated() -> Action {
         guard case .challenged = phase else { return .nothing }
         phase = .answering
         return .send(request, .credential)
     }
 
-    /// Delivers the response to the challenge as the result, because there is no credential (rule UC-48).
+    /// There is no credential: the response to the challenge is the result (rule UC-48).
     mutating func notAuthenticated() -> Action {
         guard case .challenged(let response) = phase else { return .nothing }
         phase = .receiving
@@ -376,13 +381,13 @@ struct LoadState {
         return .ask(next, redirect: response)
     }
 
-    /// Follows a redirect that a protocol of the program reports.
+    /// A protocol of the program reports a redirect.
     mutating func protocolRedirected(to next: URLRequest, by response: URLResponse) -> Action {
         guard case .answering = phase else { return .nothing }
         return proposeRedirect(to: next, by: .other(response))
     }
 
-    /// Takes a response that is not HTTP, or that a protocol of the program has made; there may be several.
+    /// A response that is not HTTP, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
         switch phase {
         case .answering, .receiving:
@@ -404,7 +409,7 @@ struct LoadState {
         }
     }
 
-    /// Notes that the response's body, or the protocol after it, is complete.
+    /// The response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
         switch phase {
         case .receiving, .upgraded: break
@@ -417,34 +422,25 @@ struct LoadState {
         return .finish
     }
 
-    /// Notes that the delegate is shown the response that is to be stored.
-    mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
+    /// The delegate is shown the response that is to be stored.
+    mutating func askedAboutCaching() { if endsOnceStored { phase = .askingAboutCaching } }
 
-    /// Notes the delegate's reply.
-    ///
-    /// - Returns: False if it was not asked, or the load is over.
-    mutating func repliedAboutCaching() -> Bool {
-        guard case .askingAboutCaching = phase else { return false }
-        phase = .storing
-        return true
-    }
+    /// The delegate's reply.
+    mutating func repliedAboutCaching() { if isAskingAboutCaching { phase = .storing } }
 
-    /// Notes that everything for which the end waits has been stored.
-    ///
-    /// - Returns: Whether the load is over now.
-    mutating func stored() -> Bool {
-        guard case .storing = phase else { return false }
-        phase = .ended
-        return true
-    }
+    /// Whether the load ends once everything is stored.
+    var endsOnceStored: Bool { if case .storing = phase { true } else { false } }
 
-    /// Takes a failure that has no recourse.
+    /// Everything for which the end waits has been stored.
+    mutating func stored() { if endsOnceStored { phase = .ended } }
+
+    /// A failure that has no recourse.
     mutating func failed(_ failure: LoadFailure) -> Action {
         if ignoresAnswer { return .nothing }
         return fail(failure)
     }
 
-    /// Takes the failure of an answer. The load takes the recourse if it is in the phase for that, and fails otherwise; after a
+    /// The failure of an answer. The load takes the recourse if it is in the phase for that, and fails otherwise; after a
     /// request for the rest of a download, with the failure that had cut the download off.
     mutating func answerFailed(_ failure: LoadFailure, _ recourse: Recourse) -> Action {
         switch recourse {
@@ -465,8 +461,8 @@ struct LoadState {
         return failed(failure)
     }
 
-    /// Ends the load for the client; call `takeAborted()` before the client is told.
-    mutating func abort(keeping partial: @autoclosure () -> PartialDownload?) {
+    /// The client has ended the load; call `takeAborted()` before the client is told.
+    mutating func aborted(keeping partial: @autoclosure () -> PartialDownload?) {
         switch phase {
         case .aborted, .ended: return
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
@@ -477,17 +473,17 @@ struct LoadState {
         }
     }
 
-    /// The partial file of a download that was aborted.
+    /// The client is told of that end.
+    ///
+    /// - Returns: The partial file of a download that was aborted.
     mutating func takeAborted() -> PartialDownload? {
         guard case .aborted(let partial) = phase else { return nil }
         phase = .ended
         return partial
     }
 
-    /// Ends the load without a further callback.
-    mutating func cancelled() {
-        phase = .ended
-    }
+    /// The load was ended without a further callback.
+    mutating func cancelled() { phase = .ended }
 
     private mutating func fail(_ failure: LoadFailure) -> Action {
         phase = .ended
