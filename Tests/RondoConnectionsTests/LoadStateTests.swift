@@ -407,4 +407,16 @@ import Testing
             #expect(!state.endsOnceStored)
         }
     }
+
+    @Test func `UC-22 a part is a response only while content is received`() {
+        for phase in Phase.allCases where phase != .exchanging {
+            var state = Self.state(in: phase)
+            switch (phase, state.receivedPart(Self.ok)) {
+            case (.receiving, .deliver(.other(let response))):
+                #expect(response.url == url("http://a.example/x") && state.deliversBody)
+            case (.receiving, _): Issue.record("the part is no response")
+            case (_, let action): #expect(action == .nothing)
+            }
+        }
+    }
 }

@@ -52,11 +52,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     private let schedule: [LoopMode]
-    private let settings: LoadSettings
+    private let context: LoadContext
     /// The load's driver, which releases this answer when the load is over.
     private let owner: any ServerAnswerOwner
-    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
-    private let upgrade: (any Upgrade)?
     private var phase = Phase.idle
     /// The last request that was started, to which `phase` belongs.
     private var asked: AskedRequest?
@@ -65,24 +63,19 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var body: RequestBody?
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
-    /// Whether the delegate allows the use of stored credentials (rule UC-43).
-    private let usesCredentialStorage: Bool
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
     /// The last exchange, while its end is reported, and the queue with which its connection may still be registered.
     private var finished: (exchange: any Exchange, queue: SharedQueue)?
 
-    init(
-        for owner: any ServerAnswerOwner, settings: LoadSettings, timesFrom startedAt: LoopInstant?,
-        usesCredentialStorage: Bool, upgrade: (any Upgrade)?
-    ) {
-        self.usesCredentialStorage = usesCredentialStorage
-        self.upgrade = upgrade
+    init(for owner: any ServerAnswerOwner, _ context: LoadContext) {
         self.owner = owner
+        self.context = context
         schedule = owner.modes
-        self.settings = settings
-        transfers = startedAt.map { ServerTransfers(since: $0) }
+        transfers = context.startedAt.map { ServerTransfers(since: $0) }
     }
+
+    private var settings: LoadSettings { context.settings }
 
     // MARK: - Steps of a request
 
@@ -238,7 +231,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
         settings.jar?.setField(for: request, in: &draft.fields)
         for (name, value) in attempt.asked.cacheFields { draft.fields.set(name: name, value: value) }
-        upgrade?.addFields(to: &draft.fields)
+        context.upgrade?.addFields(to: &draft.fields)
         return try .request(
             of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
             usualFields: route.usualFields)
@@ -270,7 +263,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
             to: address, of: settings.values.pool, tls: tls, by: proxy, settings.routeOptions,
-            tunnels: upgrade != nil
+            tunnels: context.upgrade != nil
         ) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
@@ -335,7 +328,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     /// Makes the current connection carry the protocol that the request asked for, from here on.
-    func beginUpgrade() { if let upgrade { current?.exchange.upgrade(to: upgrade) } }
+    func beginUpgrade() { if let upgrade = context.upgrade { current?.exchange.upgrade(to: upgrade) } }
 
     /// Ends the answer, because the load is over.
     func close() {
@@ -456,7 +449,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var challengesCreatingIfNeeded: ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
-            for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
+            for: owner, credentials: context.usesCredentialStorage ? settings.values.credentials : nil)
         challenges.authenticator.beginRequest(for: request?.url)
         self.challenges = challenges
         return challenges

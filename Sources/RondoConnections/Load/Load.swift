@@ -234,6 +234,18 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Notes that the program was called, or may have been.
     func noteCall() { delivery.noteCall() }
 
+    /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
+    func report(_ step: ExchangeStep, at url: URL?) {
+        if case .unusableCredential(let reason) = step {
+            Log.connections.warning("A credential was not sent to \(url?.host ?? "a server"): \(reason)")
+        }
+        guard let client, !client.isCancelled, let listener = settings.values.onStep,
+            registration.modes.servesCallingThread
+        else { return }
+        noteCall()
+        listener(step)
+    }
+
     /// True if the program takes content, and the content has not come faster than the settings allow.
     var wantsMore: Bool { inbox.wantsMore && !times.isPausing }
 
@@ -241,6 +253,14 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     private func makeTimer(_ seconds: TimeInterval) -> ScheduleTimer {
         ScheduleTimer(registration.modes, after: seconds, repeats: true) { [self] _ in shortDelayHasPassed() }
+    }
+
+    /// A wait for a network, at whose end the load is told of it (`LoadInbox.Messages`).
+    func makeConnectivityWait() -> ConnectivityWait {
+        ConnectivityWait(in: registration.modes) { [self] in
+            inbox.putTryAgain()
+            wakeUp()
+        }
     }
 
     /// Checks whether the load has been idle for too long.

@@ -7,13 +7,7 @@ internal import RondoHTTP
 ///
 /// Used inside the gate of its load.
 final class LoadAnswers {
-    private let settings: LoadSettings
-    /// When the load began, if its metrics are wanted.
-    private let startedAt: LoopInstant?
-    /// Whether the delegate lets credentials of the storage be used (rule UC-43).
-    private let usesCredentialStorage: Bool
-    /// The protocol to which the request asks the server to switch; nil for nearly all loads.
-    private let upgrade: (any Upgrade)?
+    private let context: LoadContext
     /// The load's driver, which releases this object at the load's end.
     private let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
@@ -28,23 +22,21 @@ final class LoadAnswers {
     private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
 
     init(
-        for owner: any ServerAnswerOwner & StoreWaiter, _ settings: LoadSettings, isDownload: Bool,
-        timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool, upgrade: (any Upgrade)?
+        for owner: any ServerAnswerOwner & StoreWaiter, _ context: LoadContext, isDownload: Bool
     ) {
         self.owner = owner
-        self.upgrade = upgrade
-        self.settings = settings
-        self.startedAt = startedAt
-        self.usesCredentialStorage = usesCredentialStorage
+        self.context = context
         cache = LoadCache(isDownload: isDownload)
     }
+
+    private var settings: LoadSettings { context.settings }
 
     // MARK: - Choosing
 
     /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
     /// itself (a file or data URL), or a server.
     func answer(_ request: LoadRequest, _ reason: SendReason) {
-        guard reason.asksCache, !(upgrade?.isRequired ?? false) else {
+        guard reason.asksCache, !(context.upgrade?.isRequired ?? false) else {
             return answerByServer(request, mayReuse: reason.mayReuse)
         }
         let type = settings.values.protocols.accepting(request.value)
@@ -74,7 +66,8 @@ final class LoadAnswers {
     }
 
     private func noteCached(_ response: URLResponse, to request: LoadRequest) {
-        guard let startedAt, let url = request.url, cacheTransfers.count < ServerTransfers.maximum
+        guard let startedAt = context.startedAt, let url = request.url,
+            cacheTransfers.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
@@ -105,11 +98,7 @@ final class LoadAnswers {
 
     /// - Parameter mayReuse: The request may go over a kept connection.
     private func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
-        let server =
-            self.server
-            ?? ServerAnswer(
-                for: owner, settings: settings, timesFrom: startedAt,
-                usesCredentialStorage: usesCredentialStorage, upgrade: upgrade)
+        let server = self.server ?? ServerAnswer(for: owner, context)
         self.server = server
         start(server, to: request, mayReuse: mayReuse)
     }

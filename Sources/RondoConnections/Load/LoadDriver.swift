@@ -168,9 +168,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         let answers =
             answers
             ?? LoadAnswers(
-                for: self, settings, isDownload: content.download != nil,
-                timesFrom: collectsMetrics ? load.startedAt : nil,
-                usesCredentialStorage: state.usesCredentialStorage, upgrade: upgrade)
+                for: self,
+                LoadContext(
+                    settings: settings, upgrade: upgrade, startedAt: collectsMetrics ? load.startedAt : nil,
+                    usesCredentialStorage: state.usesCredentialStorage),
+                isDownload: content.download != nil)
         self.answers = answers
         answers.answer(request, reason)
     }
@@ -184,7 +186,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         // Each event restarts the idle time (rule UC-58).
         load.noteProgress()
         switch event {
-        case .step(let step): report(step)
+        case .step(let step): load.report(step, at: state.url)
         case .progress: break
         case .obstacle(let obstacle): load.noteObstacle(obstacle)
         case .sending(let fields): answers?.cache.noteSent(fields)
@@ -260,7 +262,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return .staleResponse(response, data)
             }
             if settings.values.waitsForConnectivity, failure.isLackOfConnectivity {
-                return .connectivity(makeConnectivityWait())
+                return .connectivity(load.makeConnectivityWait())
             }
         } else if state.deliversBody, !content.isDecodedOrDivided,
             let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
@@ -268,26 +270,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return .rest(request, rest)
         }
         return .none
-    }
-
-    private func makeConnectivityWait() -> ConnectivityWait {
-        ConnectivityWait(in: modes) { [load] in
-            load.inbox.putTryAgain()
-            load.wakeUp()
-        }
-    }
-
-    /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
-    private func report(_ step: ExchangeStep) {
-        if case .unusableCredential(let reason) = step {
-            Log.connections.warning(
-                "A credential was not sent to \(state.url?.host ?? "a server"): \(reason)")
-        }
-        guard let client, !client.isCancelled, let listener = settings.values.onStep,
-            modes.servesCallingThread
-        else { return }
-        noteCall()
-        listener(step)
     }
 
     // MARK: - For the answer
@@ -403,7 +385,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 case .written(let data, let total, let expected):
                     load.deliver(.wrote(data.count, total: total, expected: expected))
                     load.noteProgress()
-                case .part(let head): deliverPart(head)
+                case .part(let head): perform(state.receivedPart(head))
                 case .end: return perform(state.bodyEnded())
                 }
             } catch {
@@ -412,12 +394,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         // Content that came now would only fill memory.
         if state.deliversBody { pause() }
-    }
-
-    /// A part of a multipart has its own response (rule UC-22).
-    private func deliverPart(_ head: ResponseHead) {
-        let response = state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
-        perform(response.map { state.received($0) } ?? state.failed(.unusableResponse(status: head.status)))
     }
 
     var contentCodings: [ContentCoding] { content.codings }

@@ -400,6 +400,14 @@ struct LoadState {
         }
     }
 
+    /// The head of a part of a multipart: each part has its own response (rule UC-22).
+    mutating func receivedPart(_ head: ResponseHead) -> Action {
+        guard let url, let response = LoadedResponse(url: url, head: head, bodyLength: nil) else {
+            return failed(.unusableResponse(status: head.status))
+        }
+        return received(response)
+    }
+
     /// Whether the response is a challenge that can be answered: it has the field that names the schemes (rule UC-52).
     private static func isChallenge(_ head: ResponseHead) -> Bool {
         switch head.status {
