@@ -148,7 +148,7 @@ import Testing
         let queue = OperationQueue()
         queue.isSuspended = true
         inbox.abort(.cancelled, keepingDownload: true)
-        #expect(inbox.takeAbortion() == .cancelled)
+        #expect(inbox.takeAbortion()?.failure == .cancelled)
         let made = Box(0)
         // With it goes the partial file of a download.
         let end = DelegateCall.fail(URLError(.cancelled), partial: nil)
@@ -157,6 +157,33 @@ import Testing
         #expect(inbox.takeAbortion() == nil)
         queue.isSuspended = false
         try waitFor("the end") { made.value == 1 ? () : nil }
+    }
+
+    @Test func `UC-17 a cancel after the last call of the delegate queue ends nothing`() {
+        let inbox = LoadInbox()
+        inbox.noteLastCall()
+        inbox.abort(.cancelled, keepingDownload: true)
+        let (isOver, isAborted, keeps) = (inbox.hasMadeLastCall, inbox.isAborted, inbox.keepsDownload)
+        #expect(isOver && !isAborted && !keeps)
+        #expect(inbox.takeAbortion() == nil)
+    }
+
+    @Test(arguments: [true, false])
+    func `US-63 the file of a failure that was dropped goes with the end, if the cancel keeps it`(
+        keeps: Bool
+    ) throws {
+        let inbox = LoadInbox()
+        let partial = try Self.partial()
+        // Without a cancel nothing is kept.
+        inbox.putDropped(partial)
+        inbox.abort(.cancelled, keepingDownload: keeps)
+        let (isAborted, keepsDownload) = (inbox.isAborted, inbox.keepsDownload)
+        #expect(isAborted && keepsDownload == keeps)
+        inbox.putDropped(partial)
+        #expect(inbox.takeAbortion()?.partial === (keeps ? partial : nil))
+        inbox.noteLastCall()
+        let isOver = inbox.hasMadeLastCall
+        #expect(isOver)
     }
 
     /// The file of a download that was cut off after a byte.
@@ -184,8 +211,8 @@ import Testing
             }
         }
         inbox.abort(.cancelled, keepingDownload: keeps)
-        #expect(inbox.takeDropped() === (keeps ? partial : nil))
-        #expect(inbox.takeDropped() == nil)
+        #expect(inbox.takeAbortion()?.partial === (keeps ? partial : nil))
+        #expect(inbox.takeAbortion() == nil)
         queue.isSuspended = false
         queue.waitUntilAllOperationsAreFinished()
     }

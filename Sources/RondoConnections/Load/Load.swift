@@ -149,9 +149,10 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         guard let driver, let client else { return }
         if client.isCancelled { return tearDown() }
         if inbox.isAborted {
-            guard let failure = inbox.takeAbortion() else { return }
+            // This pass may come before `abort` has stopped the load.
             stop()
-            return driver.endAborted(failure, partial: inbox.takeDropped())
+            guard let abortion = inbox.takeAbortion() else { return }
+            return driver.endAborted(abortion.failure, partial: abortion.partial)
         }
         if inbox.isSuspended { return }
         makeWaitingCalls()

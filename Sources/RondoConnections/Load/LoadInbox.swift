@@ -20,10 +20,22 @@ struct LoadInbox: ~Copyable, Sendable {
         var mustTryAgain = false
     }
 
+    /// The life of the load, as far as its client and its delegate queue have brought it. (A load can be ended before it
+    /// has started; so that is no case of it.)
+    enum Life {
+        /// Its client has not ended it.
+        case running
+        /// The client has ended the load, and is not being told of that end yet.
+        case aborted(Abortion)
+        /// The end that the client has commanded is being reported.
+        case reported
+        /// The delegate queue has made the last call: the load only has to leave its loops.
+        case over
+    }
+
     /// The command of the client that ends the load.
     struct Abortion {
-        /// The failure with which the client has ended the load, until it is reported.
-        var failure: LoadFailure?
+        let failure: LoadFailure
         /// Whether the partial file of a download is handed over with the end.
         let keepsDownload: Bool
         /// The partial file of a download that had failed, and whose end was dropped because the client has ended it.
@@ -35,10 +47,7 @@ struct LoadInbox: ~Copyable, Sendable {
         var messages = Messages()
         /// Calls that wait for the delegate queue; nil if there never was one.
         var calls: QueuedCalls?
-        /// Whether the delegate queue has made the last call, so that the load only has to leave its loops.
-        var hasMadeLastCall = false
-        /// Nil unless the client has ended the load.
-        var abortion: Abortion?
+        var life = Life.running
     }
 
     private let state = Mutex(State())
@@ -48,7 +57,7 @@ struct LoadInbox: ~Copyable, Sendable {
     private let isHeldBack = Atomic(false)
     /// Whether the load is suspended: nothing is sent, read or reported.
     private let suspended = Atomic(false)
-    /// Whether the client has ended the load.
+    /// Whether the client has ended the load. Set together with `State.life`, for reading without the lock.
     private let aborted = Atomic(false)
     /// The number of responses and sets of cookies that other threads are storing.
     private let storing = Atomic(0)
@@ -104,8 +113,8 @@ struct LoadInbox: ~Copyable, Sendable {
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 
     /// Notes that the queue has made the last call.
-    func noteLastCall() { state.withLock { $0.hasMadeLastCall = true } }
-    var hasMadeLastCall: Bool { state.withLock { $0.hasMadeLastCall } }
+    func noteLastCall() { state.withLock { $0.life = .over } }
+    var hasMadeLastCall: Bool { state.withLock { if case .over = $0.life { true } else { false } } }
 
     // MARK: - Flow control
 
@@ -129,16 +138,17 @@ struct LoadInbox: ~Copyable, Sendable {
     // MARK: - Commands of the client
 
     /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if the client has
-    /// ended the load before: then the end itself may be among them, with the partial file of a download.
+    /// ended the load before (then the end itself may be among them, with the partial file of a download), or if the last call
+    /// was made.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        // `Load` takes the failure under this lock too, and adds the calls that report the end afterwards; so they are
+        // `Load` takes the command under this lock too, and adds the calls that report the end afterwards; so they are
         // not dropped here.
         let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
-            guard !isAborted else { return (nil, nil) }
+            guard case .running = state.life else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)
             let dropped = state.calls?.takeAll()
-            state.abortion = Abortion(
-                failure: failure, keepsDownload: keeps, partial: keeps ? dropped?.partial : nil)
+            state.life = .aborted(
+                Abortion(failure: failure, keepsDownload: keeps, partial: keeps ? dropped?.partial : nil))
             return (state.calls, dropped)
         }
         withExtendedLifetime(dropped) {}
@@ -147,17 +157,28 @@ struct LoadInbox: ~Copyable, Sendable {
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
-    var keepsDownload: Bool { state.withLock { $0.abortion?.keepsDownload ?? false } }
+    /// Whether the partial file of a download is to be handed over with the end, which is not being reported yet.
+    var keepsDownload: Bool {
+        state.withLock { if case .aborted(let abortion) = $0.life { abortion.keepsDownload } else { false } }
+    }
 
     /// Notes the partial file of a download whose end was dropped because the client has ended it.
     func putDropped(_ partial: PartialDownload) {
-        state.withLock { if $0.abortion?.keepsDownload ?? false { $0.abortion?.partial = partial } }
+        state.withLock { state in
+            guard case .aborted(var abortion) = state.life, abortion.keepsDownload else { return }
+            abortion.partial = partial
+            state.life = .aborted(abortion)
+        }
     }
 
-    func takeDropped() -> PartialDownload? { state.withLock { $0.abortion?.partial.take() } }
-
-    /// The failure with which the client has ended the load; nil from the second call on.
-    func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion?.failure.take() } }
+    /// The command that has ended the load, for reporting it; nil from the second call on.
+    func takeAbortion() -> Abortion? {
+        state.withLock { state in
+            guard case .aborted(let abortion) = state.life else { return nil }
+            state.life = .reported
+            return abortion
+        }
+    }
 
     /// Suspends the calls that wait, or continues them.
     func suspend(_ suspends: Bool) {
