@@ -57,7 +57,7 @@ import class Rondo.URLSession
         let task = running.session.webSocketTask(with: server.socketURL)
         task.resume()
         let shared = try #require(task.work.webSocket)
-        if isOpen { try waitFor("the handshake") { shared.hasOpened ? () : nil } }
+        if isOpen { try waitFor("the handshake") { shared.isOpen ? () : nil } }
         let receive = Task { try await task.receive() }
         let ping = Task { try await task.sendPing() }
         try waitFor("both operations") {

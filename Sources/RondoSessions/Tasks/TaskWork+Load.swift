@@ -165,7 +165,7 @@ extension TaskWork: LoadClient {
             outcome = .failure(URLError(.cancelled, userInfo: error.userInfo))
         }
         // Cancelling an open WebSocket closes it in order and is not an error (rule WS-18).
-        if life.isCanceling, !(webSocket?.hasOpened ?? false) { outcome = .failure(cancellation) }
+        if life.isCanceling, !(webSocket?.isOpen ?? false) { outcome = .failure(cancellation) }
         let added = engine?.values.additionalFields ?? []
         let resumeData = !life.isCanceling || givesResumeData ? partial?.keep(without: added) : nil
         if let resumeData, case .failure(let error) = outcome {

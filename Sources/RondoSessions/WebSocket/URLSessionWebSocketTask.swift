@@ -138,10 +138,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open override func cancel() { cancel(with: .invalid, reason: nil) }
 
     /// The code with which the WebSocket was closed; `invalid` as long as it is not closed.
-    open var closeCode: CloseCode { CloseCode(rawValue: shared.closing.code) ?? .invalid }
+    open var closeCode: CloseCode { shared.closing.flatMap { CloseCode(rawValue: $0.code) } ?? .invalid }
 
     /// The reason in the close frame; nil if there is none.
-    open var closeReason: Data? { shared.closing.reason }
+    open var closeReason: Data? { shared.closing?.reason }
 }
 
 extension URLSessionWebSocketTask.Message {

@@ -168,7 +168,7 @@ struct WebSocketSender {
     mutating func failCurrent() {
         hasLastFrame = false
         let failed = shared.state.withLock { state in
-            state.queues.endSending().map { ($0, state.closing.error ?? Self.lost(state.url)) }
+            state.queues.endSending().map { ($0, state.closing?.error ?? Self.lost(state.url)) }
         }
         guard let (completion, error) = failed else { return }
         load?.call("send", size: 0) { completion(error) }

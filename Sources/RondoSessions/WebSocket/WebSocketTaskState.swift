@@ -21,11 +21,21 @@ protocol WebSocketClient: AnyObject, Sendable {
 final class WebSocketTaskState: Sendable {
     /// How the WebSocket ends.
     struct Closing: Sendable {
-        /// 0 as long as the WebSocket is not closed.
+        /// The code that the program sees; 0 if the WebSocket was not opened, or is closed without a code.
         var code = 0
         var reason: Data?
-        /// The error for all waiting and later operations; nil as long as the WebSocket does not end.
-        var error: URLError?
+        /// The error for all waiting and later operations.
+        let error: URLError
+    }
+
+    enum Phase {
+        case connecting
+        /// The program has cancelled the task before the WebSocket was open, so that it does not open any more.
+        case cancelledBeforeOpen
+        case open
+        /// The closing handshake is under way, or the server is expected to end the connection.
+        case ending(Closing)
+        case over(Closing)
     }
 
     /// Changed by `WebSocketUpgrade` too, on the thread of the session's driver.
@@ -36,16 +46,12 @@ final class WebSocketTaskState: Sendable {
         var queues = WebSocketQueues()
         /// Handlers of messages and pings that were sent too late.
         var late: [WebSocketQueues.Completion] = []
-        var closing = Closing()
         var offersCompression = true
-        var hasOpened = false
-        /// The program has cancelled the task before the WebSocket was open, so that it does not open any more.
-        var isCancelled = false
-        var isOver = false
-        /// The time for the closing handshake begins anew while the connection takes bytes. It does not once the program has
-        /// asked for the end of a WebSocket that closes already, or of the session (rule WS-17).
+        fileprivate(set) var phase = Phase.connecting
+        /// While true, each write restarts the closing timeout. Set to false when the program ends the session, or closes a
+        /// WebSocket that is closing already (rule WS-17).
         var mayProlongClosing = true
-        /// The time for the closing handshake has expired.
+        /// The closing timeout has expired. A write may still restart it.
         var isTimeUp = false
         var url: URL?
     }
@@ -80,8 +86,10 @@ final class WebSocketTaskState: Sendable {
         set { state.withLock { $0.offersCompression = newValue } }
     }
 
-    var closing: Closing { state.withLock { $0.closing } }
-    var hasOpened: Bool { state.withLock { $0.hasOpened } }
+    /// Nil as long as the WebSocket does not end.
+    var closing: Closing? { state.withLock { $0.closing } }
+    /// True from the success of the handshake until the task is over.
+    var isOpen: Bool { state.withLock { $0.isOpen } }
 
     func send(_ message: WebSocketMessage, _ completion: @escaping WebSocketQueues.Completion) -> Int {
         add(.message(message), completion)
@@ -93,7 +101,7 @@ final class WebSocketTaskState: Sendable {
         -> Int
     {
         change { state in
-            if state.closing.error == nil { return state.queues.add(what, completion) }
+            if !state.isEnding { return state.queues.add(what, completion) }
             state.late.append(completion)
             return 0
         }
@@ -128,22 +136,12 @@ final class WebSocketTaskState: Sendable {
             )
         }
         return change { state in
-            guard state.hasOpened else {
-                state.isCancelled = true
-                return false
-            }
-            guard !state.isOver else { return true }
-            // A WebSocket that ends already is not changed, but does not take longer.
-            guard state.closing.error == nil else {
-                state.mayProlongClosing = false
-                return true
-            }
-            state.queues.close = close
-            state.queues.dropMessages()
-            state.closing = Closing(
-                code: code, reason: reason,
-                error: URLErrors.error(.cancelled, "The program has closed the WebSocket.", url: state.url))
-            return true
+            state.close(
+                close,
+                Closing(
+                    code: code, reason: reason,
+                    error: URLErrors.error(
+                        .cancelled, "The program has closed the WebSocket.", url: state.url)))
         }
     }
 
@@ -199,9 +197,9 @@ final class WebSocketTaskState: Sendable {
     /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
-            let isUnanswered = !state.isOver
-            state.isOver = true
-            return (load: state.load.take(), unanswered: isUnanswered ? state.takeAll() : nil)
+            let waiting = state.isOver ? nil : state.takeAll()
+            state.phase = .over(state.closing ?? Closing(error: URLError(.networkConnectionLost)))
+            return (load: state.load.take(), waiting)
         }
         withExtendedLifetime(old) {}
         lateCalls.setSuspended(false)
@@ -213,41 +211,15 @@ final class WebSocketTaskState: Sendable {
     func end(_ error: (any Error)?) -> (any Error)? {
         lateCalls.setSuspended(true)
         let error = WebSocketURL.shown(error)
-        let (told, hasOpened) = state.withLock { state -> (any Error, Bool) in
-            state.isOver = true
-            // No close frame was sent or received: the resource timeout has ended the WebSocket.
-            if state.hasOpened, state.closing.error == nil { state.closing.code = 1006 }
-            let reported = state.hasOpened ? error : Self.failureOfHandshake(error)
-            let end = state.closing.error ?? reported as? URLError
-            state.closing.error =
-                end ?? URLErrors.error(.networkConnectionLost, "The WebSocket is closed.", url: state.url)
-            return (reported ?? end ?? URLError(.networkConnectionLost), state.hasOpened)
-        }
+        let reported = state.withLock { $0.end(error) }
         for call in takeLate() { call() }
-        return hasOpened ? error : told
+        return reported
     }
 
     /// Ends a task that was never begun. Any thread; waiting operations are answered later.
     func endBeforeStart(_ error: URLError) {
-        state.withLock { state in
-            state.isOver = true
-            state.closing.error = error
-        }
+        state.withLock { $0.phase = .over(Closing(error: error)) }
         answerLate()
-    }
-
-    /// A connection that ends before the handshake was answered is a bad response, as is an answer that cannot be parsed
-    /// (rule WS-4).
-    private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
-        guard let error = error as? URLError else { return error }
-        let sentence: String
-        switch error.code {
-        case .networkConnectionLost:
-            sentence = "The connection ended before the WebSocket handshake was answered."
-        case .cannotParseResponse: sentence = error.localizedDescription
-        default: return error
-        }
-        return URLErrors.error(.badServerResponse, sentence, url: error.failingURL, cause: error)
     }
 
     // MARK: - After the end
@@ -260,7 +232,7 @@ final class WebSocketTaskState: Sendable {
     /// else fails.
     private func takeLate() -> [@Sendable () -> Void] {
         state.withLock { state in
-            let error: any Error = state.closing.error ?? URLError(.networkConnectionLost)
+            let error: any Error = state.closing?.error ?? URLError(.networkConnectionLost)
             var calls: [@Sendable () -> Void] = []
             while let (message, receiver) = state.queues.takePair() {
                 calls.append { receiver(.success(message)) }
@@ -274,6 +246,96 @@ final class WebSocketTaskState: Sendable {
 }
 
 extension WebSocketTaskState.State {
+    typealias Closing = WebSocketTaskState.Closing
+
+    var closing: Closing? {
+        switch phase {
+        case .connecting, .cancelledBeforeOpen, .open: nil
+        case .ending(let closing), .over(let closing): closing
+        }
+    }
+
+    /// True if an operation that is added now cannot be performed any more.
+    var isEnding: Bool {
+        switch phase {
+        case .connecting, .cancelledBeforeOpen, .open: false
+        case .ending, .over: true
+        }
+    }
+
+    var isOpen: Bool {
+        switch phase {
+        case .connecting, .cancelledBeforeOpen, .over: false
+        case .open, .ending: true
+        }
+    }
+
+    var isOver: Bool { if case .over = phase { true } else { false } }
+
+    /// Opens the WebSocket when the handshake has succeeded.
+    ///
+    /// - Returns: False if the program has cancelled the task.
+    mutating func open() -> Bool {
+        guard case .connecting = phase else { return false }
+        phase = .open
+        return true
+    }
+
+    /// Begins the end of an open WebSocket. The first call counts.
+    mutating func beginEnding(_ closing: Closing) { if case .open = phase { phase = .ending(closing) } }
+
+    /// Closes the WebSocket for the program.
+    ///
+    /// - Returns: False if it is not open yet; then it does not open any more.
+    mutating func close(_ frame: WebSocketClose, _ closing: Closing) -> Bool {
+        switch phase {
+        case .connecting, .cancelledBeforeOpen:
+            phase = .cancelledBeforeOpen
+            return false
+        case .open:
+            queues.close = frame
+            queues.dropMessages()
+            phase = .ending(closing)
+        // A WebSocket that ends already is not changed, but does not take longer.
+        case .ending: mayProlongClosing = false
+        case .over: break
+        }
+        return true
+    }
+
+    /// Ends the task.
+    ///
+    /// - Parameter error: The error of the load; nil if it succeeded.
+    /// - Returns: The task's error.
+    mutating func end(_ error: (any Error)?) -> (any Error)? {
+        if isOpen {
+            // Without a closing handshake, the resource timeout has ended the WebSocket.
+            phase = .over(closing ?? Closing(code: 1006, error: error as? URLError ?? closedError))
+            return error
+        }
+        let failure = Self.failureOfHandshake(error)
+        phase = .over(closing ?? Closing(error: failure as? URLError ?? closedError))
+        return failure ?? closing?.error
+    }
+
+    private var closedError: URLError {
+        URLErrors.error(.networkConnectionLost, "The WebSocket is closed.", url: url)
+    }
+
+    /// A connection that ends before the response to the handshake has arrived is a bad response, as is a response that
+    /// cannot be parsed (rule WS-4).
+    private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
+        guard let error = error as? URLError else { return error }
+        let sentence: String
+        switch error.code {
+        case .networkConnectionLost:
+            sentence = "The connection ended before the WebSocket handshake was answered."
+        case .cannotParseResponse: sentence = error.localizedDescription
+        default: return error
+        }
+        return URLErrors.error(.badServerResponse, sentence, url: error.failingURL, cause: error)
+    }
+
     /// Removes the handlers of all operations that wait or are being performed.
     fileprivate mutating func takeAll() -> (
         senders: [WebSocketQueues.Completion], receivers: [WebSocketQueues.Receiver]

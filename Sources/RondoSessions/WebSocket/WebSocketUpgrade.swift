@@ -73,11 +73,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
         // A call that is made now could be dropped when the load is told of the cancellation, with its handler.
-        let isCancelled = shared.state.withLock { state in
-            state.hasOpened = !state.isCancelled
-            return state.isCancelled
-        }
-        if isCancelled {
+        guard shared.state.withLock({ $0.open() }) else {
             channel.wantsRead = false
             return
         }
@@ -93,10 +89,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
 
     func serve() {
         guard isServed else { return }
-        let (closes, isTimeUp) = shared.state.withLock { state in
-            defer { state.isTimeUp = false }
-            return (state.queues.close != nil, state.isTimeUp)
-        }
+        let (closes, isTimeUp) = shared.state.withLock { ($0.queues.close != nil, $0.isTimeUp) }
         if isTimeUp { return giveUp() }
         if closes, case .open = phase { phase = .closing }
         moveMessages()
@@ -246,7 +239,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         let isOpen = if case .open = phase { true } else { false }
         let isLost = sender.hasEnded
         let (error, senders, receivers) = shared.state.withLock { state in
-            guard let error = state.closing.error else {
+            guard let error = state.closing?.error else {
                 // Messages of the server may still be taken, but nothing can be sent to it any more.
                 return (
                     isLost ? WebSocketSender.lost(state.url) : nil, isLost ? state.queues.takeSenders() : [],
@@ -281,9 +274,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         _ sentence: String
     ) {
         shared.state.withLock { state in
-            guard state.closing.error == nil else { return }
-            state.closing = .init(
-                code: code, reason: reason, error: URLErrors.error(error, sentence, url: state.url))
+            state.beginEnding(
+                .init(code: code, reason: reason, error: URLErrors.error(error, sentence, url: state.url)))
         }
     }
 
@@ -291,6 +283,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     private func endClosed() {
         waitForEnd(nil)
         let (closing, client) = shared.state.withLock { ($0.closing, $0.client) }
+        guard let closing else { return }
         load?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
     }
 
