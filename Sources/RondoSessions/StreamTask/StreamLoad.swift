@@ -15,16 +15,56 @@ private import struct Synchronization.Atomic
 /// `@unchecked Sendable`: `commands`, `shared` and `registration` have their own locks. Only the loop's
 /// thread touches the rest, except for the registration in `start()`, which precedes it.
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
-    /// The commands of other threads.
+    /// The state that other threads see and change.
     private struct Commands {
-        var isSuspended = false
-        var abortion: LoadFailure?
-        /// The task waits for a network.
-        var isWaiting = false
-        /// There may be a network again.
-        var mayTryAgain = false
-        /// The last call has returned.
-        var isOver = false
+        enum Order {
+            case run
+            case suspend
+            case abort(LoadFailure)
+            /// The last call has returned: leave the loop.
+            case leave
+        }
+
+        /// The network, as far as the task depends on it (rule US-70).
+        enum Network {
+            case notAwaited
+            /// The task waits for a network.
+            case awaited
+            /// The task waits, and there may be a network again.
+            case perhapsBack
+        }
+
+        var order = Order.run
+        var network = Network.notAwaited
+
+        var isSuspended: Bool { if case .suspend = order { true } else { false } }
+
+        mutating func setSuspended(_ isSuspended: Bool) {
+            switch order {
+            case .run, .suspend: order = isSuspended ? .suspend : .run
+            case .abort, .leave: break
+            }
+        }
+
+        /// The first failure counts.
+        mutating func abort(_ failure: LoadFailure) {
+            switch order {
+            case .run, .suspend: order = .abort(failure)
+            case .abort, .leave: break
+            }
+        }
+    }
+
+    /// The state on the loop's thread.
+    private enum Phase {
+        /// The first pass has not begun, or a data task has not handed its connection over yet.
+        case unconnected
+        /// The channel connects, or is open.
+        case connected(SocketChannel)
+        /// The connection failed while the task was suspended. This is reported when it is resumed (rule US-30).
+        case failed(SocketChannel, ChannelError)
+        case waitingForConnectivity(ConnectivityWait)
+        case ended
     }
 
     private let shared: StreamTaskState
@@ -36,16 +76,12 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     /// Retained from start to end.
     private var client: TaskWork?
     private let transfer: StreamTransfer
-    private var channel: SocketChannel?
+    private var phase = Phase.unconnected
+    /// The channel is scheduled in `modes`.
     private var isScheduled = false
     /// The maximum time of the task in total (rule US-69); nil if there is none.
     private let total: TotalTime?
-    private var hasEnded = false
-    /// Not nil while the task waits for a network (rule US-70).
-    private var connectivityWait: ConnectivityWait?
     private var hasToldOfConnectivity = false
-    /// A failure of the connection that came while the task was suspended, and is reported when it is resumed (rule US-30).
-    private var failure: ChannelError?
     /// The calls that wait for the delegate queue, if the session has one.
     private let calls = QueuedCalls()
     /// The calls that the loop makes, if the session has no queue: they wait while the task is suspended.
@@ -77,14 +113,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func resume() { setSuspended(false) }
 
     private func setSuspended(_ isSuspended: Bool) {
-        commands.withLock { $0.isSuspended = isSuspended }
+        commands.withLock { $0.setSuspended(isSuspended) }
         shared.setSuspended(isSuspended)
         calls.setSuspended(isSuspended)
         wakeUp()
     }
 
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        commands.withLock { $0.abortion = $0.abortion ?? failure }
+        commands.withLock { $0.abort(failure) }
         shared.willEnd()
         // The end is reported even while the task is suspended.
         calls.setSuspended(false)
@@ -103,7 +139,12 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     var transferredBytes: Int64 { shared.state.withLock { $0.received } }
-    var obstacle: LoadObstacle? { commands.withLock { $0.isWaiting ? .noNetwork : nil } }
+    var obstacle: LoadObstacle? {
+        switch commands.withLock({ $0.network }) {
+        case .notAwaited: nil
+        case .awaited, .perhapsBack: .noNetwork
+        }
+    }
 
     // MARK: - StreamOwner
 
@@ -125,7 +166,6 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     func end(_ failure: LoadFailure?) {
         guard !hasEnded, client != nil else { return }
-        hasEnded = true
         closeConnection()
         // A stream has no requests, and so no transactions.
         deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: 0, transfers: [])))
@@ -140,7 +180,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             _ = client.make(call)
             guard call.isTerminal else { return }
             // The load must leave its loop on the loop's thread.
-            commands.withLock { $0.isOver = true }
+            commands.withLock { $0.order = .leave }
             wakeUp()
         }
         guard case .notQueued = added else { return }
@@ -157,9 +197,18 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     /// The end is reported even while the task is suspended, after what was done before.
-    private var mayCall: Bool { commands.withLock { !$0.isSuspended || $0.abortion != nil } }
+    private var mayCall: Bool { commands.withLock { !$0.isSuspended } }
 
     // MARK: - On the loop's thread
+
+    private var hasEnded: Bool { if case .ended = phase { true } else { false } }
+
+    private var channel: SocketChannel? {
+        switch phase {
+        case .connected(let channel), .failed(let channel, _): channel
+        case .unconnected, .waitingForConnectivity, .ended: nil
+        }
+    }
 
     func serve(by queue: SharedQueue) -> Bool {
         guard registration.takeWakeUp(by: queue, of: self) else { return false }
@@ -168,25 +217,28 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func servePass() {
-        if self.commands.withLock({ $0.isOver }) { return leave() }
+        if case .leave = commands.withLock({ $0.order }) { return leave() }
         makeWaitingCalls()
         guard !hasEnded, client != nil else { return }
-        let commands = commands.withLock { $0 }
-        if let failure = commands.abortion { return end(failure) }
-        if commands.isSuspended {
+        let (order, network) = commands.withLock { ($0.order, $0.network) }
+        switch order {
+        case .run: break
+        case .suspend:
             transfer.pause()
             total?.suspend()
             return schedule(false)
+        case .abort(let failure): return end(failure)
+        case .leave: return
         }
         continueTotalTime()
-        if let failure = failure.take() {
+        if case .failed(_, let failure) = phase {
             fail(failure)
             // If the task waits for a network, its times go on, in another pass: the delegate that was told of it may have
             // suspended or cancelled the task.
             if !hasEnded { wakeUp() }
             return
         }
-        if commands.mayTryAgain { endConnectivityWait() }
+        if case .perhapsBack = network { endConnectivityWait() }
         open()
         schedule(true)
         transfer.resume()
@@ -194,7 +246,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func open() {
-        guard channel == nil, connectivityWait == nil, let client else { return }
+        guard case .unconnected = phase, let client else { return }
         switch shared.takeSource() {
         case .awaited: return
         case .lost:
@@ -218,7 +270,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func use(_ channel: SocketChannel, _ client: TaskWork) {
-        self.channel = channel
+        phase = .connected(channel)
         channel.registration.label = client.nameInRunLoops
         // `closeConnection()` releases the channel before `self` is deallocated.
         channel.handler = { [unowned self] event in handle(event) }
@@ -234,15 +286,15 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     private func handle(_ event: ChannelEvent) {
-        guard !hasEnded, let channel else { return }
-        let isSuspended = commands.withLock { $0.isSuspended }
+        guard let channel else { return }
         switch event {
         case .resolving, .connecting, .connected, .negotiating: break
         case .secured: transfer.secured()
         case .open: transfer.begin(channel)
         case .readable: transfer.readable()
         case .writable: transfer.writable()
-        case .failed(let error): if isSuspended { failure = error } else { fail(error) }
+        case .failed(let error):
+            if commands.withLock({ $0.isSuspended }) { phase = .failed(channel, error) } else { fail(error) }
         }
     }
 
@@ -253,34 +305,36 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         let failure = LoadFailure.channel(error)
         guard engine.values.waitsForConnectivity, failure.isLackOfConnectivity else { return end(failure) }
         closeChannel()
-        connectivityWait = ConnectivityWait(in: modes) { [weak self] in
-            self?.commands.withLock { $0.mayTryAgain = true }
-            self?.wakeUp()
-        }
-        commands.withLock { ($0.isWaiting, $0.mayTryAgain) = (true, false) }
+        commands.withLock { $0.network = .awaited }
+        phase = .waitingForConnectivity(
+            ConnectivityWait(in: modes) { [weak self] in
+                self?.commands.withLock { if case .awaited = $0.network { $0.network = .perhapsBack } }
+                self?.wakeUp()
+            })
         if hasToldOfConnectivity { return }
         hasToldOfConnectivity = true
         deliver(.waitingForConnectivity)
     }
 
     private func endConnectivityWait() {
-        connectivityWait = nil
-        commands.withLock { ($0.isWaiting, $0.mayTryAgain) = (false, false) }
+        phase = .unconnected
+        commands.withLock { $0.network = .notAwaited }
     }
 
     // MARK: - The end
 
-    /// Closes the connection, unless the transfer has moved it into another channel.
+    /// Closes the connection for good, unless the transfer has moved it into another channel.
     private func closeConnection() {
         transfer.close()
         total?.stop()
-        endConnectivityWait()
         closeChannel()
+        commands.withLock { $0.network = .notAwaited }
+        phase = .ended
     }
 
     private func closeChannel() {
-        guard let channel = channel.take() else { return }
-        isScheduled = false
+        guard let channel else { return }
+        (phase, isScheduled) = (.unconnected, false)
         channel.handler = nil
         channel.removeFromAllLoops()
         channel.close()
@@ -294,7 +348,6 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     /// Ends the load without a call (rule US-41).
     func loopHasEnded() {
-        hasEnded = true
         closeConnection()
         leave()
     }
