@@ -5,7 +5,7 @@ internal import RondoHTTP
 internal import RondoStreams
 
 /// Writes the frames of an open WebSocket to its channel: the messages, pings and close frame of the queues, and
-/// the answers that the protocol owes.
+/// the pongs and the close frame that the protocol owes.
 ///
 /// Used only inside the gate of the load. It calls handlers of the program, none of which can reach this value.
 struct WebSocketSender {
@@ -16,30 +16,41 @@ struct WebSocketSender {
     /// The number of buffered bytes at which pongs are written before more is read.
     private static let pongsAtOnce = 4096
 
+    /// A frame of a message.
+    private struct MessageFrame {
+        let isFirst: Bool
+        let isLast: Bool
+    }
+
+    private enum Phase {
+        case open
+        /// The close frame was written. Only pongs can follow it.
+        case closeWritten
+        /// The connection takes no more bytes, or the time for the closing handshake has expired.
+        case ended
+    }
+
     private let shared: WebSocketTaskState
+    private var phase = Phase.open
     private var unsent: [UInt8] = []
     private var written = 0
-    /// The buffer has the first frame of a message, and nothing else.
-    private var hasFirstFrame = false
-    /// The buffer has the last frame of a message.
-    private var hasLastFrame = false
-    /// The close frame was written. Only pongs can follow it.
-    private var hasSentClose = false
+    /// The frame in the buffer, which then has nothing else; nil if the buffer is empty, or has pings, pongs or a close frame.
+    private var frame: MessageFrame?
     /// Bytes up to the end of the close frame were written since `takeProgress()` was called last.
     private var hasProgress = false
-    /// The connection takes no more bytes, or the time for the closing handshake has expired.
-    private(set) var hasEnded = false
 
     init(_ shared: WebSocketTaskState) { self.shared = shared }
 
     private var load: (any UpgradeOwner)? { shared.state.withLock { $0.load } }
 
+    var hasEnded: Bool { if case .ended = phase { true } else { false } }
+
     // MARK: - Writing
 
-    /// Puts the owed answers into the buffer.
+    /// Puts the pong that is owed into the buffer.
     ///
     /// - Returns: True if the buffer has so many bytes that they should be written before more is read.
-    mutating func bufferAnswers(of connection: inout WebSocketConnection) -> Bool {
+    mutating func bufferPong(of connection: inout WebSocketConnection) -> Bool {
         connection.sendAnswers(into: &unsent)
         return unsent.count >= Self.pongsAtOnce
     }
@@ -58,9 +69,8 @@ struct WebSocketSender {
             dropWithdrawn(from: &connection)
             if unsent.isEmpty, !writeNext(of: &connection) { break }
             guard write(to: channel, &budget) else { return !hasEnded }
-            hasFirstFrame = false
-            if !connection.isOpen, !connection.hasAnswers { hasSentClose = true }
-            endCurrent()
+            if !connection.isOpen, !connection.hasAnswers { phase = .closeWritten }
+            if frame.take()?.isLast ?? false { endCurrent() }
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
             written = 0
         }
@@ -87,9 +97,9 @@ struct WebSocketSender {
                 }
                 written += count
                 budget -= count
-                if !hasSentClose { hasProgress = true }
+                if case .open = phase { hasProgress = true }
             } catch {
-                hasEnded = true
+                phase = .ended
                 channel.wantsWrite = false
                 failCurrent()
                 return false
@@ -108,15 +118,16 @@ struct WebSocketSender {
     /// (rule WS-26).
     private func waitForRoom(in channel: SocketChannel) {
         channel.wantsWrite = true
-        guard hasFirstFrame, written == 0 else { return }
+        guard frame?.isFirst ?? false, written == 0 else { return }
         let withdrawn = shared.state.withLock { $0.queues.beginWait() }
         withExtendedLifetime(withdrawn) {}
     }
 
     /// Empties the buffer if it has the beginning of a message that was withdrawn.
     private mutating func dropWithdrawn(from connection: inout WebSocketConnection) {
-        guard hasFirstFrame, written == 0, !shared.state.withLock({ $0.queues.endWait() }) else { return }
-        (hasFirstFrame, hasLastFrame) = (false, false)
+        guard frame?.isFirst ?? false, written == 0, !shared.state.withLock({ $0.queues.endWait() })
+        else { return }
+        frame = nil
         unsent.removeAll()
         connection.withdrawMessage()
     }
@@ -130,7 +141,7 @@ struct WebSocketSender {
         guard connection.isOpen else { return false }
         do throws(WebSocketError) {
             if connection.isSendingMessage {
-                hasLastFrame = try connection.sendNextFrame(into: &unsent)
+                frame = MessageFrame(isFirst: false, isLast: try connection.sendNextFrame(into: &unsent))
                 return true
             }
             guard let next = shared.state.withLock({ $0.queues.takeOutgoing() }) else {
@@ -141,8 +152,7 @@ struct WebSocketSender {
             switch next.what {
             case .message(let message):
                 try connection.startSending(message)
-                hasLastFrame = try connection.sendNextFrame(into: &unsent)
-                hasFirstFrame = true
+                frame = MessageFrame(isFirst: true, isLast: try connection.sendNextFrame(into: &unsent))
             case .ping:
                 let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
                 try connection.send(ping: payload, into: &unsent)
@@ -154,19 +164,16 @@ struct WebSocketSender {
         }
     }
 
-    // MARK: - Answering
+    // MARK: - The current message
 
-    /// Answers the current message once the kernel has taken all of it.
-    private mutating func endCurrent() {
-        guard hasLastFrame else { return }
-        hasLastFrame = false
+    /// Reports that the kernel has taken all of the message that is being sent.
+    private func endCurrent() {
         guard let completion = shared.state.withLock({ $0.queues.endSending() }) else { return }
         load?.call("send", size: 0) { completion(nil) }
     }
 
     /// Fails the message that is being sent.
-    mutating func failCurrent() {
-        hasLastFrame = false
+    func failCurrent() {
         let failed = shared.state.withLock { state in
             state.queues.endSending().map { ($0, state.closing?.error ?? Self.lost(state.url)) }
         }
@@ -175,10 +182,10 @@ struct WebSocketSender {
     }
 
     /// Fails the message that is being sent, unless its last bytes may still be written.
-    mutating func failUnfinished() { if !hasLastFrame || hasEnded { failCurrent() } }
+    func failUnfinished() { if hasEnded || !(frame?.isLast ?? false) { failCurrent() } }
 
     /// Writes no more.
-    mutating func end() { hasEnded = true }
+    mutating func end() { phase = .ended }
 
     /// The error of an operation whose connection has ended.
     static func lost(_ url: URL?) -> URLError {

@@ -175,7 +175,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
             do throws(WebSocketError) {
                 switch try connection.nextEvent() {
                 case .message(let message): receive(message)
-                case .ping: answerPing()
+                case .ping: sendPong()
                 case .pong(let payload): receive(pong: payload)
                 case .close(let close): return receive(close)
                 case .needMoreData: return
@@ -192,21 +192,18 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         guard case .open = phase else { return }
         shared.state.withLock { $0.queues.add(message) }
         handOver()
-        answer()
+        // What the program sends on getting a message goes before later frames are read: one of them may be the end.
+        if canWrite { flush() }
     }
-
-    /// Sends what the program sent on getting a message, before later frames are read: one of them may be the
-    /// end.
-    private func answer() { if takesAnswers { flush() } }
 
     /// Writes pongs for pings that arrived together at once. While the socket takes no bytes, only the last
     /// ping waits for its pong (rule WS-15).
-    private func answerPing() {
-        guard takesAnswers, connection.hasAnswers else { return }
-        if sender.bufferAnswers(of: &connection) { flush() }
+    private func sendPong() {
+        guard canWrite, connection.hasAnswers else { return }
+        if sender.bufferPong(of: &connection) { flush() }
     }
 
-    private var takesAnswers: Bool {
+    private var canWrite: Bool {
         guard let channel else { return false }
         return !channel.wantsWrite && !sender.hasEnded
     }
