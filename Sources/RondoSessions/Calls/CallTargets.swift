@@ -60,7 +60,7 @@ struct CallTargets: Sendable {
         _ question: Question<Value>, of work: TaskWork, _ delegates: AskedDelegates? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Reply
     ) -> DelegateCall.Reply {
-        let asked = question.ask(delegates ?? self.delegates, of: work, on: session.engine.driver) {
+        let asked = question.ask(delegates ?? self.delegates, of: work, on: session.engine.schedule) {
             work.answer(answer($0))
         }
         switch asked {
@@ -76,7 +76,7 @@ struct CallTargets: Sendable {
     func show(_ challenge: URLAuthenticationChallenge, isOfTLS: Bool, of work: TaskWork) {
         guard isOfTLS else { return showToTasks(challenge, of: work) }
         let question = Question.session(session, challenge)
-        let asked = question.ask(delegates, of: work, on: session.engine.driver) { verdict in
+        let asked = question.ask(delegates, of: work, on: session.engine.schedule) { verdict in
             if let verdict { return give(verdict, to: challenge, of: work) }
             // The task may have ended, or was cancelled, since (rules US-33 and US-41).
             work.perform { if work.isOutstanding { showToTasks(challenge, of: work) } }
@@ -91,7 +91,7 @@ struct CallTargets: Sendable {
     private func showToTasks(_ challenge: URLAuthenticationChallenge, of work: TaskWork) {
         let standard = ChallengeVerdict(.performDefaultHandling, nil)
         let question = Question.task(session, task, challenge)
-        let asked = question.ask(delegates, of: work, on: session.engine.driver) {
+        let asked = question.ask(delegates, of: work, on: session.engine.schedule) {
             give($0 ?? standard, to: challenge, of: work)
         }
         switch asked {

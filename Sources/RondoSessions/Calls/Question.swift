@@ -24,11 +24,11 @@ struct Question<Value: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - work: The work of the task that the question is about.
-    ///   - driver: Runs the async method.
+    ///   - schedule: Runs the async method.
     ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
     ///     delegate implements the method.
     func ask(
-        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Outcome {
         var others = delegates
@@ -49,11 +49,11 @@ struct Question<Value: Sendable>: Sendable {
             }
             guard !delegate.kind.lacks(asyncMethod) else { continue }
             work.noteOwedAnswer(name)
-            Task(executorPreference: SessionExecutor(driver)) { [others] in
-                guard mayCall(left, of: work, on: driver, later: later) else { return }
+            Task(executorPreference: SessionExecutor(schedule)) { [others] in
+                guard mayCall(left, of: work, on: schedule, later: later) else { return }
                 let answer = await callAsync(delegate)
                 if let answer, !delegate.kind.lacks(asyncMethod) { return later(answer) }
-                askLater(others, of: work, on: driver, later: later)
+                askLater(others, of: work, on: schedule, later: later)
             }
             return .later
         }
@@ -63,11 +63,11 @@ struct Question<Value: Sendable>: Sendable {
 
     /// Asks `delegates` after `ask` has returned.
     private func askLater(
-        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void
     ) {
-        guard mayCall(delegates, of: work, on: driver, later: later) else { return }
-        switch ask(delegates, of: work, on: driver, later: later) {
+        guard mayCall(delegates, of: work, on: schedule, later: later) else { return }
+        switch ask(delegates, of: work, on: schedule, later: later) {
         case .answered(let answer): later(answer)
         case .later: break
         case .notImplemented: later(nil)
@@ -77,23 +77,23 @@ struct Question<Value: Sendable>: Sendable {
     /// Whether a delegate may be called after `ask` has returned. The task may have been cancelled since (rule US-33), or
     /// suspended: then `delegates` are asked when it is resumed (rule US-30).
     private func mayCall(
-        _ delegates: AskedDelegates, of work: TaskWork, on driver: SessionDriver,
+        _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Bool {
         work.state.withLock { state in
-            state.admitOrHold { askLater(delegates, of: work, on: driver, later: later) }
+            state.admitOrHold { askLater(delegates, of: work, on: schedule, later: later) }
         }
     }
 }
 
 /// Runs the delegate's async methods on the delegate queue or the session's run loop.
 private final class SessionExecutor: TaskExecutor {
-    private let driver: SessionDriver
+    private let schedule: SessionSchedule
 
-    init(_ driver: SessionDriver) { self.driver = driver }
+    init(_ schedule: SessionSchedule) { self.schedule = schedule }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        driver.perform { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+        schedule.perform { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 }

@@ -156,13 +156,13 @@ final class TaskCalls: TaskClient, Sendable {
         guard let all = targets(of: work) else { return .none }
         return RunLoop.tracingDelegateCall(
             call.names.session, of: all.task, label: work.nameInRunLoops,
-            on: all.session.engine.driver.servingLoop
+            on: all.session.engine.schedule.servingLoop
         ) { deliver(call, of: work, to: all) }
     }
 
     func endBeforeStart(_ error: URLError) {
         let old = releaseReferences()
-        if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
+        if let schedule = old.session?.engine.schedule { old.receiver.fail(error, on: schedule) }
     }
 
     func workDidEnd() {
@@ -334,7 +334,7 @@ final class TaskCalls: TaskClient, Sendable {
         let url = dataTask.currentRequest?.url
         let shared = StreamTaskState(
             host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
-            driver: all.session.engine.driver, awaitsConnection: true)
+            schedule: all.session.engine.schedule, awaitsConnection: true)
         let stream = all.session.making.stream(over: shared)
         if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
         // The stream task begins before the data task ends, so that the session is never without a task.
@@ -382,7 +382,7 @@ final class TaskCalls: TaskClient, Sendable {
         case .data(let handler):
             let body = error == nil ? takeBody() : nil
             let give: @Sendable () -> Void = { [error] in handler(body, response, error) }
-            if !isAwaited, isCollected, let queue = all.session.engine.driver.queue {
+            if !isAwaited, isCollected, let queue = all.session.engine.schedule.queue {
                 queue.submit(give)
             } else {
                 give()

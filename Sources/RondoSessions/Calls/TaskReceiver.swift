@@ -17,12 +17,12 @@ enum TaskReceiver: Sendable {
     var feed: ByteFeed? { if case .bytes(let feed) = self { feed } else { nil } }
 
     /// Reports that the task failed before any of its content arrived. Completion handlers are called by
-    /// `driver`.
-    func fail(_ error: URLError, on driver: SessionDriver) {
+    /// `schedule`.
+    func fail(_ error: URLError, on schedule: SessionSchedule) {
         switch self {
         case .delegate: break
-        case .data(let handler): driver.perform { handler(nil, nil, error) }
-        case .download(let handler): driver.perform { handler(nil, nil, error) }
+        case .data(let handler): schedule.perform { handler(nil, nil, error) }
+        case .download(let handler): schedule.perform { handler(nil, nil, error) }
         case .bytes(let feed): feed.end(error)
         }
     }

@@ -19,12 +19,12 @@ final class OrderedHandlers: Sendable {
         var isBusy = false
     }
 
-    private let driver: SessionDriver
+    private let schedule: SessionSchedule
     /// The handlers that wait for the delegate queue, which may run several operations at once (rule US-19).
     private let calls = QueuedCalls()
     private let state = Mutex(State())
 
-    init(_ driver: SessionDriver) { self.driver = driver }
+    init(_ schedule: SessionSchedule) { self.schedule = schedule }
 
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
@@ -37,8 +37,8 @@ final class OrderedHandlers: Sendable {
 
     /// Returns the function that has `handler` called.
     private func prepare(_ handler: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        guard driver.queue != nil else { return driver.prepare(handler) }
-        return { [driver, calls] in driver.perform(handler, after: calls) }
+        guard schedule.queue != nil else { return schedule.prepare(handler) }
+        return { [schedule, calls] in schedule.perform(handler, after: calls) }
     }
 
     private func add(_ step: Step) {

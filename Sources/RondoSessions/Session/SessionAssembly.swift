@@ -1,7 +1,7 @@
 internal import RondoConnections
 public import RondoCore
 
-// The initialisers of a session: they choose its driver and the receiver of its calls.
+// The initialisers of a session: they choose its schedule and the receiver of its calls.
 
 extension URLSession {
     static let sharedSession = URLSession(

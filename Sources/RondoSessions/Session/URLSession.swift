@@ -29,14 +29,14 @@ open class URLSession: NSObject, @unchecked Sendable {
     private let live = LiveObject(.session)
 
     init(
-        _ configuration: URLSessionConfiguration, _ client: any SessionClient, _ driver: SessionDriver,
+        _ configuration: URLSessionConfiguration, _ client: any SessionClient, _ schedule: SessionSchedule,
         isShared: Bool
     ) {
         // Foundation's `copy()` is an `Any`.
         ownConfiguration = configuration.copy() as? URLSessionConfiguration ?? .default
-        engine = SessionEngine(ownConfiguration.values, driver, isShared: isShared)
+        engine = SessionEngine(ownConfiguration.values, schedule, isShared: isShared)
         self.client = client
-        queue = driver.queue ?? DelegateQueue()
+        queue = schedule.queue ?? DelegateQueue()
         super.init()
     }
 
@@ -59,11 +59,11 @@ open class URLSession: NSObject, @unchecked Sendable {
     open var delegate: (any URLSessionDelegate)? { client.delegate }
 
     /// The run loop that drives the session and makes its calls; nil if a queue makes them.
-    public var runLoop: RunLoop? { engine.driver.loop }
+    public var runLoop: RunLoop? { engine.schedule.loop }
 
     /// The modes of `runLoop` that the session is in; empty without a run loop.
     public var modes: [RunLoop.Mode] {
-        if case .loop(let schedule) = engine.driver { schedule.map(\.mode) } else { [] }
+        if case .loop(let modes) = engine.schedule { modes.map(\.mode) } else { [] }
     }
 
     /// A name for the program's own use and for traces; nil at first (rule US-35).

@@ -6,7 +6,7 @@ internal import RondoStreams
 
 private import struct Synchronization.Atomic
 
-/// The running connection of a stream task: connects in the modes of the session's driver, and has its
+/// The running connection of a stream task: connects in the modes of the session, and has its
 /// transfer perform the operations.
 ///
 /// All modes of a session belong to one loop, so that one thread does the work. Other threads write their

@@ -29,10 +29,10 @@ protocol StreamClient: AnyObject, Sendable {
 }
 
 /// The state that a stream task, on any thread, shares with the transfer of its bytes, on the thread of the
-/// session's driver.
+/// session's schedule.
 ///
-/// Operations wait here until the transfer performs them in a pass of the driver. Once the task has ended,
-/// the driver answers further operations.
+/// Operations wait here until the transfer performs them in a pass of a scheduled mode. Once the task has ended, the
+/// schedule calls the handlers of further operations.
 final class StreamTaskState: Sendable {
     /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamTransfer` on the
     /// other.
@@ -59,15 +59,15 @@ final class StreamTaskState: Sendable {
     let state = Mutex(State())
     let host: String
     let port: Int
-    private let driver: SessionDriver
+    private let schedule: SessionSchedule
     /// Answers to operations that come after the end. They wait until the last call of the task has returned.
     private let lateCalls = QueuedCalls()
 
     /// - Parameter awaitsConnection: True if a data task will hand its connection over.
-    init(host: String, port: Int, driver: SessionDriver, awaitsConnection: Bool = false) {
+    init(host: String, port: Int, schedule: SessionSchedule, awaitsConnection: Bool = false) {
         self.host = host
         self.port = port
-        self.driver = driver
+        self.schedule = schedule
         if awaitsConnection { state.withLock { $0.source = .awaited } }
     }
 
@@ -116,7 +116,7 @@ final class StreamTaskState: Sendable {
     }
 
     private func answerLate() {
-        for call in takeLate() { driver.perform(call, after: lateCalls) }
+        for call in takeLate() { schedule.perform(call, after: lateCalls) }
     }
 
     // MARK: - The load

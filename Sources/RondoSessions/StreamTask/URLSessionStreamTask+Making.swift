@@ -19,7 +19,7 @@ extension URLSession {
 extension TaskMaking {
     /// Makes a task that opens its own connection to the host.
     func stream(host: String, port: Int) -> URLSessionStreamTask {
-        let shared = StreamTaskState(host: host, port: port, driver: session.engine.driver)
+        let shared = StreamTaskState(host: host, port: port, schedule: session.engine.schedule)
         return made(stream(over: shared))
     }
 

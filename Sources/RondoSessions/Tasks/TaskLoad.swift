@@ -3,7 +3,7 @@ internal import RondoCore
 
 /// The running part of a task: a load, or the connection of a stream task. Any thread.
 protocol TaskLoad: AnyObject, Sendable {
-    /// Enters the driver's modes. The first step is made there.
+    /// Enters the session's modes. The first step is made there.
     func start()
     /// Stops sending, reading and calling until `resume()` (rule US-30).
     func suspend()

@@ -14,7 +14,7 @@ extension TaskWork {
                     ? "it is suspended: call resume() once for each suspend()"
                     : "it was not resumed: call resume()")
         }
-        if let queue = engine?.driver.queue, queue.isSuspended {
+        if let queue = engine?.schedule.queue, queue.isSuspended {
             return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
         }
         let obstacle = DeliveryObstacle(modes: modes)
@@ -28,7 +28,7 @@ extension TaskWork {
     }
 
     private var modes: [(loop: RunLoop, mode: RunLoop.Mode)] {
-        switch engine?.driver {
+        switch engine?.schedule {
         case .queue: [(RunLoop.loader, .default)]
         case .loop(let modes): modes.map { ($0.loop, $0.mode) }
         case nil: []

@@ -17,10 +17,10 @@ extension TaskWork: LoadClient {
         return plan.request?.url.map { ($0.host ?? "") + $0.path }
     }
 
-    /// Nil also if the driver collects the content itself: it resumes an async function directly, and puts
-    /// only the call of a completion handler on the queue.
+    /// The queue of the calls; nil if a loop makes them. Nil also if no delegate takes part: then the loop that moves the task
+    /// collects the content and resumes an async function directly, or puts only the call of the completion handler on the queue.
     var delegateQueue: DelegateQueue? {
-        client?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
+        client?.isCollected ?? plan.isAwaited ? nil : engine?.schedule.queue
     }
 
     var decidesOnResponses: Bool {

@@ -105,7 +105,7 @@ final class TaskWork: Sendable {
             return state.life.cancel()
         }
         guard let action else {
-            engine?.driver.perform { handler(nil) }
+            engine?.schedule.perform { handler(nil) }
             return
         }
         perform(action)
@@ -138,7 +138,7 @@ final class TaskWork: Sendable {
     /// Performs `step` on the delegate queue or the session's run loop: later, and not while the task is suspended (rule
     /// US-30). If the task ends while it is suspended, `step` is released.
     func perform(_ step: @escaping @Sendable () -> Void) {
-        engine?.driver.perform { [self] in
+        engine?.schedule.perform { [self] in
             if state.withLock({ !$0.hold(step) }) { step() }
         }
     }
@@ -172,18 +172,18 @@ final class TaskWork: Sendable {
             if state.currentRequest != nil { state.currentRequest = order.request }
             state.counts.expectedToSend = UploadBody.length(of: order.request)
         }
-        let schedule: [LoopMode]
+        let modes: [LoopMode]
         do throws(SystemError) {
-            schedule = try engine.driver.schedule()
+            modes = try engine.schedule.startedModes()
         } catch {
             return fail(URLErrors.noThread(error, url: plan.stream?.url ?? request.url), order.earlier)
         }
         let load: any TaskLoad =
             if let stream = plan.stream {
-                StreamLoad(for: self, stream, schedule: schedule, by: engine)
+                StreamLoad(for: self, stream, schedule: modes, by: engine)
             } else {
                 Load(
-                    for: self, request: LoadRequest(sent), schedule: schedule,
+                    for: self, request: LoadRequest(sent), schedule: modes,
                     settings: plan.content.settings(engine.settings),
                     defaults: client.defaults, writesFile: plan.kind == .download,
                     continuing: order.earlier,
@@ -214,7 +214,7 @@ final class TaskWork: Sendable {
 
     /// Ends the task without a load, for which there is no thread.
     private func fail(_ error: URLError, _ partial: PartialDownload?) {
-        engine?.driver.perform { [self] in
+        engine?.schedule.perform { [self] in
             _ = make(.fail(error, partial: partial))
             loadDidEnd()
         }
@@ -233,7 +233,7 @@ final class TaskWork: Sendable {
         guard let handlers else { return }
         webSocket?.endBeforeStart(error)
         plan.stream?.endBeforeStart(error)
-        for handler in handlers { engine?.driver.perform { handler(nil) } }
+        for handler in handlers { engine?.schedule.perform { handler(nil) } }
         client?.endBeforeStart(error)
     }
 }

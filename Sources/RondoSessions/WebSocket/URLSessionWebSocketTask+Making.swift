@@ -27,7 +27,7 @@ extension URLSession {
 
 extension TaskMaking {
     func webSocket(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
-        let shared = WebSocketTaskState(protocols: protocols, driver: session.engine.driver)
+        let shared = WebSocketTaskState(protocols: protocols, schedule: session.engine.schedule)
         return made(
             URLSessionWebSocketTask(
                 parts(TaskPlan(.webSocket, request, webSocket: shared), .delegate), shared))

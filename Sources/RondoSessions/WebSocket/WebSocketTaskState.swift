@@ -16,8 +16,8 @@ protocol WebSocketClient: AnyObject, Sendable {
 ///
 ///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
 ///
-/// Operations wait here until the upgrade takes them in a pass of the session's driver. Once the task has
-/// ended, the driver answers further operations.
+/// Operations wait here until the upgrade takes them in a pass of a scheduled mode. Once the task has ended, the
+/// schedule calls the handlers of further operations.
 final class WebSocketTaskState: Sendable {
     /// How the WebSocket ends.
     struct Closing: Sendable {
@@ -38,7 +38,7 @@ final class WebSocketTaskState: Sendable {
         case over(Closing)
     }
 
-    /// Changed by `WebSocketUpgrade` too, on the thread of the session's driver.
+    /// Changed by `WebSocketUpgrade` too, on the thread of the session's schedule.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.
@@ -58,13 +58,13 @@ final class WebSocketTaskState: Sendable {
 
     let state = Mutex(State())
     private let protocols: [String]
-    private let driver: SessionDriver
+    private let schedule: SessionSchedule
     /// Answers to operations that come after the end. They wait until the last call of the task has returned.
     private let lateCalls = QueuedCalls()
 
-    init(protocols: [String], driver: SessionDriver) {
+    init(protocols: [String], schedule: SessionSchedule) {
         self.protocols = protocols
-        self.driver = driver
+        self.schedule = schedule
     }
 
     func belong(to client: any WebSocketClient, _ url: URL?) {
@@ -225,7 +225,7 @@ final class WebSocketTaskState: Sendable {
     // MARK: - After the end
 
     private func answerLate() {
-        for call in takeLate() { driver.perform(call, after: lateCalls) }
+        for call in takeLate() { schedule.perform(call, after: lateCalls) }
     }
 
     /// The calls that answer all waiting operations: messages that have arrived are delivered, everything

@@ -20,8 +20,8 @@ import Testing
     }
 
     @Test func `US-47 a stream task whose connection cannot be taken over does not wait for it`() throws {
-        let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
-        let shared = StreamTaskState(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
+        let schedule = SessionSchedule.queue(DelegateQueue(OperationQueue()))
+        let shared = StreamTaskState(host: "127.0.0.1", port: 1, schedule: schedule, awaitsConnection: true)
         let upgrade = StreamUpgrade()
         upgrade.become(shared)
         upgrade.belong(to: NoLoad())
@@ -35,8 +35,8 @@ import Testing
     }
 
     @Test func `US-47 a stream task does not wait for a load that ended before the delegate's answer`() {
-        let driver = SessionDriver.queue(DelegateQueue(OperationQueue()))
-        let shared = StreamTaskState(host: "127.0.0.1", port: 1, driver: driver, awaitsConnection: true)
+        let schedule = SessionSchedule.queue(DelegateQueue(OperationQueue()))
+        let shared = StreamTaskState(host: "127.0.0.1", port: 1, schedule: schedule, awaitsConnection: true)
         let work = TaskWork()
         work.state.withLock { state in
             _ = state.life.resume()

@@ -504,7 +504,7 @@ import class Rondo.URLSessionWebSocketTask
         mayAnswer.open()
         // The connection is handed over in the pass in which this comes.
         try waitFor("the handshake") { shared.state.withLock { $0.load == nil } ? nil : () }
-        try #require(task.work.engine?.driver.servingLoop).waitUntilAsleep()
+        try #require(task.work.engine?.schedule.servingLoop).waitUntilAsleep()
         task.cancel()
         try notes.waitForEnd()
         #expect(received.entries == ["error -999"])

@@ -2,17 +2,17 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// The driver of a session: the thread that moves its tasks, and the queue or loop that makes its calls.
-enum SessionDriver: Sendable {
+/// The schedule of a session: the loop and modes in which its tasks are moved, and the queue or loop that makes its calls.
+enum SessionSchedule: Sendable {
     /// `RunLoop.loader` moves the tasks; this queue makes the calls (rules US-17 to US-20).
     case queue(DelegateQueue)
     /// This loop moves the tasks and makes the calls, in these modes (rules US-21 and US-22).
     case loop([LoopMode])
 
-    /// The loops and modes in which loads are scheduled.
+    /// The loops and modes in which loads are scheduled. Starts the thread of `RunLoop.loader` if it is needed.
     ///
-    /// - Throws: If the thread of `RunLoop.loader` cannot be started.
-    func schedule() throws(SystemError) -> [LoopMode] {
+    /// - Throws: If the thread cannot be started.
+    func startedModes() throws(SystemError) -> [LoopMode] {
         switch self {
         case .queue: [LoopMode(loop: try RunLoop.startedLoader(), mode: .default)]
         case .loop(let modes): modes
