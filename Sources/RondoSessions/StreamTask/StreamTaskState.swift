@@ -34,6 +34,14 @@ protocol StreamClient: AnyObject, Sendable {
 /// Operations wait here until the transfer performs them in a pass of a scheduled mode. Once the task has ended, the
 /// schedule calls the handlers of further operations.
 final class StreamTaskState: Sendable {
+    enum Phase {
+        case active
+        /// The task was aborted: the delegate is told only of its end, and no operation is performed.
+        case ending
+        /// The task has ended; the error is nil if it succeeded.
+        case over((any Error)?)
+    }
+
     /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamTransfer` on the
     /// other.
     struct State {
@@ -45,15 +53,15 @@ final class StreamTaskState: Sendable {
         var untimed: [(number: Int, seconds: Double)] = []
         /// Operations whose timeout has expired.
         var expired: [Int] = []
-        var isEnding = false
+        fileprivate(set) var phase = Phase.active
         /// The program has taken the connection.
         var isCaptured = false
-        var isOver = false
-        /// The error of an ended task; nil if it succeeded.
-        var error: (any Error)?
         var source = Source.host
         var received: Int64 = 0
         var sent: Int64 = 0
+
+        var isActive: Bool { if case .active = phase { true } else { false } }
+        var isOver: Bool { if case .over = phase { true } else { false } }
     }
 
     let state = Mutex(State())
@@ -157,13 +165,13 @@ final class StreamTaskState: Sendable {
 
     /// While true, no operation is begun or answered. Any thread.
     func setSuspended(_ isSuspended: Bool) {
-        state.withLock { $0.queues.isHalted = isSuspended || $0.isEnding }
+        state.withLock { $0.queues.isHalted = isSuspended || !$0.isActive }
     }
 
     /// The task ends: operations are answered only by `end(_:)`.
     func willEnd() {
         state.withLock { state in
-            state.isEnding = true
+            if state.isActive { state.phase = .ending }
             state.queues.isHalted = true
         }
     }
@@ -172,10 +180,10 @@ final class StreamTaskState: Sendable {
     /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
-            let unanswered = state.isOver ? nil : state.queues.takeAll()
-            state.isOver = true
+            let waiting = state.isOver ? nil : state.queues.takeAll()
+            if !state.isOver { state.phase = .over(nil) }
             defer { if case .given = state.source { state.source = .lost } }
-            return (load: state.load.take(), source: state.source, unanswered)
+            return (load: state.load.take(), source: state.source, waiting)
         }
         lateCalls.setSuspended(false)
         if case .given(let connection) = old.source { connection.channel.close() }
@@ -187,26 +195,21 @@ final class StreamTaskState: Sendable {
     /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {
         lateCalls.setSuspended(true)
-        state.withLock { state in
-            state.isOver = true
-            state.error = error
-        }
+        state.withLock { $0.phase = .over(error) }
         for call in takeLate() { call() }
     }
 
     /// Ends a task that was never begun. Any thread; waiting operations are answered later.
     func endBeforeStart(_ error: URLError) {
-        state.withLock { state in
-            state.isOver = true
-            state.error = error
-        }
+        state.withLock { $0.phase = .over(error) }
         answerLate()
     }
 
     /// The calls that answer all waiting operations, none of which can be performed any more.
     private func takeLate() -> [@Sendable () -> Void] {
         let (all, error, isCaptured) = state.withLock { state in
-            (state.queues.takeAll(), state.error, state.isCaptured)
+            let error: (any Error)? = if case .over(let error) = state.phase { error } else { nil }
+            return (state.queues.takeAll(), error, state.isCaptured)
         }
         let closed = URLErrors.error(
             .networkConnectionLost,

@@ -405,7 +405,7 @@ final class StreamTransfer {
     private func tell(_ name: String, _ call: @escaping @Sendable (any StreamClient) -> Void) {
         load?.call(name) { [shared] in
             // After its cancellation a task reports only its end (rule US-32).
-            let client = shared.state.withLock { $0.isEnding ? nil : $0.client }
+            let client = shared.state.withLock { $0.isActive ? $0.client : nil }
             client.map(call)
         }
     }
