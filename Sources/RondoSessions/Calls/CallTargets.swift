@@ -50,29 +50,29 @@ struct CallTargets: Sendable {
 
     // MARK: - Asking
 
-    /// Puts `question` to the first delegate that can answer it.
+    /// Puts `question` to the first delegate that implements a method for it.
     ///
     /// - Parameters:
     ///   - delegates: The candidates; nil means all delegates.
-    ///   - answer: Turns the delegate's answer into the load's; nil stands for no delegate with such a
-    ///     method, or no answer.
+    ///   - reply: Turns the delegate's reply into that to the load; nil stands for no delegate with such a
+    ///     method, or no reply.
     func ask<Value>(
         _ question: Question<Value>, of work: TaskWork, _ delegates: AskedDelegates? = nil,
-        _ answer: @escaping @Sendable (Value?) -> DelegateCall.Reply
+        _ reply: @escaping @Sendable (Value?) -> DelegateCall.Reply
     ) -> DelegateCall.Reply {
         let asked = question.ask(delegates ?? self.delegates, of: work, on: session.engine.schedule) {
-            work.answer(answer($0))
+            work.reply(reply($0))
         }
         switch asked {
-        case .answered(let value): return answer(value)
+        case .replied(let value): return reply(value)
         case .later: return .later
-        case .notImplemented: return answer(nil)
+        case .notImplemented: return reply(nil)
         }
     }
 
     // MARK: - Challenges (rules US-55 and US-56)
 
-    /// Passes a challenge to the delegates. The answer goes to the challenge's sender.
+    /// Passes a challenge to the delegates. The reply goes to the challenge's sender.
     func show(_ challenge: URLAuthenticationChallenge, isOfTLS: Bool, of work: TaskWork) {
         guard isOfTLS else { return showToTasks(challenge, of: work) }
         let question = Question.session(session, challenge)
@@ -82,7 +82,7 @@ struct CallTargets: Sendable {
             work.perform { if work.isOutstanding { showToTasks(challenge, of: work) } }
         }
         switch asked {
-        case .answered(let verdict): give(verdict, to: challenge, of: work)
+        case .replied(let verdict): give(verdict, to: challenge, of: work)
         case .later: break
         case .notImplemented: showToTasks(challenge, of: work)
         }
@@ -95,7 +95,7 @@ struct CallTargets: Sendable {
             give($0 ?? standard, to: challenge, of: work)
         }
         switch asked {
-        case .answered(let verdict): give(verdict, to: challenge, of: work)
+        case .replied(let verdict): give(verdict, to: challenge, of: work)
         case .later: break
         case .notImplemented: give(standard, to: challenge, of: work)
         }
@@ -105,7 +105,7 @@ struct CallTargets: Sendable {
     private func give(
         _ verdict: ChallengeVerdict, to challenge: URLAuthenticationChallenge, of work: TaskWork
     ) {
-        work.noteOwedAnswer(nil)
+        work.noteOwedReply(nil)
         let sender = challenge.sender
         switch verdict.disposition {
         case .useCredential:

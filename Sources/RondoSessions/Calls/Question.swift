@@ -1,10 +1,10 @@
 internal import RondoCore
 
-/// A call that asks a delegate for an answer, by the method with a completion handler or by its async form.
+/// A call that asks a delegate for a reply, by the method with a completion handler or by its async form.
 struct Question<Value: Sendable>: Sendable {
     enum Outcome {
-        case answered(Value)
-        /// The answer will be passed to `later`.
+        case replied(Value)
+        /// The reply will be passed to `later`.
         case later
         /// No delegate implements either method.
         case notImplemented
@@ -20,12 +20,12 @@ struct Question<Value: Sendable>: Sendable {
     let callAsync: @Sendable (SessionDelegateObject) async -> Value?
 
     /// Asks the first of `delegates` that implements one of the methods. On the delegate queue or the
-    /// session's run loop. As long as the answer is missing, `work` says so.
+    /// session's run loop. As long as the reply is missing, `work` says so.
     ///
     /// - Parameters:
     ///   - work: The work of the task that the question is about.
     ///   - schedule: Runs the async method.
-    ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
+    ///   - later: Gets a reply that arrives after this function has returned, on any thread; nil if no
     ///     delegate implements the method.
     func ask(
         _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
@@ -36,28 +36,28 @@ struct Question<Value: Sendable>: Sendable {
             let left = others
             guard let delegate = others.next() else { break }
             if !delegate.kind.lacks(method) {
-                // Before the call, in which the answer may be given.
-                work.noteOwedAnswer(name)
+                // Before the call, in which the reply may be given.
+                work.noteOwedReply(name)
                 let reply = Reply<Value>(name, later: later)
                 let conforms = call(delegate) { reply.give($0) }
                 if conforms, !delegate.kind.lacks(method) {
-                    guard let answer = reply.endCall() else { return .later }
-                    work.noteOwedAnswer(nil)
-                    return .answered(answer)
+                    guard let value = reply.endCall() else { return .later }
+                    work.noteOwedReply(nil)
+                    return .replied(value)
                 }
                 reply.withdraw()
             }
             guard !delegate.kind.lacks(asyncMethod) else { continue }
-            work.noteOwedAnswer(name)
+            work.noteOwedReply(name)
             Task(executorPreference: SessionExecutor(schedule)) { [others] in
                 guard mayCall(left, of: work, on: schedule, later: later) else { return }
-                let answer = await callAsync(delegate)
-                if let answer, !delegate.kind.lacks(asyncMethod) { return later(answer) }
+                let value = await callAsync(delegate)
+                if let value, !delegate.kind.lacks(asyncMethod) { return later(value) }
                 askLater(others, of: work, on: schedule, later: later)
             }
             return .later
         }
-        work.noteOwedAnswer(nil)
+        work.noteOwedReply(nil)
         return .notImplemented
     }
 
@@ -68,7 +68,7 @@ struct Question<Value: Sendable>: Sendable {
     ) {
         guard mayCall(delegates, of: work, on: schedule, later: later) else { return }
         switch ask(delegates, of: work, on: schedule, later: later) {
-        case .answered(let answer): later(answer)
+        case .replied(let value): later(value)
         case .later: break
         case .notImplemented: later(nil)
         }

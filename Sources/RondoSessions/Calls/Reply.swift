@@ -1,18 +1,18 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The answer that a delegate owes through a completion handler. The first answer counts (rule US-26).
+/// The reply that a delegate owes through a completion handler. The first one counts (rule US-26).
 ///
 /// Only the completion handler owns it. If the handler is released without a call, `deinit` reports that no
-/// answer comes.
+/// reply comes.
 final class Reply<Value: Sendable>: Sendable {
     private enum State {
         /// The delegate's method has not returned yet.
         case inCall
         case given(Value)
-        /// The method has returned without an answer.
+        /// The method has returned without a reply.
         case open
-        /// The answer was passed on, or does not count.
+        /// The reply was passed on, or does not count.
         case done
     }
 
@@ -21,7 +21,7 @@ final class Reply<Value: Sendable>: Sendable {
     private let name: String
     private let later: @Sendable (Value?) -> Void
 
-    /// - Parameter later: Gets an answer that comes after the method has returned, or nil if none will
+    /// - Parameter later: Gets a reply that comes after the method has returned, or nil if none will
     ///   come. On any thread.
     init(_ name: String, later: @escaping @Sendable (Value?) -> Void) {
         self.name = name
@@ -35,7 +35,7 @@ final class Reply<Value: Sendable>: Sendable {
         later(nil)
     }
 
-    /// Takes the delegate's answer. Any thread.
+    /// Takes the delegate's reply. Any thread.
     func give(_ value: Value) {
         let (isLate, isSecond) = state.withLock { state in
             switch state {
@@ -56,7 +56,7 @@ final class Reply<Value: Sendable>: Sendable {
 
     /// Notes that the method has returned.
     ///
-    /// - Returns: The answer, or nil if it comes later.
+    /// - Returns: The reply, or nil if it comes later.
     func endCall() -> Value? {
         state.withLock { state in
             guard case .given(let value) = state else {
@@ -68,6 +68,6 @@ final class Reply<Value: Sendable>: Sendable {
         }
     }
 
-    /// Discards the answer: the method that gave it was the default implementation.
+    /// Discards the reply: the method that gave it was the default implementation.
     func withdraw() { state.withLock { $0 = .done } }
 }

@@ -201,8 +201,8 @@ final class TaskCalls: TaskClient, Sendable {
             all.show(challenge, isOfTLS: isOfTLS, of: work)
             return .challenge(.taken)
         case .needNewBodyStream:
-            return all.ask(.bodyStream(session, task), of: work) { answer in
-                answer.map { .bodyStream($0.stream) } ?? .noBodyStreamMethod
+            return all.ask(.bodyStream(session, task), of: work) { given in
+                given.map { .bodyStream($0.stream) } ?? .noBodyStreamMethod
             }
         case .sent(let bytes, let total, let expected):
             all.tell(.sent) { delegate in
@@ -253,8 +253,8 @@ final class TaskCalls: TaskClient, Sendable {
             }
         }
         let shown = WebSocketURL.shown(request)
-        return all.ask(.redirect(all.session, all.task, response, shown), of: work) { answer in
-            .request((answer ?? shown).flatMap { WebSocketURL.sent($0) ?? $0 })
+        return all.ask(.redirect(all.session, all.task, response, shown), of: work) { reply in
+            .request((reply ?? shown).flatMap { WebSocketURL.sent($0) ?? $0 })
         }
     }
 
@@ -292,7 +292,7 @@ final class TaskCalls: TaskClient, Sendable {
                 task.cancel()
                 return .later
             case .becomeDownload:
-                // The answer may have been given on any thread.
+                // The reply may have been given on any thread.
                 work.perform { self.becomeDownload(task, response, of: work, all) }
                 return .later
             }
@@ -325,7 +325,7 @@ final class TaskCalls: TaskClient, Sendable {
         all.tell(.becameDownload) {
             $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: download)
         }
-        work.answer(.disposition(.becomeDownload(response)))
+        work.reply(.disposition(.becomeDownload(response)))
     }
 
     /// Makes a stream task that takes the place of the data task (rule US-47).

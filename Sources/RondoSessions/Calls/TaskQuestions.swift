@@ -5,7 +5,7 @@ internal import RondoStreams
 
 // The questions that a task puts to its delegates.
 
-/// A delegate's answer to a challenge.
+/// A delegate's reply to a challenge.
 ///
 /// `@unchecked Sendable`: a credential is immutable.
 struct ChallengeVerdict: @unchecked Sendable {
@@ -31,8 +31,8 @@ extension Question where Value == ChallengeVerdict {
         Question(
             name: "urlSession(_:didReceive:completionHandler:)", method: .sessionChallenge,
             asyncMethod: .sessionChallengeAsync
-        ) { delegate, answer in
-            delegate.base.urlSession(session, didReceive: challenge) { answer(ChallengeVerdict($0, $1)) }
+        ) { delegate, reply in
+            delegate.base.urlSession(session, didReceive: challenge) { reply(ChallengeVerdict($0, $1)) }
             return true
         } callAsync: { delegate in
             let (disposition, credential) = await delegate.base.urlSession(session, didReceive: challenge)
@@ -47,10 +47,10 @@ extension Question where Value == ChallengeVerdict {
         Question(
             name: "urlSession(_:task:didReceive:completionHandler:)", method: .taskChallenge,
             asyncMethod: .taskChallengeAsync
-        ) { delegate, answer in
+        ) { delegate, reply in
             guard let delegate = delegate.task else { return false }
             delegate.urlSession(session, task: task, didReceive: challenge) {
-                answer(ChallengeVerdict($0, $1))
+                reply(ChallengeVerdict($0, $1))
             }
             return true
         } callAsync: { delegate in
@@ -69,11 +69,11 @@ extension Question where Value == URLRequest? {
         Question(
             name: "urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)",
             method: .redirect, asyncMethod: .redirectAsync
-        ) { delegate, answer in
+        ) { delegate, reply in
             guard let delegate = delegate.task else { return false }
             delegate.urlSession(
                 session, task: task, willPerformHTTPRedirection: response, newRequest: request,
-                completionHandler: answer)
+                completionHandler: reply)
             return true
         } callAsync: { delegate in
             guard let delegate = delegate.task else { return nil }
@@ -88,10 +88,10 @@ extension Question where Value == GivenBodyStream {
     static func bodyStream(_ session: URLSession, _ task: URLSessionTask) -> Self {
         Question(
             name: "urlSession(_:task:needNewBodyStream:)", method: .bodyStream, asyncMethod: .bodyStreamAsync
-        ) { delegate, answer in
+        ) { delegate, reply in
             guard let delegate = delegate.task else { return false }
             delegate.urlSession(
-                session, task: task, needNewBodyStream: { answer(GivenBodyStream(stream: $0)) })
+                session, task: task, needNewBodyStream: { reply(GivenBodyStream(stream: $0)) })
             return true
         } callAsync: { delegate in
             guard let delegate = delegate.task else { return nil }
@@ -105,9 +105,9 @@ extension Question where Value == URLSession.ResponseDisposition {
         Question(
             name: "urlSession(_:dataTask:didReceive:completionHandler:)", method: .response,
             asyncMethod: .responseAsync
-        ) { delegate, answer in
+        ) { delegate, reply in
             guard let delegate = delegate.data else { return false }
-            delegate.urlSession(session, dataTask: task, didReceive: response, completionHandler: answer)
+            delegate.urlSession(session, dataTask: task, didReceive: response, completionHandler: reply)
             return true
         } callAsync: { delegate in
             guard let delegate = delegate.data else { return nil }
@@ -123,10 +123,10 @@ extension Question where Value == CachedURLResponse? {
         Question(
             name: "urlSession(_:dataTask:willCacheResponse:completionHandler:)", method: .willCache,
             asyncMethod: .willCacheAsync
-        ) { delegate, answer in
+        ) { delegate, reply in
             guard let delegate = delegate.data else { return false }
             delegate.urlSession(
-                session, dataTask: task, willCacheResponse: response, completionHandler: answer)
+                session, dataTask: task, willCacheResponse: response, completionHandler: reply)
             return true
         } callAsync: { delegate in
             guard let delegate = delegate.data else { return nil }

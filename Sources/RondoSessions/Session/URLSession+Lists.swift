@@ -12,7 +12,7 @@ extension URLSession {
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
             await HandlerWait.value(
-                { answer in getTasksWithCompletionHandler { answer(($0, $1, $2)) } }, or: ([], [], []))
+                { give in getTasksWithCompletionHandler { give(($0, $1, $2)) } }, or: ([], [], []))
         }
     }
 }

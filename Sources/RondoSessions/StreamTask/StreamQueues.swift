@@ -135,7 +135,7 @@ struct StreamQueues {
 
     // MARK: - Cancelling operations
 
-    /// Cancels a read that was not answered.
+    /// Cancels a read that was not performed.
     mutating func removeRead(_ number: Int) -> ReadHandler? {
         guard case .read(let read) = reads.remove(where: { $0.isRead && $0.number == number }) else {
             return nil

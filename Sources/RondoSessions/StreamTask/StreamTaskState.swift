@@ -68,7 +68,7 @@ final class StreamTaskState: Sendable {
     let host: String
     let port: Int
     private let schedule: SessionSchedule
-    /// Answers to operations that come after the end. They wait until the last call of the task has returned.
+    /// The calls of handlers of operations that come after the end. They wait until the last call of the task has returned.
     private let lateCalls = QueuedCalls()
 
     /// - Parameter awaitsConnection: True if a data task will hand its connection over.
@@ -114,16 +114,16 @@ final class StreamTaskState: Sendable {
     func cancelRead(_ number: Int) -> Bool { state.withLock { $0.queues.removeRead(number) } != nil }
     func cancelWrite(_ number: Int) -> Bool { state.withLock { $0.queues.removeWrite(number) } != nil }
 
-    /// Changes the state and wakes the transfer; after the end of the task, answers the operations instead.
+    /// Changes the state and wakes the transfer; after the end of the task, calls the handlers of the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
         }
-        if isOver { answerLate() } else { load?.wakeUp() }
+        if isOver { callLateHandlers() } else { load?.wakeUp() }
         return result
     }
 
-    private func answerLate() {
+    private func callLateHandlers() {
         for call in takeLate() { schedule.perform(call, after: lateCalls) }
     }
 
@@ -163,12 +163,12 @@ final class StreamTaskState: Sendable {
         change { state in if case .awaited = state.source { state.source = .lost } }
     }
 
-    /// While true, no operation is begun or answered. Any thread.
+    /// While true, no operation is begun or ended. Any thread.
     func setSuspended(_ isSuspended: Bool) {
         state.withLock { $0.queues.isHalted = isSuspended || !$0.isActive }
     }
 
-    /// The task ends: operations are answered only by `end(_:)`.
+    /// The task ends: operations are ended only by `end(_:)`.
     func willEnd() {
         state.withLock { state in
             if state.isActive { state.phase = .ending }
@@ -190,7 +190,7 @@ final class StreamTaskState: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Answers all waiting operations when the task ends. On the delegate queue or the session's run loop.
+    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the session's run loop.
     ///
     /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {
@@ -199,13 +199,13 @@ final class StreamTaskState: Sendable {
         for call in takeLate() { call() }
     }
 
-    /// Ends a task that was never begun. Any thread; waiting operations are answered later.
+    /// Ends a task that was never begun. Any thread; the handlers of waiting operations are called later.
     func endBeforeStart(_ error: URLError) {
         state.withLock { $0.phase = .over(error) }
-        answerLate()
+        callLateHandlers()
     }
 
-    /// The calls that answer all waiting operations, none of which can be performed any more.
+    /// The calls of the handlers of all waiting operations, none of which can be performed any more.
     private func takeLate() -> [@Sendable () -> Void] {
         let (all, error, isCaptured) = state.withLock { state in
             let error: (any Error)? = if case .over(let error) = state.phase { error } else { nil }

@@ -330,7 +330,7 @@ final class StreamTransfer {
         timers.removeValue(forKey: number)?.invalidate()
     }
 
-    /// Answers operations whose timeout has expired.
+    /// Fails operations whose timeout has expired.
     ///
     /// Bytes that have arrived for a read remain for the next one. A write that was sent in part has cut a
     /// message in two, so nothing is written after it.

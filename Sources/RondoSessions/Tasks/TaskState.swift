@@ -25,12 +25,12 @@ struct TaskState {
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
     /// The task continues an earlier download, and this has not been reported yet.
     var awaitsRest = false
-    /// The delegate method whose answer is missing, for explanations.
-    var owedAnswer: String?
+    /// The delegate method whose reply is missing, for explanations.
+    var owedReply: String?
     /// Delivered right before the end.
     var metrics: LoadMetrics?
     /// The step of the task that is due once it is resumed. There is one at most, since a step asks a question of the load or
-    /// carries out its answer, and the load asks one question at a time.
+    /// carries out its reply, and the load asks one question at a time.
     var heldStep: (@Sendable () -> Void)?
 
     /// Suspends or resumes the task if its progress was paused or resumed.

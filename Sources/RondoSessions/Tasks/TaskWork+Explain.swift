@@ -5,7 +5,7 @@ internal import RondoCore
 extension TaskWork {
     /// Why the task has made no call yet (rule US-90). Any thread.
     var obstacle: DeliveryObstacle {
-        let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedAnswer) }
+        let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedReply) }
         if life.isCompleted { return DeliveryObstacle.invalid }
         if life.standing == .suspended {
             return DeliveryObstacle(

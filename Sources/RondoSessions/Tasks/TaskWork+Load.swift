@@ -41,7 +41,7 @@ extension TaskWork: LoadClient {
     }
 
     /// The delegate may have used the challenge's sender, and kept the handler.
-    func challengeWasDecided() { noteOwedAnswer(nil) }
+    func challengeWasDecided() { noteOwedReply(nil) }
 
     func loadDidEnd() {
         let old = state.withLock { state in
@@ -101,16 +101,16 @@ extension TaskWork: LoadClient {
 
     // MARK: - Calls of the client
 
-    /// Records that the load waits for the answer of a delegate's method; nil if it does not.
-    func noteOwedAnswer(_ method: String?) { state.withLock { $0.owedAnswer = method } }
+    /// Records that the load waits for the reply of a delegate's method; nil if it does not.
+    func noteOwedReply(_ method: String?) { state.withLock { $0.owedReply = method } }
 
-    /// Passes the answer to the load. Any thread.
-    func answer(_ answer: DelegateCall.Reply) {
+    /// Passes the delegate's reply to the load. Any thread.
+    func reply(_ reply: DelegateCall.Reply) {
         let load = state.withLock { state in
-            state.owedAnswer = nil
+            state.owedReply = nil
             return state.load
         }
-        load?.reply(answer)
+        load?.reply(reply)
     }
 
     /// Fails the load because the collected content exceeds its limit.
@@ -137,7 +137,7 @@ extension TaskWork: LoadClient {
         guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
         state.withLock { $0.hasBecomeStream = true }
         upgrade.become(shared)
-        answer(.disposition(.becomeUpgrade { upgrade.belong(to: $0) }))
+        reply(.disposition(.becomeUpgrade { upgrade.belong(to: $0) }))
         return true
     }
 

@@ -35,8 +35,8 @@ struct WebSocketQueues {
     private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
-    /// The pings that were sent and not answered. One that was cancelled has no handler; it is there because its pong
-    /// answers those before it, and so is never the first.
+    /// The pings whose pongs have not arrived. One that was cancelled has no handler; it is kept because its pong ends the
+    /// wait of those before it, and so is never the first.
     private var pings = FIFO<(identifier: Int, completion: Completion?)>()
 
     // MARK: - Properties
@@ -63,7 +63,7 @@ struct WebSocketQueues {
         return lastIdentifier
     }
 
-    /// Removes a message or ping that was not sent, or a ping that was not answered.
+    /// Removes a message or ping that was not sent, or a ping whose pong has not arrived.
     ///
     /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being sent: then
     ///   it is removed if the connection takes none of it.
@@ -78,7 +78,7 @@ struct WebSocketQueues {
         return completion
     }
 
-    /// Drops the cancelled pings before all others: their pongs answer nothing.
+    /// Drops the cancelled pings before all others: no ping waits for their pongs.
     private mutating func dropCancelledPings() {
         while let first = pings.first, first.completion == nil { _ = pings.popFirst() }
     }

@@ -59,7 +59,7 @@ final class WebSocketTaskState: Sendable {
     let state = Mutex(State())
     private let protocols: [String]
     private let schedule: SessionSchedule
-    /// Answers to operations that come after the end. They wait until the last call of the task has returned.
+    /// The calls of handlers of operations that come after the end. They wait until the last call of the task has returned.
     private let lateCalls = QueuedCalls()
 
     init(protocols: [String], schedule: SessionSchedule) {
@@ -111,7 +111,7 @@ final class WebSocketTaskState: Sendable {
         change { $0.queues.add(receiver) }
     }
 
-    /// - Returns: False if the message is being sent, or the ping was answered.
+    /// - Returns: False if the message is being sent, or the pong of the ping has arrived.
     func cancelSend(_ identifier: Int) -> Bool {
         state.withLock { $0.queues.cancelSend(identifier) } != nil
     }
@@ -148,12 +148,12 @@ final class WebSocketTaskState: Sendable {
     /// Lets the closing handshake, which may have begun, take no longer than its time (rule WS-17).
     func limitClosing() { state.withLock { $0.mayProlongClosing = false } }
 
-    /// Changes the state and wakes the load; after the end of the task, answers the operations instead.
+    /// Changes the state and wakes the load; after the end of the task, calls the handlers of the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
         }
-        if isOver { answerLate() } else { load?.wakeUp() }
+        if isOver { callLateHandlers() } else { load?.wakeUp() }
         return result
     }
 
@@ -205,7 +205,7 @@ final class WebSocketTaskState: Sendable {
         lateCalls.setSuspended(false)
     }
 
-    /// Answers all waiting operations when the task ends. On the delegate queue or the session's run loop.
+    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the session's run loop.
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
@@ -216,19 +216,19 @@ final class WebSocketTaskState: Sendable {
         return reported
     }
 
-    /// Ends a task that was never begun. Any thread; waiting operations are answered later.
+    /// Ends a task that was never begun. Any thread; the handlers of waiting operations are called later.
     func endBeforeStart(_ error: URLError) {
         state.withLock { $0.phase = .over(Closing(error: error)) }
-        answerLate()
+        callLateHandlers()
     }
 
     // MARK: - After the end
 
-    private func answerLate() {
+    private func callLateHandlers() {
         for call in takeLate() { schedule.perform(call, after: lateCalls) }
     }
 
-    /// The calls that answer all waiting operations: messages that have arrived are delivered, everything
+    /// The calls of the handlers of all waiting operations: messages that have arrived are delivered, everything
     /// else fails.
     private func takeLate() -> [@Sendable () -> Void] {
         state.withLock { state in

@@ -227,7 +227,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         endClosed()
     }
 
-    /// Delivers messages, and answers operations that can no longer be performed.
+    /// Delivers messages, and fails operations that can no longer be performed.
     private func handOver() {
         while !isPaused, let load, let (message, receiver) = shared.state.withLock({ $0.queues.takePair() }) {
             load.call("receive", size: message.size) { receiver(.success(message)) }
@@ -292,7 +292,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         waitForEnd(.upgrade(code, sentence: error.description))
     }
 
-    /// Sends the close frame that is owed, and answers all operations that wait.
+    /// Sends the close frame that is owed, and fails all operations that wait.
     private func waitForEnd(_ failure: LoadFailure?) {
         phase = .waitingForEnd(failure)
         flush()
@@ -331,7 +331,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// Ends the connection when the time for the server's answer has expired.
+    /// Ends the connection when the closing timeout has expired.
     private func giveUp() {
         sender.end()
         if case .closing = phase { endClosed() }
