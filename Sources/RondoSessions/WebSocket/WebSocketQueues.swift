@@ -20,6 +20,20 @@ struct WebSocketQueues {
         let completion: Completion
     }
 
+    /// The message that is being sent.
+    private struct Current {
+        enum State {
+            case offered
+            /// The message was cancelled while it was offered: it is removed if the connection takes none of it.
+            case cancelled
+            /// The connection has taken none of its bytes and takes none now.
+            case waiting
+        }
+
+        let sending: Sending
+        var state = State.offered
+    }
+
     /// The bytes that a message counts in addition to its payload, so that the number of empty messages is
     /// limited too.
     private static let overhead = 64
@@ -29,9 +43,7 @@ struct WebSocketQueues {
     var close: WebSocketClose?
     private var lastIdentifier = 0
     private var outgoing = FIFO<Sending>()
-    /// The message that is being sent. It waits if the connection has taken none of its bytes and takes none now; a
-    /// message that does not wait is only marked when it is cancelled.
-    private var current: (sending: Sending, waits: Bool, isCancelled: Bool)?
+    private var current: Current?
     private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
@@ -68,9 +80,11 @@ struct WebSocketQueues {
     /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being sent: then
     ///   it is removed if the connection takes none of it.
     mutating func cancelSend(_ identifier: Int) -> Completion? {
-        if current?.sending.identifier == identifier {
-            if current?.waits ?? false { return endSending() }
-            current?.isCancelled = true
+        if let current, current.sending.identifier == identifier {
+            switch current.state {
+            case .offered, .cancelled: self.current?.state = .cancelled
+            case .waiting: return endSending()
+            }
         }
         if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
         let completion = pings.changeFirst { $0.identifier == identifier ? $0.completion.take() : nil }
@@ -93,7 +107,7 @@ struct WebSocketQueues {
     mutating func takeOutgoing() -> Sending? {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
-        case .message: current = (sending: next, waits: false, isCancelled: false)
+        case .message: current = Current(sending: next)
         case .ping: pings.append((next.identifier, next.completion))
         }
         return next
@@ -103,8 +117,8 @@ struct WebSocketQueues {
     ///
     /// - Returns: Its handler, which the caller releases, if the message was cancelled already.
     mutating func beginWait() -> Completion? {
-        if current?.isCancelled ?? false { return endSending() }
-        current?.waits = true
+        if case .cancelled? = current?.state { return endSending() }
+        current?.state = .waiting
         return nil
     }
 
@@ -112,7 +126,7 @@ struct WebSocketQueues {
     ///
     /// - Returns: False if there is none any more.
     mutating func endWait() -> Bool {
-        current?.waits = false
+        if case .waiting? = current?.state { current?.state = .offered }
         return current != nil
     }
 
