@@ -14,12 +14,19 @@ final class SessionTasks: Sendable {
         }
     }
 
+    private enum Phase {
+        case valid
+        /// No task is added any more.
+        case invalid
+        /// The last task has ended, so that the session makes its last call.
+        case ended
+    }
+
     private struct State {
+        var phase = Phase.valid
         var lastIdentifier = 0
         var created: [Int: WeakTask] = [:]
         var running: [Int: Running] = [:]
-        var isInvalid = false
-        var hasEnded = false
     }
 
     private let state = Mutex(State())
@@ -37,7 +44,7 @@ final class SessionTasks: Sendable {
     /// - Returns: False if the session is invalid.
     func add(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
-            if state.isInvalid { return false }
+            guard case .valid = state.phase else { return false }
             state.created[task.taskIdentifier] = WeakTask(task: task)
             return true
         }
@@ -49,7 +56,7 @@ final class SessionTasks: Sendable {
     func retain(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             state.created[task.taskIdentifier] = nil
-            if state.hasEnded { return false }
+            if case .ended = state.phase { return false }
             state.running[task.taskIdentifier] = Running(task)
             return true
         }
@@ -93,7 +100,7 @@ final class SessionTasks: Sendable {
     ///   table retains both, so that it is not empty while the caller cancels the first of them.
     func invalidate() -> (created: [URLSessionTask], running: [URLSessionTask]) {
         state.withLock { state in
-            state.isInvalid = true
+            if case .valid = state.phase { state.phase = .invalid }
             let running = Self.sorted(state.running)
             let created = state.created.sorted { $0.key < $1.key }.compactMap(\.value.task)
             state.created = [:]
@@ -110,8 +117,8 @@ final class SessionTasks: Sendable {
     /// True once: when the session is invalid and its last task has ended.
     func takeEnd() -> Bool {
         state.withLock { state in
-            guard state.isInvalid, state.running.isEmpty, !state.hasEnded else { return false }
-            state.hasEnded = true
+            guard case .invalid = state.phase, state.running.isEmpty else { return false }
+            state.phase = .ended
             return true
         }
     }
