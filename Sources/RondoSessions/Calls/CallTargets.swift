@@ -27,8 +27,32 @@ struct CallTargets: Sendable {
         }
     }
 
+    func tellSent(_ bytes: Int, total: Int, expected: Int) {
+        tell(.sent) { delegate in
+            delegate.task?.urlSession(
+                session, task: task, didSendBodyData: Int64(bytes), totalBytesSent: Int64(total),
+                totalBytesExpectedToSend: Int64(expected))
+        }
+    }
+
+    func tellWrote(_ bytes: Int, total: Int64, expected: Int64) {
+        tellOfFile(.wrote) { delegate, task in
+            delegate.urlSession(
+                session, downloadTask: task, didWriteData: Int64(bytes), totalBytesWritten: total,
+                totalBytesExpectedToWrite: expected > 0 ? expected : -1)
+        }
+    }
+
+    func tellResumed(at total: Int64, expected: Int64) {
+        tellOfFile(.resumed) { delegate, task in
+            delegate.urlSession(
+                session, downloadTask: task, didResumeAtOffset: total,
+                expectedTotalBytes: expected > 0 ? expected : -1)
+        }
+    }
+
     /// Calls the first of the content delegates that implements `method` of `URLSessionDownloadDelegate`.
-    func tellOfFile(
+    private func tellOfFile(
         _ method: SessionMethod, _ call: (any URLSessionDownloadDelegate, URLSessionDownloadTask) -> Void
     ) {
         guard let task = task as? URLSessionDownloadTask else { return }

@@ -205,11 +205,7 @@ final class TaskCalls: TaskClient, Sendable {
                 given.map { .bodyStream($0.stream) } ?? .noBodyStreamMethod
             }
         case .sent(let bytes, let total, let expected):
-            all.tell(.sent) { delegate in
-                delegate.task?.urlSession(
-                    session, task: task, didSendBodyData: Int64(bytes), totalBytesSent: Int64(total),
-                    totalBytesExpectedToSend: Int64(expected))
-            }
+            all.tellSent(bytes, total: total, expected: expected)
         case .response(let response, let isQuestion): return receive(response, isQuestion, of: work, all)
         case .data(let data): receive(data, of: work, all)
         case .willCache(let cached):
@@ -218,17 +214,9 @@ final class TaskCalls: TaskClient, Sendable {
                 .cached($0 ?? cached)
             }
         case .wrote(let bytes, let total, let expected):
-            all.tellOfFile(.wrote) { delegate, task in
-                delegate.urlSession(
-                    session, downloadTask: task, didWriteData: Int64(bytes), totalBytesWritten: total,
-                    totalBytesExpectedToWrite: expected > 0 ? expected : -1)
-            }
+            all.tellWrote(bytes, total: total, expected: expected)
         case .resumed(let total, let expected):
-            all.tellOfFile(.resumed) { delegate, task in
-                delegate.urlSession(
-                    session, downloadTask: task, didResumeAtOffset: total,
-                    expectedTotalBytes: expected > 0 ? expected : -1)
-            }
+            all.tellResumed(at: total, expected: expected)
         case .informational(let response):
             all.tell(.informational) {
                 $0.task?.urlSession(session, task: task, didReceiveInformationalResponse: response)
@@ -373,7 +361,14 @@ final class TaskCalls: TaskClient, Sendable {
                     didFinishCollecting: URLSessionTaskMetrics(metrics, createdAt: work.createdAt))
             }
         }
-        let response = ending.response
+        giveOutcome(outcome, ending.response, error, to: all)
+    }
+
+    /// Makes the last call: of the delegate, the completion handler or the reader.
+    private func giveOutcome(
+        _ outcome: Result<DownloadFile?, any Error>, _ response: URLResponse?, _ error: (any Error)?,
+        to all: CallTargets
+    ) {
         switch all.receiver {
         case .delegate:
             all.tell(.completed) {
@@ -381,7 +376,7 @@ final class TaskCalls: TaskClient, Sendable {
             }
         case .data(let handler):
             let body = error == nil ? takeBody() : nil
-            let give: @Sendable () -> Void = { [error] in handler(body, response, error) }
+            let give: @Sendable () -> Void = { handler(body, response, error) }
             if !isAwaited, isCollected, let queue = all.session.engine.schedule.queue {
                 queue.submit(give)
             } else {
