@@ -50,7 +50,7 @@ struct Question<Value: Sendable>: Sendable {
             guard !delegate.kind.lacks(asyncMethod) else { continue }
             work.noteOwedReply(name)
             Task(executorPreference: SessionExecutor(schedule)) { [others] in
-                guard mayCall(left, of: work, on: schedule, later: later) else { return }
+                guard admitCall(left, of: work, on: schedule, later: later) else { return }
                 let value = await callAsync(delegate)
                 if let value, !delegate.kind.lacks(asyncMethod) { return later(value) }
                 askLater(others, of: work, on: schedule, later: later)
@@ -66,7 +66,7 @@ struct Question<Value: Sendable>: Sendable {
         _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void
     ) {
-        guard mayCall(delegates, of: work, on: schedule, later: later) else { return }
+        guard admitCall(delegates, of: work, on: schedule, later: later) else { return }
         switch ask(delegates, of: work, on: schedule, later: later) {
         case .replied(let value): later(value)
         case .later: break
@@ -74,9 +74,11 @@ struct Question<Value: Sendable>: Sendable {
         }
     }
 
-    /// Whether a delegate may be called after `ask` has returned. The task may have been cancelled since (rule US-33), or
-    /// suspended: then `delegates` are asked when it is resumed (rule US-30).
-    private func mayCall(
+    /// Admits a call of a delegate after `ask` has returned. If the task was suspended since, `delegates` are asked when it is
+    /// resumed (rule US-30).
+    ///
+    /// - Returns: False if the call must not be made now: the task is suspended, or was cancelled (rule US-33).
+    private func admitCall(
         _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void
     ) -> Bool {

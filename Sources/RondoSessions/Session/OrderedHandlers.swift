@@ -2,12 +2,12 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The handlers of a session's lists, `reset` and `flush`, and its last call, made in the order in which they were asked for
-/// (rule US-80).
+/// Calls the completion handlers of a session's lists of tasks, `reset` and `flush`, and makes the session's last call, in the
+/// order of the requests for them (rule US-80).
 ///
 /// The handler of `flush` waits until the storages are on the disk. The handlers behind it wait as well.
 final class OrderedHandlers: Sendable {
-    /// Functions that have a handler called; see `prepare`.
+    /// What is done in its turn. The function, which `prepare` made, schedules the call of the handler.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
         case flush(LoadSettings, @Sendable () -> Void)
@@ -29,8 +29,8 @@ final class OrderedHandlers: Sendable {
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
 
-    /// Writes what the storages of the process, and the cookie storage of the session's `settings`, have to write, once the handlers
-    /// before it have been called; then has `handler` called.
+    /// After the handlers before it, writes the changes of the process's storages and of the cookie storage of `settings` to
+    /// the disk. Then has `handler` called.
     func flush(_ settings: LoadSettings, _ handler: @escaping @Sendable () -> Void) {
         add(.flush(settings, prepare(handler)))
     }

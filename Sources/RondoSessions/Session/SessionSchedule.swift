@@ -51,8 +51,8 @@ enum SessionSchedule: Sendable {
         }
     }
 
-    /// Makes `call` as `perform` does, but only after the returned function has been called, once, on any thread. Until
-    /// the call is made it counts as an input source of the loop's modes, so that the loop's run goes on.
+    /// Returns a function that makes `call` as `perform` does. It is called once, on any thread. From now until `call` is made
+    /// it counts as an input source of the loop's modes, so that a run of the loop does not return for want of sources.
     func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         switch self {
         case .queue(let queue): return { queue.submit(mayBeDeferred: false, call) }

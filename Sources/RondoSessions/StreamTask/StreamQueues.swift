@@ -5,8 +5,8 @@ internal import RondoCore
 /// exactly once.
 ///
 /// Reads are performed in the order of their calls, and so are writes; both at the same time. A change of the
-/// connection itself is made after all operations that were called before it and before all that were called
-/// after it (rule US-89).
+/// connection itself, such as the start of TLS, waits for all earlier operations, and all later ones wait for it (rule
+/// US-89).
 struct StreamQueues {
     typealias ReadHandler = @Sendable (Data?, Bool, (any Error)?) -> Void
     typealias WriteHandler = @Sendable ((any Error)?) -> Void

@@ -168,7 +168,7 @@ final class StreamTaskState: Sendable {
         state.withLock { $0.queues.isHalted = isSuspended || !$0.isActive }
     }
 
-    /// The task ends: operations are ended only by `end(_:)`.
+    /// Notes that the task was aborted: from now on only `end(_:)` ends operations.
     func willEnd() {
         state.withLock { state in
             if state.isActive { state.phase = .ending }
@@ -176,8 +176,8 @@ final class StreamTaskState: Sendable {
         }
     }
 
-    /// The load has left its run loop: after the last call, or because the loop's thread has ended. Then the
-    /// handlers of waiting operations are released without a call, and async functions fail.
+    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the handlers of waiting
+    /// operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
             let waiting = state.isOver ? nil : state.queues.takeAll()

@@ -4,7 +4,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// The load of a stream task, which serves the connection of the stream.
+/// The load of a stream task, as `StreamTransfer` and `StreamTaskState` see it.
 protocol StreamOwner: AnyObject, Sendable {
     /// Calls `StreamTransfer.serve()` in a pass of a scheduled mode. Any thread.
     func wakeUp()
@@ -28,7 +28,8 @@ protocol StreamOwner: AnyObject, Sendable {
     func end(_ failure: LoadFailure?)
 }
 
-/// Performs the operations of a stream task on its connection. On the thread of its load's loop.
+/// Performs the operations of a stream task on its connection: reads, writes, the start of TLS, and the hand-over to the
+/// program. On the thread of its load's loop.
 final class StreamTransfer {
     private enum Phase {
         case closed

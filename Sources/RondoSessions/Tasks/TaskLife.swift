@@ -24,7 +24,7 @@ struct TaskLife {
     /// The number of `resume()` calls that are missing. A new task has been suspended once.
     private var suspensions = 1
 
-    /// The thread of the session's run loop has ended before the last call, which is not made.
+    /// The thread of the session's run loop has ended first, so that the last call is never made.
     private var hasLostLoop = false
 
     /// The state as the program sees it.

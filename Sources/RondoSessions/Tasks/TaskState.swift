@@ -2,7 +2,8 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What is known of a task: what its properties show, its load, and what is due.
+/// The state of a task that its work stores: the values of its properties, its load, and the step that waits until it is
+/// resumed.
 struct TaskState {
     var life = TaskLife()
     /// The identifier of the task that has taken the place of the original task.
@@ -29,8 +30,8 @@ struct TaskState {
     var owedReply: String?
     /// Delivered right before the end.
     var metrics: LoadMetrics?
-    /// The step of the task that is due once it is resumed. There is one at most, since a step asks a question of the load or
-    /// carries out its reply, and the load asks one question at a time.
+    /// The step that waits until the task is resumed: it asks the delegate a question of the load, or carries out the reply.
+    /// One place is enough, because the load asks one question at a time.
     var heldStep: (@Sendable () -> Void)?
 
     /// Suspends or resumes the task if its progress was paused or resumed.

@@ -26,7 +26,7 @@ struct WebSocketSender {
         case open
         /// The close frame was written. Only pongs can follow it.
         case closeWritten
-        /// The connection takes no more bytes, or the time for the closing handshake has expired.
+        /// The connection takes no more bytes, or the closing timeout has expired.
         case ended
     }
 

@@ -145,7 +145,7 @@ final class WebSocketTaskState: Sendable {
         }
     }
 
-    /// Lets the closing handshake, which may have begun, take no longer than its time (rule WS-17).
+    /// Lets no further write restart the closing timeout, which may have begun (rule WS-17).
     func limitClosing() { state.withLock { $0.mayProlongClosing = false } }
 
     /// Changes the state and wakes the load; after the end of the task, calls the handlers of the operations instead.
@@ -193,8 +193,8 @@ final class WebSocketTaskState: Sendable {
         WebSocketHandshake(protocols: protocols, offersCompression: offersCompression)
     }
 
-    /// The load has left its run loop: after the last call, or because the loop's thread has ended. Then the
-    /// handlers of waiting operations are released without a call, and async functions fail.
+    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the handlers of waiting
+    /// operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
             let waiting = state.isOver ? nil : state.takeAll()

@@ -21,8 +21,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         case ended
     }
 
-    /// The time in seconds for the closing handshake and for the server to end the connection (rules WS-17
-    /// and WS-22).
+    /// The closing timeout in seconds: for the closing handshake, and for the server to end the connection (rules WS-17 and
+    /// WS-22).
     private static let closingTime = 2.0
     /// The most bytes that one pass reads. The limit leaves time for other tasks.
     private static let readAtOnce = 64 * 1024
@@ -72,7 +72,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
-        // A call that is made now could be dropped when the load is told of the cancellation, with its handler.
+        // After a cancellation no call is begun: the load, which will learn of it, could drop the call with its handler.
         guard shared.state.withLock({ $0.open() }) else {
             channel.wantsRead = false
             return
@@ -309,9 +309,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// Starts the time for the closing handshake, unless the task is suspended: its close frame may not have been sent. It
-    /// begins anew whenever the connection has taken bytes of what is sent up to the close frame, until the program asks
-    /// for the end once more (rule WS-17).
+    /// Starts the closing timeout, unless the task is suspended: its close frame may not have been sent. While
+    /// `mayProlongClosing` is true, each write of bytes up to the end of the close frame restarts it (rule WS-17).
     private func limitClosing() {
         switch phase {
         case .handshake, .open, .ended: return
