@@ -200,7 +200,7 @@ private func readCookieRow(_ feed: inout Feed) {
         fatalError("two cookies: \(cookie)")
     }
     var ledger = CookieLedger()
-    ledger.look(at: [], now: now)
+    ledger.examine([], now: now)
     ledger.merge([row], now: now) { _ in false }
     while let step = ledger.nextStep(now: now) {
         guard case .set(let cookie) = step,
@@ -209,7 +209,7 @@ private func readCookieRow(_ feed: inout Feed) {
             continue
         }
         ledger.willShow(object)
-        ledger.look(at: [object], now: now)
+        ledger.examine([object], now: now)
     }
     for row in ledger.takeRows(now: now) where row.cookie != nil {
         let columns = row.columns

@@ -38,13 +38,13 @@ import Testing
 
         init(now: Date) { self.now = now }
 
-        mutating func receive(_ cookies: Cookie..., isAfterLook: Bool = true) {
-            if isAfterLook { look() }
+        mutating func receive(_ cookies: Cookie..., isAfterExamination: Bool = true) {
+            if isAfterExamination { examine() }
             let origin = CookieOrigin(host: "a.example", path: "/", isSecure: true)
-            ledger.receive(cookies, from: origin, isAfterLook: isAfterLook, now: now)
+            ledger.receive(cookies, from: origin, isAfterExamination: isAfterExamination, now: now)
         }
 
-        mutating func look() { ledger.look(at: objects, now: now) }
+        mutating func examine() { ledger.examine(objects, now: now) }
 
         mutating func write() {
             for row in ledger.takeRows(now: now) {
@@ -88,7 +88,7 @@ import Testing
         }
 
         mutating func settle() throws {
-            look()
+            examine()
             write()
             try show()
             file()
@@ -176,7 +176,7 @@ import Testing
         scene.receive(cookie("a"))
         try scene.settle()
         scene.objects = []
-        scene.receive(cookie("a", "2", after: 2), isAfterLook: false)
+        scene.receive(cookie("a", "2", after: 2), isAfterExamination: false)
         try scene.settle()
         #expect(scene.seen == ["a=2"])
     }
@@ -193,7 +193,7 @@ import Testing
         let object = try #require(StoredCookie(cookie("a", expires: -1), observer: StorageChangeObserver {}))
         scene.ledger.willShow(object)
         scene.set(object)
-        scene.look()
+        scene.examine()
         scene.objects = []
         try scene.settle()
         #expect(scene.seen == ["a=1"])
@@ -242,7 +242,7 @@ import Testing
         var next = Scene(now: now)
         next.rows = scene.rows
         next.objects = reread(foundation)
-        next.look()
+        next.examine()
         next.ledger.merge(Array(scene.rows.values), now: now) { _ in isLost }
         return next
     }
@@ -269,7 +269,7 @@ import Testing
         scene.receive(cookie("a"), cookie("b", after: 1), cookie("c", after: 2))
         try scene.settle()
         scene.programSets(try programCookie("c", "p"))
-        scene.look()
+        scene.examine()
         scene.receive(
             cookie("a", "2", after: 3), cookie("b", expires: -1, after: 4), cookie("c", "2", after: 5))
         scene.write()
@@ -301,7 +301,7 @@ import Testing
             // The program's own cookie takes ours along into the file.
             if isFiled, round == 1 {
                 scene.programSets(try programCookie("p"))
-                scene.look()
+                scene.examine()
                 scene.write()
             }
         }

@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test
-    func `US-78 a flush has what the program has changed while a load looked beside the store's thread`()
+    func `US-78 a flush has what the program has changed while a load examined the storage too`()
         throws
     {
         try withFolder { folder in
@@ -449,7 +449,7 @@ import Testing
 
     // MARK: The thread
 
-    @Test func `UC-57 while the storage is being changed a load waits for another look at it`() throws {
+    @Test func `UC-57 while the storage is being changed a load waits until it is examined again`() throws {
         let window = Window()
         let store = try opened(window, nil)
         window.hold(true)

@@ -32,7 +32,7 @@ struct CookieLedger {
     private struct Mark {
         var key: Cookie.Key
         /// Whether the storage had been examined before the mark was set: a change found afterwards is newer.
-        var isAfterLook: Bool
+        var isAfterExamination: Bool
     }
 
     private(set) var table = CookieTable()
@@ -80,8 +80,9 @@ struct CookieLedger {
 
     /// Applies the cookies that a response sets.
     ///
-    /// - Parameter isAfterLook: Whether the storage has just been examined.
-    mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
+    /// - Parameter isAfterExamination: Whether the storage has just been examined.
+    mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterExamination: Bool, now: Date)
+    {
         for key in table.receive(cookies, from: origin, now: now) {
             if !foreign.isEmpty { foreign.remove(key) }
             let storageKey = Self.storageKey(of: key)
@@ -91,7 +92,7 @@ struct CookieLedger {
             {
                 continue
             }
-            mark(storageKey, key, isAfterLook: isAfterLook)
+            mark(storageKey, key, isAfterExamination: isAfterExamination)
             if isKept(key, at: storageKey) { dirty.insert(key) }
         }
     }
@@ -112,8 +113,12 @@ struct CookieLedger {
         return abs(expires.timeIntervalSince(old)) < min(expiryTolerance, life / 10)
     }
 
-    private mutating func mark(_ storageKey: StorageKey, _ key: Cookie.Key, isAfterLook: Bool) {
-        if marks.updateValue(Mark(key: key, isAfterLook: isAfterLook), forKey: storageKey) != nil { return }
+    private mutating func mark(_ storageKey: StorageKey, _ key: Cookie.Key, isAfterExamination: Bool) {
+        if marks.updateValue(Mark(key: key, isAfterExamination: isAfterExamination), forKey: storageKey)
+            != nil
+        {
+            return
+        }
         if head > 64, head > order.count / 2 {
             order.removeFirst(head)
             head = 0
@@ -127,11 +132,11 @@ struct CookieLedger {
         // The program's own come first: while one of the store's is in the storage, Foundation can be kept from writing its file.
         var all = Array(shown.values)
         _ = all.partition { $0.object is StoredCookie }
-        for shown in all { mark(shown.storageKey, shown.key, isAfterLook: true) }
+        for shown in all { mark(shown.storageKey, shown.key, isAfterExamination: true) }
         for cookie in table.all {
             let storageKey = Self.storageKey(of: cookie.key)
             if isKept(cookie.key, at: storageKey) { dirty.insert(cookie.key) }
-            mark(storageKey, cookie.key, isAfterLook: true)
+            mark(storageKey, cookie.key, isAfterExamination: true)
             table.remove(cookie.key)
         }
         foreign = []
@@ -144,7 +149,7 @@ struct CookieLedger {
     ///
     /// - Returns: Whether the objects differ from those of the last call.
     @discardableResult
-    mutating func look(at objects: [HTTPCookie], now: @autoclosure () -> Date) -> Bool {
+    mutating func examine(_ objects: [HTTPCookie], now: @autoclosure () -> Date) -> Bool {
         if Self.areSame(objects, lastSeen) { return false }
         defer { lastSeen = objects }
         if areReplaced(objects) { return true }
@@ -217,10 +222,10 @@ struct CookieLedger {
             let alive = table.cookies(ofDomain: domain).first {
                 Self.storageKey(of: $0.key) == old.storageKey && !$0.isExpired(at: now)
             }
-            if let alive { mark(old.storageKey, alive.key, isAfterLook: true) }
+            if let alive { mark(old.storageKey, alive.key, isAfterExamination: true) }
             return
         }
-        if let mark = marks[old.storageKey], !mark.isAfterLook { return }
+        if let mark = marks[old.storageKey], !mark.isAfterExamination { return }
         unmark(old.storageKey)
         forget(old.storageKey, ofDomain: domain, but: nil)
     }
@@ -271,7 +276,7 @@ struct CookieLedger {
     /// - Returns: The older cookie that the storage shows in its place.
     mutating func postpone(_ cookie: Cookie) -> HTTPCookie? {
         let storageKey = Self.storageKey(of: cookie.key)
-        mark(storageKey, cookie.key, isAfterLook: true)
+        mark(storageKey, cookie.key, isAfterExamination: true)
         return shown[storageKey]?.object
     }
 
@@ -377,7 +382,7 @@ struct CookieLedger {
                 if isOurs {
                     table.remove(row.key)
                     foreign.remove(row.key)
-                    mark(storageKey, row.key, isAfterLook: true)
+                    mark(storageKey, row.key, isAfterExamination: true)
                 }
                 continue
             }
@@ -389,16 +394,16 @@ struct CookieLedger {
                 if own.digest == cookie.digest {
                     dirty.remove(row.key)
                 } else {
-                    mark(storageKey, row.key, isAfterLook: true)
+                    mark(storageKey, row.key, isAfterExamination: true)
                 }
             } else if table[row.key] == nil, row.replaced == nil || !isLost(cookie) {
                 table.insert(cookie)
-                mark(storageKey, row.key, isAfterLook: true)
+                mark(storageKey, row.key, isAfterExamination: true)
             }
         }
         for key in table.makeRoom(now: now) {
             dirty.insert(key)
-            mark(Self.storageKey(of: key), key, isAfterLook: true)
+            mark(Self.storageKey(of: key), key, isAfterExamination: true)
         }
     }
 

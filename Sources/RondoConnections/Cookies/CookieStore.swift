@@ -66,8 +66,8 @@ final class CookieStore: Sendable {
 
     /// The reference of the observer and of the thread to their store, which is made after them.
     ///
-    /// `@unchecked Sendable`: it is set once, by the store's initialiser, before either can call: the observer is called for
-    /// cookies of the store, the thread when the store has work. Reading a weak reference is atomic.
+    /// `@unchecked Sendable`: it is set once, in the store's initializer. Neither closure runs before that: the observer needs a
+    /// cookie of the store, the thread needs work. Reading a weak reference is atomic.
     private final class Reference: @unchecked Sendable {
         var lasting: CookieStore?
         weak var passing: CookieStore?
@@ -96,7 +96,7 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter origin: Asked for only where there are cookies.
     func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
-        let (cookies, mustWork) = withLook { state, _ in
+        let (cookies, mustWork) = withExamination { state, _ in
             var cookies: [Cookie] = []
             if state.ledger.table.count > 0, let origin = origin() {
                 cookies = state.ledger.table.cookies(for: origin, now: Date())
@@ -127,9 +127,9 @@ final class CookieStore: Sendable {
         if received.count <= Self.maximumOnLoop, received.isQuick { cookies = received.cookies() }
         if cookies?.isEmpty ?? false { return false }
         let isQuick = cookies != nil
-        let (mustWork, mustWait) = withLook(
+        let (mustWork, mustWait) = withExamination(
             asksPolicy: true, if: { isQuick && $0.received.isEmpty }
-        ) { state, hasLooked in
+        ) { state, hasExamined in
             guard let cookies, state.isOpen, state.received.isEmpty else {
                 // It counts as one of those that wait.
                 let mustWait = state.isAwaited(with: received.count)
@@ -138,7 +138,7 @@ final class CookieStore: Sendable {
                 return (state.beginWork(), mustWait)
             }
             let before = state.ledger.askedCount
-            state.take(cookies, of: received, isAfterLook: hasLooked)
+            state.take(cookies, of: received, isAfterExamination: hasExamined)
             guard state.hasWork || state.isWorking else { return (false, false) }
             // Also for a cookie for which another load is already waiting.
             let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited()
@@ -188,29 +188,29 @@ final class CookieStore: Sendable {
     /// - Parameters:
     ///   - isWanted: Whether there is anything to find them for.
     ///   - body: Its second argument is false if the thread is changing the storage: it finds the changes afterwards.
-    private func withLook<Result>(
+    private func withExamination<Result>(
         asksPolicy: Bool = false, if isWanted: (borrowing CookieStoreState) -> Bool = { _ in true },
         _ body: (inout CookieStoreState, Bool) -> Result
     ) -> Result {
-        var seen: (looks: Int, cookies: [HTTPCookie], isRefused: Bool?)?
+        var seen: (version: Int, cookies: [HTTPCookie], isRefused: Bool?)?
         while true {
-            var (looks, mustAskPolicy) = (0, asksPolicy)
+            var (version, mustAskPolicy) = (0, asksPolicy)
             let result = state.withLock { state -> Result? in
                 guard state.isOpen, state.work != .changingStorage, isWanted(state) else {
                     return body(&state, false)
                 }
-                if let seen, seen.looks == state.looks {
-                    state.look(at: seen.cookies, isRefused: seen.isRefused)
+                if let seen, seen.version == state.storageVersion {
+                    state.examine(seen.cookies, isRefused: seen.isRefused)
                     return body(&state, true)
                 }
-                looks = state.looks
+                version = state.storageVersion
                 // The policy matters only to cookies that wait to be shown.
                 if state.ledger.waitingCount > 0 { mustAskPolicy = true }
                 return nil
             }
             if let result { return result }
             seen = reading.withLock { _ in
-                (looks, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
+                (version, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
             }
         }
     }
@@ -254,10 +254,10 @@ final class CookieStore: Sendable {
         if !state.withLock({ $0.isOpen }) {
             open()
         }
-        var mustLook = true
+        var mustExamine = true
         while true {
             let receivedCount = state.withLock { $0.received.count }
-            if mustLook || receivedCount > 0 || hasNews { look() }
+            if mustExamine || receivedCount > 0 || hasNews { examineStorage() }
             takeReceived(receivedCount)
             tellReaders()
             hasFiled = state.withLock { $0.takeProgramsFiling() } || hasFiled
@@ -267,7 +267,7 @@ final class CookieStore: Sendable {
             guard goesOn else { break }
             // If a cookie of the store's own is in the storage, it reports changes of the program between two steps:
             // then the storage need not be examined again.
-            mustLook = step.map { !$0.leavesObserver } ?? true
+            mustExamine = step.map { !$0.leavesObserver } ?? true
             if let step { hasFiled = perform(step) || hasFiled }
         }
         if hasFiled { CookieFolder.hideFiles() }
@@ -278,16 +278,16 @@ final class CookieStore: Sendable {
         observer.hasNoticed || state.withLock { $0.hasProgramFiled || !$0.readers.isEmpty }
     }
 
-    private func look() {
+    private func examineStorage() {
         while true {
             let hasProgramFiled = observer.rearm()
-            let looks = state.withLock { state in
+            let version = state.withLock { state in
                 if hasProgramFiled { state.noteProgramsFiling() }
-                return state.looks
+                return state.storageVersion
             }
             // Without the lock: the program may be changing the storage, which takes long.
             let seen = visible.cookies
-            if state.withLock({ $0.look(at: seen, readAt: looks) }) { return }
+            if state.withLock({ $0.examine(seen, readAt: version) }) { return }
         }
     }
 
@@ -301,7 +301,7 @@ final class CookieStore: Sendable {
                 while !rest.isEmpty {
                     let some = rest.prefix(Self.maximumAtOnce)
                     rest = rest.dropFirst(Self.maximumAtOnce)
-                    state.withLock { $0.take(some, of: received, isAfterLook: true) }
+                    state.withLock { $0.take(some, of: received, isAfterExamination: true) }
                 }
             }
             state.withLock { $0.endFirstReceived() }
@@ -350,7 +350,7 @@ final class CookieStore: Sendable {
         let isLost = isShared && !rows.isEmpty && CookieFolder.isWrittenByThisProcess
         let seen = visible.cookies
         let bring = { (ledger: inout CookieLedger) in
-            ledger.look(at: seen, now: now)
+            ledger.examine(seen, now: now)
             ledger.merge(rows, now: now) { _ in isLost }
             if file?.wasBroken ?? false { ledger.markAllDirty() }
         }
@@ -390,7 +390,7 @@ final class CookieStore: Sendable {
             _ = poll(nil, 0, 1)
         }
         if state.withLock({ $0.work == .changingStorage }) { return }
-        look()
+        examineStorage()
         write()
         guard state.withLock({ $0.beginLastFiling() }) else { return }
         _ = perform(.file)

@@ -61,8 +61,8 @@ struct CookieStoreState {
     /// What the thread has still to process, in the order in which it came. No request is sent meanwhile, so there are at most
     /// as many as loads, and calls of `flush` and `removeAll`.
     private(set) var received: [Received] = []
-    /// The number of the last storage key that the latest removal of all cookies has marked: up to it, cookies are deleted
-    /// although the program accepts none, which its policy does not forbid.
+    /// Storage keys up to this number were marked by `removeAll()`. Their cookies are deleted even while the accept policy is
+    /// `.never`: the policy forbids setting cookies, not deleting them.
     private var removalEnd = 0
     /// The number of the last storage key that is updated before Foundation's file is written.
     private var batchEnd = 0
@@ -72,9 +72,9 @@ struct CookieStoreState {
     private var filesAt = LoopInstant(nanoseconds: .min)
     /// Whether the program accepts no cookies, so that its storage refuses them too.
     private var isRefused = false
-    /// Counts the examinations of the storage that found a change, and the changes by the store. What a thread has read at an
-    /// older count is discarded.
-    private(set) var looks = 0
+    /// Counts the changes of the storage: those that examinations have found, and the store's own. What a thread has read of an
+    /// older version is discarded.
+    private(set) var storageVersion = 0
     /// Loads that wait until they may read.
     private(set) var readers: [@Sendable () -> Void] = []
     /// Loads whose end waits until the program can see their cookies, with the number of storage keys that must have been
@@ -148,7 +148,9 @@ struct CookieStoreState {
     mutating func enqueue(_ next: Received) { received.append(next) }
 
     /// Takes cookies of a response into the ledger.
-    mutating func take(_ cookies: some Collection<Cookie>, of received: ReceivedCookies, isAfterLook: Bool) {
+    mutating func take(
+        _ cookies: some Collection<Cookie>, of received: ReceivedCookies, isAfterExamination: Bool
+    ) {
         let stamped = cookies.map { given in
             var cookie = given
             // A smaller step would be lost in the precision of a Date.
@@ -156,7 +158,8 @@ struct CookieStoreState {
             (cookie.createdAt, cookie.updatedAt) = (lastMoment, lastMoment)
             return cookie
         }
-        ledger.receive(stamped, from: received.origin, isAfterLook: isAfterLook, now: received.date)
+        ledger.receive(
+            stamped, from: received.origin, isAfterExamination: isAfterExamination, now: received.date)
         // Another attempt, together with the rows that could not be written before.
         if file == .failing { file = .open }
     }
@@ -178,19 +181,19 @@ struct CookieStoreState {
     /// Applies the program's changes that a load has found in the storage.
     ///
     /// - Parameter isRefused: Whether the program accepts no cookies; nil if the load has not asked.
-    mutating func look(at cookies: [HTTPCookie], isRefused: Bool?) {
+    mutating func examine(_ cookies: [HTTPCookie], isRefused: Bool?) {
         if let isRefused { self.isRefused = isRefused }
-        if ledger.look(at: cookies, now: Date()) { looks += 1 }
+        if ledger.examine(cookies, now: Date()) { storageVersion += 1 }
     }
 
     /// Applies the program's changes that the thread has found in the storage.
     ///
-    /// - Parameter looks: The count before the storage was read.
+    /// - Parameter version: The version before the storage was read.
     /// - Returns: False if a load has found changes meanwhile, but perhaps not the last ones.
-    mutating func look(at cookies: [HTTPCookie], readAt looks: Int) -> Bool {
-        guard self.looks == looks else { return false }
-        self.looks += 1
-        ledger.look(at: cookies, now: Date())
+    mutating func examine(_ cookies: [HTTPCookie], readAt version: Int) -> Bool {
+        guard storageVersion == version else { return false }
+        storageVersion += 1
+        ledger.examine(cookies, now: Date())
         return true
     }
 
@@ -211,7 +214,7 @@ struct CookieStoreState {
         // Without a step everything is finished.
         if step == nil { done = isRefused ? .max : ledger.doneCount }
         // What a load has read before does not show the step.
-        if step != nil { looks += 1 }
+        if step != nil { storageVersion += 1 }
         let told = ends.filter { $0.count <= done }.map(\.tell)
         if !told.isEmpty { hadSeveralWaiters = told.count > 1 }
         ends.removeAll { $0.count <= done }
@@ -258,7 +261,7 @@ struct CookieStoreState {
     ///   - opened: The ledger with the contents of the file and the storage.
     ///   - bring: Brings these contents into the ledger of a store that has received cookies meanwhile, which are newer.
     mutating func opened(hasFile: Bool, _ opened: CookieLedger, orBy bring: (inout CookieLedger) -> Void) {
-        looks += 1
+        storageVersion += 1
         if ledger.askedCount == 0 { ledger = opened } else { bring(&ledger) }
         file = hasFile ? .open : .absent
     }
