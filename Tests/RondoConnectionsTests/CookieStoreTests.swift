@@ -320,6 +320,74 @@ import Testing
         store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }
 
+    @Test func `UC-57 a store without cookies sends each one from the next request on`() throws {
+        let window = Window()
+        let store = try opened(window, nil)
+        #expect(sent(store) == "")
+        // The program's.
+        let own = try programCookie("own")
+        window.set(own)
+        #expect(sent(store) == "own=1")
+        window.delete(own)
+        #expect(sent(store) == "")
+        try settle(store)
+        // One that another loop has received, while the thread brings it to the storage.
+        window.hold(true)
+        let isReceived = Latch()
+        Thread.detachNewThread {
+            _ = store.receive(["a=1"], from: Self.origin) { {} }
+            isReceived.open()
+        }
+        try isReceived.wait()
+        #expect(sent(store) == "a=1")
+        window.hold(false)
+        try settle(store)
+        store.removeAll()
+        try waitUntilReadable(store)
+        #expect(sent(store) == "")
+        try settle(store)
+        #expect(sent(store) == "")
+        // Those that the thread takes in.
+        let many = (0...CookieStore.maximumOnLoop).map { "b\($0)=2" }
+        _ = store.receive(many, from: Self.origin) { {} }
+        try waitUntilReadable(store)
+        #expect(sent(store) == many.joined(separator: "; "))
+    }
+
+    private func waitUntilReadable(_ store: CookieStore) throws {
+        let isReadable = Latch()
+        if !store.prepareReading(orTell: { { isReadable.open() } }) { try isReadable.wait() }
+    }
+
+    @Test func `a request takes the lock of a store only where there are cookies`() throws {
+        let store = try opened(Window(), nil)
+        let (isHeld, isDone) = (Latch(), Latch())
+        Thread.detachNewThread {
+            store.state.withLock { _ in
+                isHeld.open()
+                do { try isDone.wait() } catch { Issue.record(error) }
+            }
+        }
+        try isHeld.wait()
+        #expect(store.prepareReading { {} })
+        #expect(sent(store) == "")
+        isDone.open()
+    }
+
+    @Test func `the outline of a store's state says what a request finds there`() throws {
+        var state = CookieStoreState(hasFile: false)
+        #expect(state.outline.isReadable && state.outline.isExaminable && state.outline.isEmpty)
+        let version = state.outline.version
+        state.examine([try programCookie("own")], isRefused: nil)
+        #expect(state.outline.version != version)
+        #expect(state.outline.isReadable && !state.outline.isEmpty)
+        state.examine([], isRefused: nil)
+        state.enqueue(.removal)
+        #expect(!state.outline.isReadable && state.outline.isExaminable && !state.outline.isEmpty)
+        let unread = CookieStoreState(hasFile: true).outline
+        #expect(!unread.isReadable && !unread.isExaminable && !unread.isEmpty)
+    }
+
     // MARK: The file
 
     @Test func `UC-57 cookies with an expiry outlive the process, in a file for the user alone`() throws {

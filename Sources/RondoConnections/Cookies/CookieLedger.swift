@@ -71,6 +71,8 @@ struct CookieLedger {
 
     /// The number of storage keys that wait for an update.
     var waitingCount: Int { marks.count }
+    /// Whether there is no cookie, and was none in the storage when it was last examined.
+    var isEmpty: Bool { table.count == 0 && lastSeen.isEmpty }
     var hasDirtyRows: Bool { !dirty.isEmpty }
     var dirtyCount: Int { dirty.count }
     /// Whether Foundation's file is older than its storage.

@@ -16,8 +16,9 @@ internal import struct Synchronization.Atomic
 /// written when everything that waited is in the storage, and not again for a second or more: until then the
 /// store's own file has the newer state. If a response sets many cookies, the thread parses them too.
 ///
-/// All state is behind one lock. It is never held while Foundation's storage is called, which lets every reader wait while a
-/// program sets a cookie; and the thread holds it for at most `maximumAtOnce` cookies at a time.
+/// All state is behind one lock, which a request takes only if the store or the program has cookies. It is never held while
+/// Foundation's storage is called, which lets every reader wait while a program sets a cookie; and the thread holds it for at
+/// most `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
     /// The end of a load waits until its cookies are in Foundation's storage, as long as no more than this
     /// many cookies wait. One response may set `CookieRules.maximumPerDomain` cookies, which the program
@@ -30,8 +31,8 @@ final class CookieStore: Sendable {
     /// Held by a load that reads Foundation's storage, whose own lock is handed from one waiting thread to the next: with 8
     /// loops that queue for it instead, a request takes 50 µs of CPU in place of 38 (W5 of Benchmarks/, on a slow machine).
     private let reading = UnfairMutex(())
-    /// Whether cookies can be read at once: a copy of the state's value, to be read without the lock.
-    private let isReadable: Atomic<Bool>
+    /// The state's outline, which only `change` sets.
+    private let outlineWord: Atomic<UInt>
     let visible: any VisibleCookies
     /// The file for cookies that outlive the process; nil if there is none.
     let disk: CookieDisk?
@@ -54,8 +55,9 @@ final class CookieStore: Sendable {
         self.visible = visible
         disk = locate.map { CookieDisk(locating: $0) }
         self.isShared = isShared
-        state = UnfairMutex(CookieStoreState(hasFile: locate != nil))
-        isReadable = Atomic(locate == nil)
+        let state = CookieStoreState(hasFile: locate != nil)
+        outlineWord = Atomic(state.outline.word)
+        self.state = UnfairMutex(state)
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfCalled() }
@@ -74,6 +76,22 @@ final class CookieStore: Sendable {
         var store: CookieStore? { lasting ?? passing }
     }
 
+    // MARK: The state
+
+    /// Every change of the state goes through here: loads read its outline without the lock.
+    private func change<Result>(_ body: (inout CookieStoreState) -> Result) -> Result {
+        state.withLock { state in
+            let result = body(&state)
+            outlineWord.store(state.outline.word, ordering: .releasing)
+            return result
+        }
+    }
+
+    /// With the lock held it is that of the current state.
+    private var outline: CookieStoreState.Outline {
+        CookieStoreState.Outline(word: outlineWord.load(ordering: .acquiring))
+    }
+
     // MARK: For the loads
 
     /// Asks for reading the cookies. If that has to wait, the result of `tell` is called by another thread when they can be
@@ -81,8 +99,8 @@ final class CookieStore: Sendable {
     ///
     /// - Returns: Whether they can be read at once.
     func prepareReading(orTell tell: () -> @Sendable () -> Void) -> Bool {
-        if isReadable.load(ordering: .acquiring) { return true }
-        let mustWork = state.withLock { state -> Bool? in
+        if outline.isReadable { return true }
+        let mustWork = change { state -> Bool? in
             if state.isReadable { return nil }
             state.addReader(tell())
             return state.beginWork()
@@ -96,7 +114,8 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter origin: Asked for only where there are cookies.
     func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
-        let (cookies, mustWork) = withExamination { state, _ in
+        if isEmpty { return [] }
+        let (cookies, mustWork) = withExamination(if: { $0.isExaminable }) { state, _ in
             var cookies: [Cookie] = []
             if state.ledger.table.count > 0, let origin = origin() {
                 cookies = state.ledger.table.cookies(for: origin, now: Date())
@@ -105,6 +124,13 @@ final class CookieStore: Sendable {
         }
         if mustWork { callThread() }
         return cookies
+    }
+
+    /// Whether neither the store nor the program has a cookie, and there is no work to begin.
+    private var isEmpty: Bool {
+        guard outline.isEmpty, reading.withLock({ _ in visible.cookies.isEmpty }) else { return false }
+        // The store may have got a cookie since, and brought it to the storage after that was read.
+        return outline.isEmpty
     }
 
     /// How many cookies of a response a run loop processes itself; larger responses are left to the thread.
@@ -128,13 +154,12 @@ final class CookieStore: Sendable {
         if cookies?.isEmpty ?? false { return false }
         let isQuick = cookies != nil
         let (mustWork, mustWait) = withExamination(
-            asksPolicy: true, if: { isQuick && $0.received.isEmpty }
+            asksPolicy: true, if: { isQuick && $0.isReadable }
         ) { state, hasExamined in
             guard let cookies, state.isOpen, state.received.isEmpty else {
                 // It counts as one of those that wait.
                 let mustWait = state.isAwaited(with: received.count)
                 state.enqueue(.cookies(received, tell: mustWait ? tell() : nil))
-                noteReadable(state)
                 return (state.beginWork(), mustWait)
             }
             let before = state.ledger.askedCount
@@ -153,11 +178,10 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter tell: Called by another thread when that is done; at once if there is nothing to write.
     func flush(then tell: @escaping @Sendable () -> Void) {
-        let mustWork = state.withLock { state -> Bool? in
+        let mustWork = change { state -> Bool? in
             // A store that no load has used keeps nothing.
             guard state.isOpen || state.isWorking || !state.received.isEmpty else { return nil }
             state.enqueue(.flush(tell: tell))
-            noteReadable(state)
             return state.beginWork()
         }
         guard let mustWork else { return tell() }
@@ -170,49 +194,41 @@ final class CookieStore: Sendable {
     ///
     /// What is called after the removal by `flush` finds none of them in the storage.
     func removeAll() {
-        let mustWork = state.withLock { state in
+        let mustWork = change { state in
             state.enqueue(.removal)
-            noteReadable(state)
             return state.beginWork()
         }
         if mustWork { callThread() }
-    }
-
-    private func noteReadable(_ state: borrowing CookieStoreState) {
-        isReadable.store(state.isReadable, ordering: .releasing)
     }
 
     /// Finds the program's changes and runs `body`, with the lock held. The storage is read before, without it, and again if its
     /// state has changed meanwhile.
     ///
     /// - Parameters:
-    ///   - isWanted: Whether there is anything to find them for.
-    ///   - body: Its second argument is false if the thread is changing the storage: it finds the changes afterwards.
+    ///   - isWanted: Whether to find them.
+    ///   - body: Its second argument says whether they were found. If the thread is changing the storage, it finds them
+    ///     afterwards.
     private func withExamination<Result>(
-        asksPolicy: Bool = false, if isWanted: (borrowing CookieStoreState) -> Bool = { _ in true },
+        asksPolicy: Bool = false, if isWanted: (CookieStoreState.Outline) -> Bool,
         _ body: (inout CookieStoreState, Bool) -> Result
     ) -> Result {
-        var seen: (version: Int, cookies: [HTTPCookie], isRefused: Bool?)?
         while true {
-            var (version, mustAskPolicy) = (0, asksPolicy)
-            let result = state.withLock { state -> Result? in
-                guard state.isOpen, state.work != .changingStorage, isWanted(state) else {
-                    return body(&state, false)
-                }
-                if let seen, seen.version == state.storageVersion {
-                    state.examine(seen.cookies, isRefused: seen.isRefused)
-                    return body(&state, true)
-                }
-                version = state.storageVersion
-                // The policy matters only to cookies that wait to be shown.
-                if state.ledger.waitingCount > 0 { mustAskPolicy = true }
-                return nil
+            let before = outline
+            var seen: (cookies: [HTTPCookie], isRefused: Bool?)?
+            if isWanted(before) { seen = readStorage(asksPolicy: asksPolicy || before.hasWaiting) }
+            let result = change { state -> Result? in
+                let current = outline
+                guard isWanted(current) else { return body(&state, false) }
+                guard let seen, current.version == before.version else { return nil }
+                state.examine(seen.cookies, isRefused: seen.isRefused)
+                return body(&state, true)
             }
             if let result { return result }
-            seen = reading.withLock { _ in
-                (version, visible.cookies, mustAskPolicy ? visible.policy == .never : nil)
-            }
         }
+    }
+
+    private func readStorage(asksPolicy: Bool) -> (cookies: [HTTPCookie], isRefused: Bool?) {
+        reading.withLock { _ in (visible.cookies, asksPolicy ? visible.policy == .never : nil) }
     }
 
     // MARK: The thread
@@ -236,7 +252,7 @@ final class CookieStore: Sendable {
     @discardableResult
     private func workIfCalled() -> Double? {
         let hasProgramFiled = observer.hasNoticed && observer.rearm()
-        let (isCalled, hadSeveralWaiters) = state.withLock { state in
+        let (isCalled, hadSeveralWaiters) = change { state in
             if hasProgramFiled { state.noteProgramsFiling() }
             if state.hasWork { _ = state.beginWork() }
             return (state.takeCall(), state.hadSeveralWaiters)
@@ -260,7 +276,7 @@ final class CookieStore: Sendable {
             if mustExamine || receivedCount > 0 || hasNews { examineStorage() }
             takeReceived(receivedCount)
             tellReaders()
-            hasFiled = state.withLock { $0.takeProgramsFiling() } || hasFiled
+            hasFiled = change { $0.takeProgramsFiling() } || hasFiled
             write()
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
@@ -281,13 +297,13 @@ final class CookieStore: Sendable {
     private func examineStorage() {
         while true {
             let hasProgramFiled = observer.rearm()
-            let version = state.withLock { state in
+            let version = change { state in
                 if hasProgramFiled { state.noteProgramsFiling() }
                 return state.storageVersion
             }
             // Without the lock: the program may be changing the storage, which takes long.
             let seen = visible.cookies
-            if state.withLock({ $0.examine(seen, readAt: version) }) { return }
+            if change({ $0.examine(seen, readAt: version) }) { return }
         }
     }
 
@@ -301,24 +317,21 @@ final class CookieStore: Sendable {
                 while !rest.isEmpty {
                     let some = rest.prefix(Self.maximumAtOnce)
                     rest = rest.dropFirst(Self.maximumAtOnce)
-                    state.withLock { $0.take(some, of: received, isAfterExamination: true) }
+                    change { $0.take(some, of: received, isAfterExamination: true) }
                 }
             }
-            state.withLock { $0.endFirstReceived() }
+            change { $0.endFirstReceived() }
         }
     }
 
     private func tellReaders() {
-        for tell in state.withLock({ $0.takeReaders() }) { tell() }
+        for tell in change({ $0.takeReaders() }) { tell() }
     }
 
     /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
     private func nextStep() -> (CookieStoreState.Step?, [@Sendable () -> Void], Bool) {
         let policyRefuses = visible.policy == .never
-        return state.withLock { state in
-            defer { noteReadable(state) }
-            return state.nextStep(policyRefuses: policyRefuses, observer: observer)
-        }
+        return change { $0.nextStep(policyRefuses: policyRefuses, observer: observer) }
     }
 
     /// - Returns: Whether Foundation may have written its file.
@@ -334,7 +347,7 @@ final class CookieStore: Sendable {
         case .file:
             let began = LoopClock.systemNow
             observer.keepingFile(by: nil) { visible.write() }
-            state.withLock { $0.noteFiled(from: began, to: LoopClock.systemNow) }
+            change { $0.noteFiled(from: began, to: LoopClock.systemNow) }
             hasFiled = true
         }
         if isShared, hasFiled { CookieFolder.hideFile() }
@@ -357,10 +370,7 @@ final class CookieStore: Sendable {
         // Outside the lock, which loops need: loads wait for the store to open before they use cookies.
         var opened = CookieLedger()
         bring(&opened)
-        state.withLock { [opened] state in
-            state.opened(hasFile: file != nil, opened, orBy: bring)
-            noteReadable(state)
-        }
+        change { [opened] in $0.opened(hasFile: file != nil, opened, orBy: bring) }
         if isShared { CookiesAtExit.register(self) }
     }
 
@@ -369,7 +379,7 @@ final class CookieStore: Sendable {
         var rows: [CookieRow] = []
         var hasFile = false
         while true {
-            let some = state.withLock { state in
+            let some = change { state in
                 hasFile = state.hasFile
                 return state.takeRows(atMost: Self.maximumAtOnce)
             }
@@ -377,8 +387,8 @@ final class CookieStore: Sendable {
             rows += some
         }
         guard hasFile, !rows.isEmpty, let disk else { return }
-        if disk.write(rows, orAll: { state.withLock { $0.takeAllRows() } }) { return }
-        if state.withLock({ $0.writeFailed(rows) }) { disk.close() }
+        if disk.write(rows, orAll: { change { $0.takeAllRows() } }) { return }
+        if change({ $0.writeFailed(rows) }) { disk.close() }
     }
 
     // MARK: The end of the program
@@ -392,9 +402,10 @@ final class CookieStore: Sendable {
         if state.withLock({ $0.work == .changingStorage }) { return }
         examineStorage()
         write()
-        guard state.withLock({ $0.beginLastFiling() }) else { return }
+        guard change({ $0.beginLastFiling() }) else { return }
         _ = perform(.file)
-        state.withLock { $0.endLastFiling() }
+        change { $0.endLastFiling() }
+        tellReaders()
     }
 
     /// The milliseconds for which the end of the program waits for running work.

@@ -93,7 +93,9 @@ struct CookieStoreState {
     var hasFile: Bool { file != .absent }
     /// Whether the thread works or was called.
     var isWorking: Bool { work != .idle }
-    var isReadable: Bool { isOpen && work != .changingStorage && received.isEmpty }
+    /// Whether a load may examine the storage.
+    var isExaminable: Bool { isOpen && work != .changingStorage }
+    var isReadable: Bool { isExaminable && received.isEmpty }
 
     /// Whether the end of a load waits for the cookies that it has received.
     ///
