@@ -7,33 +7,60 @@ internal import RondoHTTP
 /// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
 /// load's gate only.
 struct CachedRequestState {
-    /// Nil if the cache is not used for the request, or not any more.
-    private var store: (any ResponseStore)?
-    private(set) var policy = RondoHTTP.CachePolicy.protocolRules
-    /// The canonical request, whose URL is the key (rule UC-73).
-    private var request: LoadRequest?
-    /// Whether a protocol of the program loads the request, and decides which responses are stored.
-    private(set) var isOfProtocol = false
-    /// The stored response that the server is asked to confirm, or that may be used although it is stale if the server
-    /// fails.
-    @Boxed var candidate: FoundResponse?
-    /// The stored response that a protocol of the program may use.
-    var stored: CachedURLResponse?
-    var isRevalidating = false
+    /// What the cache is used for.
+    private struct Use {
+        let store: any ResponseStore
+        /// The canonical request, whose URL is the key (rule UC-73).
+        let request: LoadRequest
+        let policy: RondoHTTP.CachePolicy
+        /// Whether a protocol of the program loads the request, and decides which responses are stored.
+        let isOfProtocol: Bool
+    }
+
+    /// A stored response that is held while the server is asked.
+    struct Candidate {
+        let found: FoundResponse
+        /// Whether the server is asked to confirm it. If not, it may be used although it is stale, if the server fails.
+        let isToBeConfirmed: Bool
+    }
+
+    /// The response that is held.
+    private enum Phase {
+        case nothing
+        // Behind one word, so that the state stays small.
+        indirect case candidate(Candidate)
+        /// The stored response that a protocol of the program may use.
+        case offered(CachedURLResponse)
+        /// The response to be stored, as far as it has come.
+        case storing(CollectedResponse)
+    }
+
+    /// What the store may have of earlier loads.
+    enum Older {
+        case none
+        /// A response that answers the request.
+        case possible
+        /// A response that the server's new one outdates: it is removed unless the new one is stored.
+        case outdated
+    }
+
+    /// Nil if the cache is not used for the request, or not any more. Then no response is held.
+    private var use: Use?
+    private var phase = Phase.nothing
+    var older = Older.none
     /// The fields as they were sent; nil before.
     var fields: HeaderFields?
     var sentAt = Date.distantPast
-    /// Whether the response could be used for other requests.
-    private(set) var isOfUse = true
-    /// Whether the store may have an older response that answers the request.
-    var mayHaveOlder = false
-    /// Whether the response that comes outdates that one, so that it is removed if this one is not stored.
-    var outdatesOlder = false
-    /// The response to be stored, as far as it has come; nil if there is none.
-    private(set) var incoming: CollectedResponse?
 
     /// Whether the cache is used for the current request.
-    var isInProgress: Bool { request != nil }
+    var isInProgress: Bool { use != nil }
+    /// Whether it is used, and a protocol of the program loads the request.
+    var isOfProtocol: Bool { use?.isOfProtocol ?? false }
+    /// Nil if the cache is not used for the request.
+    var policy: RondoHTTP.CachePolicy? { use?.policy }
+    var candidate: Candidate? { if case .candidate(let candidate) = phase { candidate } else { nil } }
+    /// The response to be stored, as far as it has come; nil if there is none.
+    var incoming: CollectedResponse? { if case .storing(let incoming) = phase { incoming } else { nil } }
 
     /// - Parameter additionalFields: Those of the settings, which are sent with the request's own.
     /// - Returns: False if the cache is not used for the request.
@@ -47,7 +74,8 @@ struct CachedRequestState {
             fields = HeaderFields(own + additionalFields.map { ($0.name, $0.value) })
         }
         guard CacheRules.concerns(method: request.method, fields: fields) else { return false }
-        begin(request, store, policy, isOfProtocol: false)
+        end()
+        use = Use(store: store, request: request, policy: policy, isOfProtocol: false)
         return true
     }
 
@@ -55,96 +83,102 @@ struct CachedRequestState {
     mutating func begin(
         ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) {
-        begin(request, store, policy, isOfProtocol: true)
-    }
-
-    private mutating func begin(
-        _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy,
-        isOfProtocol: Bool
-    ) {
         end()
-        self.store = store
-        self.policy = policy
-        self.request = request
-        self.isOfProtocol = isOfProtocol
+        use = Use(store: store, request: request, policy: policy, isOfProtocol: true)
     }
 
     /// Forgets the request: the cache is not used for it any more.
     mutating func end() {
-        guard request != nil else { return }
-        (store, request, stored, fields, incoming) = (nil, nil, nil, nil, nil)
-        candidate = nil
-        isOfProtocol = false
-        isRevalidating = false
-        isOfUse = true
-        (mayHaveOlder, outdatesOlder) = (false, false)
+        guard use != nil else { return }
+        (use, fields) = (nil, nil)
+        phase = .nothing
+        older = .none
+    }
+
+    // MARK: Using
+
+    /// Holds a stored response while the server is asked.
+    mutating func hold(_ found: FoundResponse?, isToBeConfirmed: Bool) {
+        if let found { phase = .candidate(Candidate(found: found, isToBeConfirmed: isToBeConfirmed)) }
+    }
+
+    mutating func dropCandidate() { phase = .nothing }
+
+    /// Holds a stored response for a protocol of the program.
+    mutating func offer(_ stored: CachedURLResponse?) {
+        if let stored { phase = .offered(stored) }
+    }
+
+    /// The response that was offered. Nil from the second call on.
+    mutating func takeOffered() -> CachedURLResponse? {
+        guard case .offered(let stored) = phase else { return nil }
+        phase = .nothing
+        return stored
     }
 
     // MARK: Storing
 
     /// Whether the store has just stored the same response.
     func hasJustStored(_ head: ResponseHead, size: Int64) -> Bool {
-        guard let request else { return false }
-        return store?.hasJustStored(head, size: size, for: request) ?? false
+        use.map { $0.store.hasJustStored(head, size: size, for: $0.request) } ?? false
     }
 
-    /// Finds out, and notes, whether a response with this head could be used for other requests.
-    mutating func checkUse(of head: ResponseHead) -> Bool {
-        isOfUse = CacheRules.isOfUse(head, policy, now: Date())
-        return isOfUse
+    /// Whether a response with this head could be used for other requests.
+    func isOfUse(_ head: ResponseHead) -> Bool {
+        policy.map { CacheRules.isOfUse(head, $0, now: Date()) } ?? false
     }
 
     /// Call it when the response is not to be stored.
     mutating func refuse() {
         // The older response is removed when this one is complete.
-        guard outdatesOlder else { return end() }
-        incoming = nil
-        candidate = nil
-        isRevalidating = false
+        guard older == .outdated else { return end() }
+        phase = .nothing
     }
 
     /// The removal of the older response that the one that has come outdates; nil if there is nothing to remove.
     var removal: (store: any ResponseStore, request: LoadRequest)? {
-        guard outdatesOlder, let store, let request else { return nil }
-        return (store, request)
+        guard older == .outdated, let use else { return nil }
+        return (use.store, use.request)
     }
 
     /// Collects `response` to store it, unless it is known to be too large (rule UC-53).
     ///
-    /// - Parameter head: Nil if a protocol of the program loads the request.
+    /// - Parameters:
+    ///   - head: Nil if a protocol of the program loads the request.
+    ///   - isOfUse: Whether the response could be used for other requests.
     /// - Returns: False if it is too large.
     mutating func begin(
-        storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?,
+        storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?, isOfUse: Bool,
         _ storagePolicy: URLCache.StoragePolicy = .allowed
     ) -> Bool {
-        guard let maximumSize = store?.maximumSize,
+        guard let maximumSize = use?.store.maximumSize,
             response.expectedContentLength <= Int64(maximumSize)
         else { return false }
-        incoming = CollectedResponse(
-            response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
-        candidate = nil
-        stored = nil
+        phase = .storing(
+            CollectedResponse(
+                response, head, bodyLength: bodyLength, maximumSize: maximumSize, isOfUse: isOfUse,
+                storagePolicy))
         return true
     }
 
     /// The decision for a delegate that accepts every proposal unchanged, and therefore need not be asked.
     func storeAsReceived() -> CacheDecision {
-        guard let store, let request, let incoming else { return .nothing }
+        guard let use, let incoming else { return .nothing }
         guard let received = incoming.received(fields, sentAt: sentAt) else {
-            return store.store(ofProtocol: incoming.cached(), for: request)
+            return use.store.store(ofProtocol: incoming.cached(), for: use.request)
         }
-        return store.store(received, for: request)
+        return use.store.store(received, for: use.request)
     }
 
     /// The decision for the response that the delegate wants stored in place of the proposal (rule UC-54).
     func store(_ approved: CachedURLResponse) -> CacheDecision {
-        guard let store, let request else { return .nothing }
+        guard let use else { return .nothing }
         guard let incoming, var received = incoming.received(fields, sentAt: sentAt) else {
-            return store.store(ofProtocol: approved, for: request)
+            return use.store.store(ofProtocol: approved, for: use.request)
         }
         received.approved = approved
         received.isChanged = approved !== incoming.proposal
-        return store.store(received, for: request)
+        return use.store.store(received, for: use.request)
     }
 }
 
@@ -153,8 +187,8 @@ extension CachedRequestState {
     func store(_ candidate: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
         -> CacheDecision
     {
-        guard let store, let request else { return .nothing }
-        return store.store(candidate, confirmed: renewed, confirmed, for: request)
+        guard let use else { return .nothing }
+        return use.store.store(candidate, confirmed: renewed, confirmed, for: use.request)
     }
 }
 
@@ -165,6 +199,8 @@ final class CollectedResponse {
     private let head: ResponseHead?
     private let bodyLength: Int64?
     private let maximumSize: Int
+    /// Whether the response could be used for other requests.
+    let isOfUse: Bool
     /// The storage policy that the protocol of the program allows.
     private let storagePolicy: URLCache.StoragePolicy
     private let receivedAt = Date()
@@ -173,13 +209,14 @@ final class CollectedResponse {
     private(set) var proposal: CachedURLResponse?
 
     fileprivate init(
-        _ response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?, maximumSize: Int,
+        _ response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?, maximumSize: Int, isOfUse: Bool,
         _ storagePolicy: URLCache.StoragePolicy
     ) {
         self.response = response
         self.head = head
         self.bodyLength = bodyLength
         self.maximumSize = maximumSize
+        self.isOfUse = isOfUse
         self.storagePolicy = storagePolicy
     }
 

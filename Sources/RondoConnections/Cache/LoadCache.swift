@@ -69,20 +69,20 @@ struct LoadCache: ~Copyable {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
         if policy == .reload || policy == .reloadEndToEnd {
-            current.mayHaveOlder = true
+            current.older = .possible
             return .send
         }
         let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
-        current.candidate = found
         // Without an entry no field matters except for only-if-cached.
         let relevant = found == nil ? Self.cacheControl(of: request, settings) : fields()
-        switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
+        let decision = CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date())
+        current.hold(found, isToBeConfirmed: decision == .revalidate)
+        switch decision {
         case .load:
-            current.mayHaveOlder = found?.entry.matches(relevant) ?? false
+            if let found, found.entry.matches(relevant) { current.older = .possible }
             return .send
         case .revalidate:
-            current.mayHaveOlder = true
-            current.isRevalidating = true
+            current.older = .possible
             return .send
         case .fail: return .fail(.notInCache)
         case .use: return use(found)
@@ -101,7 +101,7 @@ struct LoadCache: ~Copyable {
             case .reload, .reloadEndToEnd: current.begin(ofProtocol: request, store, policy)
             case .protocolRules, .revalidate:
                 current.begin(ofProtocol: request, store, policy)
-                current.stored = store.find(ofProtocol: request)
+                current.offer(store.find(ofProtocol: request))
             case .cacheElseLoad, .cacheOnly:
                 if let stored = store.find(ofProtocol: request) { return .use(stored.response, stored.data) }
                 current.begin(ofProtocol: request, store, policy)
@@ -111,7 +111,7 @@ struct LoadCache: ~Copyable {
     }
 
     /// The stored response that a protocol of the program may use. Nil from the second call on.
-    mutating func takeStored() -> CachedURLResponse? { current.stored.take() }
+    mutating func takeStored() -> CachedURLResponse? { current.takeOffered() }
 
     private static func cacheControl(of request: LoadRequest, _ settings: LoadSettings) -> HeaderFields {
         let name = "Cache-Control"
@@ -127,9 +127,11 @@ struct LoadCache: ~Copyable {
     /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so. The latter
     /// go with any request of that policy, unless the program has set fields of these names.
     func fields(of request: LoadRequest, _ settings: LoadSettings) -> [(name: String, value: String)] {
-        let conditions = current.isRevalidating ? current.candidate?.entry.conditions ?? [] : []
-        let policy =
-            current.isInProgress ? current.policy : RondoHTTP.CachePolicy(request.value.cachePolicy)
+        var conditions: [(name: String, value: String)] = []
+        if let candidate = current.candidate, candidate.isToBeConfirmed {
+            conditions = candidate.found.entry.conditions
+        }
+        let policy = current.policy ?? RondoHTTP.CachePolicy(request.value.cachePolicy)
         let endToEnd = CacheRules.endToEndFields(policy)
         if endToEnd.isEmpty { return conditions }
         return conditions
@@ -165,9 +167,12 @@ struct LoadCache: ~Copyable {
         } else if request.method != "GET" {
             invalidate(by: head, request, settings, for: waiter)
         }
-        guard let found = current.candidate else { return .deliver }
-        if current.isRevalidating, head.status == 304 { return confirm(found, by: head, for: waiter) }
-        if head.status >= 500, mayServeStale(for: head.status), case .use(let response, let data) = use(found)
+        guard let candidate = current.candidate else { return .deliver }
+        if candidate.isToBeConfirmed, head.status == 304 {
+            return confirm(candidate.found, by: head, for: waiter)
+        }
+        if head.status >= 500, mayServeStale(candidate.found.entry, for: head.status),
+            case .use(let response, let data) = use(candidate.found)
         {
             return .use(response, data)
         }
@@ -181,8 +186,7 @@ struct LoadCache: ~Copyable {
         let renewed = found.entry.freshened(
             by: head, to: current.fields, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
-            current.candidate = nil
-            current.isRevalidating = false
+            current.dropCandidate()
             return .askWithoutConditions
         }
         // The stored response is fresh for other loads as well.
@@ -196,18 +200,17 @@ struct LoadCache: ~Copyable {
 
     /// The stored response, if it may be used although it is stale, because the server was not reached.
     mutating func staleResponse() -> (URLResponse, Data)? {
-        guard let found = current.candidate, mayServeStale(for: nil),
+        guard let found = current.candidate?.found, mayServeStale(found.entry, for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
         return (response, data)
     }
 
     /// - Parameter status: The status of the server's error; nil if the server was not reached.
-    private func mayServeStale(for status: Int?) -> Bool {
-        guard let entry = current.candidate?.entry else { return false }
+    private func mayServeStale(_ entry: CacheEntry, for status: Int?) -> Bool {
+        guard let policy = current.policy else { return false }
         return CacheRules.mayServeStale(
-            entry, for: status, request: current.fields ?? HeaderFields(), policy: current.policy, now: Date()
-        )
+            entry, for: status, request: current.fields ?? HeaderFields(), policy: policy, now: Date())
     }
 
     /// Answers the request by the stored response.
@@ -264,11 +267,15 @@ struct LoadCache: ~Copyable {
             current.end()
             return store(.isWritten, for: waiter)
         }
-        current.outdatesOlder = current.mayHaveOlder && isVerified && CacheRules.outdates(head)
-        let isStored =
+        if current.older != .none {
+            current.older = isVerified && CacheRules.outdates(head) ? .outdated : .possible
+        }
+        let mayStore =
             !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
-            && (current.checkUse(of: head) || Self.mayAsk(defaults))
-            && current.begin(storing: response, head, bodyLength: bodyLength)
+        let isOfUse = mayStore && current.isOfUse(head)
+        let isStored =
+            mayStore && (isOfUse || Self.mayAsk(defaults))
+            && current.begin(storing: response, head, bodyLength: bodyLength, isOfUse: isOfUse)
         if !isStored { current.refuse() }
     }
 
@@ -279,7 +286,7 @@ struct LoadCache: ~Copyable {
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
         let isStored =
             policy != .notAllowed && isGood && !isDownload && current.incoming == nil
-            && current.begin(storing: response, nil, bodyLength: nil, policy)
+            && current.begin(storing: response, nil, bodyLength: nil, isOfUse: true, policy)
         if !isStored { current.end() }
     }
 
@@ -313,9 +320,9 @@ struct LoadCache: ~Copyable {
     mutating func replied(
         _ approved: CachedURLResponse?, _ defaults: DelegateDefaults?, for waiter: any StoreWaiter
     ) {
-        guard current.incoming?.proposal != nil else { return }
+        guard let incoming = current.incoming, incoming.proposal != nil else { return }
         // By now it is known whether the delegate implements the method.
-        guard let approved, approved.storagePolicy != .notAllowed, current.isOfUse || Self.mayAsk(defaults)
+        guard let approved, approved.storagePolicy != .notAllowed, incoming.isOfUse || Self.mayAsk(defaults)
         else { return endWithoutStoring(for: waiter) }
         let decision = current.store(approved)
         store(decision, for: waiter)
