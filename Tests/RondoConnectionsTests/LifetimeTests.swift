@@ -21,6 +21,36 @@ import Testing
         try TestServer { peer in peer.waitForEnd() }
     }
 
+    // MARK: - Configuration
+
+    /// A closure that holds the only reference to an object which asks when it is released.
+    private static func diagnostic(
+        _ ask: @escaping @Sendable () -> Void
+    ) -> @Sendable (URLConnection.Diagnostic) -> Void {
+        let probe = ReleaseProbe(ask)
+        return { _ in withExtendedLifetime(probe) {} }
+    }
+
+    @Test func `a configuration that is replaced is released where its objects can ask the load`() async {
+        await #expect(processExitsWith: .success) {
+            let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
+            let connection = URLConnection(request: request, delegate: nil, startImmediately: false)!
+            let download = URLDownload(request: request, delegate: nil, startImmediately: false)
+            let released = [Latch(), Latch()]
+            connection.configuration.onDiagnostic = LifetimeTests.diagnostic {
+                _ = connection.label
+                released[0].open()
+            }
+            download.configuration.onDiagnostic = LifetimeTests.diagnostic {
+                _ = download.label
+                released[1].open()
+            }
+            connection.configuration = URLConnection.Configuration()
+            download.configuration = URLConnection.Configuration()
+            for latch in released { try latch.wait() }
+        }
+    }
+
     // MARK: - Creation
 
     @Test(arguments: ["ftp://example.com/", "mailto:someone@example.com", "http:///path", "/relative"])

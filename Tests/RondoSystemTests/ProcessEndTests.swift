@@ -40,6 +40,20 @@ import Testing
         #expect(calls.entries == ["called"])
     }
 
+    @Test func `PR-6 a handler that is replaced is released where its objects can ask the process`() async {
+        await #expect(processExitsWith: .success) {
+            let process = Process()
+            let released = Latch()
+            let ask: @Sendable () -> Void = {
+                _ = process.isRunning
+                released.open()
+            }
+            process.terminationHandler = { [probe = ReleaseProbe(ask)] _ in withExtendedLifetime(probe) {} }
+            process.terminationHandler = nil
+            try released.wait()
+        }
+    }
+
     @Test
     func
         `PR-7 PR-8 the notification is posted on the starting thread in the default mode, unless there is a handler`()

@@ -94,16 +94,19 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// Settings beyond the request. Setting it after the start has no effect.
     open var configuration: Configuration {
         get { state.withLock { $0.settings }.configuration }
-        set {
-            let settings = Settings(newValue)
-            state.withLock { $0.settings = settings }
-        }
+        set { replaceSettings(by: Settings(newValue)) }
     }
 
     /// Uses the settings of another load.
-    func useSettings(_ load: LoadSettings) {
-        let settings = Settings(load)
-        state.withLock { $0.settings = settings }
+    func useSettings(_ load: LoadSettings) { replaceSettings(by: Settings(load)) }
+
+    private func replaceSettings(by settings: Settings) {
+        let replaced = state.withLock { state -> Settings in
+            defer { state.settings = settings }
+            return state.settings
+        }
+        // Released with no lock held: the program's `onDiagnostic` may hold the last reference to an object.
+        withExtendedLifetime(replaced) {}
     }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. If it is set before the start, the

@@ -217,7 +217,14 @@ public final class URLDownload: NSObject, Sendable {
     /// Settings beyond the request. Setting it after the start has no effect.
     public var configuration: URLConnection.Configuration {
         get { state.withLock { $0.configuration } ?? URLConnection.Configuration() }
-        set { state.withLock { $0.configuration = newValue } }
+        set {
+            let replaced = state.withLock { state -> URLConnection.Configuration? in
+                defer { state.configuration = newValue }
+                return state.configuration
+            }
+            // Released with no lock held: see `URLConnection.configuration`.
+            withExtendedLifetime(replaced) {}
+        }
     }
 
     /// Whether a status of 400 or more fails the download (`.badServerResponse`), after `didReceive` and

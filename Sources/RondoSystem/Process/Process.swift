@@ -55,7 +55,12 @@ open class Process: NSObject, @unchecked Sendable {
         get { state.withLock { UncheckedSendable($0.settings[keyPath: setting]) }.value }
         set {
             let value = UncheckedSendable(newValue)
-            state.withLock { $0.settings[keyPath: setting] = value.value }
+            let replaced = state.withLock { state -> UncheckedSendable<Value> in
+                defer { state.settings[keyPath: setting] = value.value }
+                return UncheckedSendable(state.settings[keyPath: setting])
+            }
+            // Released with no lock held: its deinit may ask the process.
+            withExtendedLifetime(replaced) {}
         }
     }
 
@@ -202,10 +207,13 @@ open class Process: NSObject, @unchecked Sendable {
         get { state.withLock { $0.handler.map(HandlerBox.init) }?.call }
         set {
             let box = newValue.map(HandlerBox.init)
-            state.withLock { state in
-                state.handler = box?.call
+            let replaced = state.withLock { state -> HandlerBox? in
+                defer { state.handler = box?.call }
                 state.owesHandler = box != nil
+                return state.handler.map(HandlerBox.init)
             }
+            // Released with no lock held: it may hold the last reference to an object whose deinit asks the process.
+            withExtendedLifetime(replaced) {}
             if newValue != nil { handlerWasSet() }
         }
     }
