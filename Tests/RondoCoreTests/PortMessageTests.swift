@@ -287,6 +287,38 @@ import Testing
         }
     }
 
+    @Test func `PM-3 PM-7 a run nested in handle gets a message that another loop has found`() throws {
+        let (port, keepAlive) = (Port(), Port())
+        let inbox = Inbox(port)
+        let other = LoopThread { loop in
+            loop.add(keepAlive, forMode: .default)
+            loop.run()
+        }
+        let otherLoop = try other.loop
+        try otherLoop.waitUntilAsleep()
+        let nested = Mutex<RunLoop.RunResult?>(nil)
+        try onLoopThread { loop in
+            inbox.onMessage = { _, count in
+                guard count == 1 else { return }
+                otherLoop.add(port, forMode: .default)
+                #expect(port.send("inner"))
+                // The other loop has taken the signal.
+                _ = try? waitFor("the other loop") { port.source?.isSignalled ?? true ? nil : () }
+                let result = loop.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: true)
+                nested.withLock { $0 = result }
+            }
+            loop.add(port, forMode: .default)
+            #expect(port.send("outer"))
+            loop.poll()
+        }
+        #expect(nested.withLock { $0 } == .handledSource)
+        #expect(inbox.texts == ["outer", "inner"])
+        port.invalidate()
+        keepAlive.invalidate()
+        otherLoop.wakeUp()
+        try other.value()
+    }
+
     @Test func `PM-8 the delegate is held weakly, and can be taken back`() throws {
         try onLoopThread { loop in
             let port = Port()

@@ -39,6 +39,47 @@ extension StreamContractTests {
         }
     }
 
+    @Test func `ST-18 a run nested in the delegate's call gets an event that another loop has found`() throws
+    {
+        let second = LoopThread<Bool> { loop in
+            loop.add(Port(), forMode: .default)
+            return loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped
+        }
+        let other = try second.loop
+        let findings = try onStreamThread { loop in
+            defer { other.stop() }
+            let (input, output) = boundStreams(10)
+            let notes = StreamNotes()
+            defer { notes.handler = nil }
+            notes.handler = { stream, event in
+                guard event == .hasBytesAvailable, let stream = stream as? InputStream else { return }
+                _ = stream.bytes(1)
+                guard notes.count(of: "bytes") == 1 else { return }
+                stream.schedule(in: other, forMode: .default)
+                _ = output.writeAll([2])
+                // The other loop has taken the stream from its queue before the third of three blocks.
+                for _ in 0..<3 {
+                    let isServed = Latch()
+                    other.perform { isServed.open() }
+                    try? isServed.wait()
+                }
+                try? loop.run { notes.count(of: "bytes") == 2 }
+                notes.note("back")
+            }
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            _ = output.writeAll([1])
+            try loop.run { notes.events.contains("back") }
+            input.close()
+            output.close()
+            return notes.events
+        }
+        #expect(try second.value())
+        #expect(findings == ["open", "bytes", "bytes", "back"])
+    }
+
     /// Reads what comes, on whichever thread.
     private final class ReadingNotes: StreamDelegate, Sendable {
         private let state = Mutex((events: [String](), bytes: [UInt8]()))

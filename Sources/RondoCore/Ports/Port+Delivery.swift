@@ -3,7 +3,18 @@
 // Messages wait in the port's queue, in order. While any wait, the port's source is signalled; each time the
 // source is performed, the first message is taken and the delegate is called. One thread handles messages at
 // a time, so that two loops that hold the port keep the order; a run nested in the delegate's method
-// continues with the next message.
+// continues with the next message. If a second loop finds a message meanwhile, it has used up the signal; it asks
+// the first loop to signal again, because a nested run there may be waiting for that message.
+
+/// The thread that is handling a message of a port.
+struct MessageHandler {
+    let thread: pthread_t
+    let loop: RunLoop?
+    /// How many calls of the delegate are nested there.
+    var depth = 1
+    /// Another loop has left messages to this one, which does not know yet.
+    var isAsked = false
+}
 
 extension Port {
     /// The number of messages of this process that may wait before further senders are blocked; 64 at first,
@@ -85,14 +96,23 @@ extension Port {
     /// Hands the first waiting message to the delegate. On the thread of a loop that holds the port.
     func deliver() {
         let thread = pthread_self()
-        let content = state.withLock { state -> PortContent? in
+        let (content, busyLoop) = state.withLock { state -> (PortContent?, RunLoop?) in
             // If another thread handles a message, that thread signals when it is done. The thread that
             // handles one may continue with the next, in a nested run.
-            if let handler = state.handler, handler.thread != thread { return nil }
-            guard let content = state.queue.takeFirst() else { return nil }
-            state.handler = (thread, (state.handler?.depth ?? 0) + 1)
-            return content
+            if let handler = state.handler, handler.thread != thread {
+                guard !handler.isAsked, !state.queue.isEmpty else { return (nil, nil) }
+                state.handler?.isAsked = true
+                return (nil, handler.loop)
+            }
+            guard let content = state.queue.takeFirst() else { return (nil, nil) }
+            if state.handler == nil {
+                state.handler = MessageHandler(thread: thread, loop: RunLoop.existingLoop)
+            } else {
+                state.handler?.depth += 1
+            }
+            return (content, nil)
         }
+        if let busyLoop { leaveMessages(to: busyLoop) }
         guard let content else { return }
         backing?.messageWasTaken()
         // Signalled again for a run nested in the delegate's method.
@@ -103,11 +123,30 @@ extension Port {
             }
         }
         state.withLock { state in
-            let depth = (state.handler?.depth ?? 1) - 1
-            state.handler = depth == 0 ? nil : (thread, depth)
+            state.handler?.depth -= 1
+            if state.handler?.depth == 0 { state.handler = nil }
         }
         // Signalled again for another loop, which did nothing when it found this thread handling a message.
         signalIfMessagesWait()
+    }
+
+    /// Has a run of `loop`, nested in the delegate's method, handle the messages that wait.
+    private func leaveMessages(to loop: RunLoop) {
+        let modes = scheduledModes.filter { $0.loop === loop }.map { $0.mode }
+        // A loop that gets the port again is signalled then.
+        guard !modes.isEmpty else {
+            return state.withLock { state -> Void in state.handler?.isAsked = false }
+        }
+        loop.perform(inModes: modes) { [weak self] in self?.signalOwnLoop() }
+    }
+
+    /// On the thread of a loop to which another has left messages. It wakes no loop: this one serves the source now.
+    private func signalOwnLoop() {
+        let source = state.withLock { state -> RunLoop.Source? in
+            state.handler?.isAsked = false
+            return state.queue.isEmpty ? nil : state.source
+        }
+        source?.signal()
     }
 
     // MARK: Descriptions

@@ -29,8 +29,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         fileprivate var label: String?
         var delegate = Delegate()
         var queue = PortQueue(limit: Port.defaultMaximumQueuedMessages)
-        /// The thread that is handling a message, and how many calls of the delegate are nested there.
-        var handler: (thread: pthread_t, depth: Int)?
+        /// Nil while no thread is handling a message.
+        var handler: MessageHandler?
         var warnings: Set<PortWarning> = []
     }
 

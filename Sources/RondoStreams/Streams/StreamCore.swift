@@ -214,6 +214,11 @@ final class StreamCore: SharedQueueClient {
 
     func serve(by queue: SharedQueue) -> Bool {
         let delivery = guarded.withLock { guarded -> Delivery? in
+            guard guarded.mayDeliver else {
+                // The stream stays in the queue of the loop that is calling the delegate: a nested run may be waiting there.
+                guarded.schedule.endWaiting(onlyIn: queue)
+                return nil
+            }
             // A queue that the stream has left meanwhile must not serve it.
             guard guarded.schedule.endWaiting(servedBy: queue, self) else { return nil }
             return guarded.beginDelivery()
@@ -224,7 +229,8 @@ final class StreamCore: SharedQueueClient {
     private func serve(on queue: DispatchQueue) {
         let delivery = guarded.withLock { guarded -> Delivery? in
             // A queue that the stream has left meanwhile must not serve it.
-            guarded.schedule.endWaiting(servedOn: queue) ? guarded.beginDelivery() : nil
+            guard guarded.schedule.endWaiting(servedOn: queue), guarded.mayDeliver else { return nil }
+            return guarded.beginDelivery()
         }
         if let delivery { deliver(delivery, on: nil) }
     }
@@ -265,20 +271,19 @@ private struct Delivery: @unchecked Sendable {
 }
 
 extension StreamCore.Guarded {
-    /// - Returns: Nil if no event is pending, or another thread is calling the delegate, which checks again
-    ///   when it is done.
+    /// False if another thread is calling the delegate, which checks again when it is done.
+    fileprivate var mayDeliver: Bool { depth == 0 || pthread_equal(deliverer, pthread_self()) != 0 }
+
+    /// The caller has found that it may deliver.
+    ///
+    /// - Returns: Nil if no event is pending.
     fileprivate mutating func beginDelivery() -> Delivery? {
-        let thread = pthread_self()
-        guard depth == 0 || pthread_equal(deliverer, thread) != 0, !state.owed.isEmpty,
-            let stream = weakStream.stream
-        else {
-            return nil
-        }
+        guard !state.owed.isEmpty, let stream = weakStream.stream else { return nil }
         var delivery = Delivery(stream: stream, version: schedule.version, rest: state.owed)
         // An event is pending, so `takeNextEvent` finds one. (From here on the stream must not be released by this
         // function: its deinit would take the lock that is held here.)
         _ = takeNextEvent(&delivery)
-        deliverer = thread
+        deliverer = pthread_self()
         depth += 1
         return delivery
     }

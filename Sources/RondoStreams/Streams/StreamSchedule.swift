@@ -221,6 +221,12 @@ package struct StreamSchedule {
         return true
     }
 
+    /// Records that `queue` has taken the client without serving it; in the other queues it waits as before.
+    mutating func endWaiting(onlyIn queue: SharedQueue) {
+        if first?.queue === queue { first?.isWaiting = false }
+        for index in others.indices where others[index].queue === queue { others[index].isWaiting = false }
+    }
+
     /// As `endWaiting(servedBy:_:)`, for a client that a dispatch queue serves.
     ///
     /// - Returns: False if the stream was taken off `queue` meanwhile.

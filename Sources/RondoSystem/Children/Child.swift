@@ -216,10 +216,26 @@ public final class Child: Sendable {
     /// Makes the callbacks that are due, on the thread of a loop. If another thread makes some at this
     /// moment, it makes these too.
     private func tell() {
-        guard events.withLock({ $0.beginReporting() }) else { return }
+        let current = RunLoop.currentLoop()
+        switch events.withLock({ $0.beginReporting(on: current) }) {
+        case .left(to: let loop?): return leaveCallbacks(to: loop)
+        case .left(to: nil): return
+        case .begun: break
+        }
         while let item = events.withLock({ $0.next() }) { callbacks.call(item, of: self) }
         // Another loop may have nothing left to wait for.
         if events.withLock({ $0.isOver }) { eventSource.invalidateAndWakeUp() }
+    }
+
+    /// Has a run of `loop`, nested in a callback, make the callbacks that are due.
+    private func leaveCallbacks(to loop: RunLoop) {
+        let modes = eventSource.scheduledModes.filter { $0.loop === loop }.map { $0.mode }
+        guard !modes.isEmpty else { return events.withLock { _ = $0.endAsking() } }
+        loop.perform(inModes: modes) { [weak self] in
+            // Signalled again without a wake-up: this loop serves it now.
+            guard let self else { return }
+            if events.withLock({ $0.endAsking() }) { eventSource.signal() }
+        }
     }
 
     private func note(_ stop: Stop) {

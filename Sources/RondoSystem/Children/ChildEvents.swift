@@ -6,7 +6,7 @@
 // The outputs may also end first. A callback that is not set is skipped and counts as made.
 //
 // Several loops may find callbacks at once. One thread makes them; any other leaves its callbacks to that
-// thread and returns.
+// thread's loop and returns.
 
 internal import Glibc
 internal import RondoCore
@@ -31,8 +31,27 @@ struct ChildEvents: Sendable {
     private var isEndReported = false
     private var isCompletionReported = false
     private var hasNoGrace = false
-    /// The thread that makes callbacks, and their nesting: a callback may run its loop again.
-    private var reporter: (thread: pthread_t, depth: Int)?
+    /// Nil while no thread makes callbacks.
+    private var reporter: Reporter?
+
+    /// The thread that makes callbacks.
+    private struct Reporter {
+        let thread: pthread_t
+        let loop: RunLoop
+        /// The nesting: a callback may run its loop again.
+        var depth = 1
+        /// Another loop has left callbacks to this one, which does not know yet.
+        var isAsked = false
+    }
+
+    /// What a thread does that has found callbacks to make.
+    enum Turn {
+        /// It makes them.
+        case begun
+        /// Another thread makes them. The caller tells its loop, where a nested run may be waiting for them; nil if that
+        /// was done already.
+        case left(to: RunLoop?)
+    }
 
     /// - Returns: True if outputs are still open.
     mutating func ended(_ status: ChildStatus) -> Bool {
@@ -66,25 +85,42 @@ struct ChildEvents: Sendable {
     /// True if the end and the completion were reported.
     var isOver: Bool { isEndReported && isCompletionReported }
 
-    /// Lets the calling thread make callbacks. It then calls `next()` until that returns nil.
+    /// Lets the calling thread make callbacks, if no other one does. It then calls `next()` until that returns nil.
     ///
-    /// - Returns: False if another thread makes callbacks.
-    mutating func beginReporting() -> Bool {
+    /// - Parameter loop: The loop of the calling thread.
+    mutating func beginReporting(on loop: RunLoop) -> Turn {
         let thread = pthread_self()
-        guard let reporter else {
-            reporter = (thread, 1)
-            return true
+        guard let current = reporter else {
+            reporter = Reporter(thread: thread, loop: loop)
+            return .begun
         }
-        guard pthread_equal(reporter.thread, thread) != 0 else { return false }
-        self.reporter = (thread, reporter.depth + 1)
-        return true
+        guard pthread_equal(current.thread, thread) == 0 else {
+            reporter?.depth += 1
+            return .begun
+        }
+        reporter?.isAsked = true
+        return .left(to: current.isAsked ? nil : current.loop)
+    }
+
+    /// Records that the loop to which callbacks were left knows of them, or holds the child in no mode.
+    ///
+    /// - Returns: Whether callbacks are still due.
+    mutating func endAsking() -> Bool {
+        reporter?.isAsked = false
+        return hasUnreported
     }
 
     /// The next event for the thread that makes callbacks; it counts as reported. Nil ends the thread's turn.
     mutating func next() -> Item? {
         if let item = nextUnreported() { return item }
-        reporter = reporter.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
+        reporter?.depth -= 1
+        if reporter?.depth == 0 { reporter = nil }
         return nil
+    }
+
+    private var hasUnreported: Bool {
+        guard status != nil else { return unreportedStop != nil }
+        return !isEndReported || isComplete && !isCompletionReported
     }
 
     private mutating func nextUnreported() -> Item? {
