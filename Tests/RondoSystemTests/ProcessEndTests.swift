@@ -54,6 +54,41 @@ import Testing
         }
     }
 
+    @Test func `PR-6 PR-10 a handler that is due when its schedule ends is called in the background`() throws
+    {
+        let calls = EventLog()
+        let process = shell("exit 0")
+        process.terminationHandler = { _ in calls.note("called") }
+        process.schedule(in: .main, forMode: Self.other)
+        launch(process)
+        waitForEnd(process)
+        process.unschedule(from: .main, forMode: Self.other)
+        try waitFor("the handler") { calls.entries.isEmpty ? nil : () }
+        #expect(calls.entries == ["called"])
+    }
+
+    @Test(arguments: [false, true])
+    func `PR-6 PR-10 the handler is called in the background where the thread of its loop ends`(
+        beforeChild: Bool
+    ) throws {
+        let calls = EventLog()
+        let (process, input) = reader()
+        process.terminationHandler = { _ in calls.note("called") }
+        try onLoopThread { loop in
+            process.schedule(in: loop, forMode: Self.other)
+            if beforeChild { return }
+            launchHere(process)
+            try? input.close()
+            try? waitUntilGone(process.processIdentifier)
+        }
+        if beforeChild {
+            launch(process)
+            try input.close()
+        }
+        try waitFor("the handler") { calls.entries.isEmpty ? nil : () }
+        #expect(calls.entries == ["called"])
+    }
+
     @Test
     func
         `PR-7 PR-8 the notification is posted on the starting thread in the default mode, unless there is a handler`()

@@ -93,9 +93,23 @@ extension Process {
             change.signal()
             if !state.withLock({ $0.schedule.isScheduled }) { WaitingNotifications.add(change.source) }
         } else {
-            unneeded?.invalidate()
-            DispatchQueue.global().async { [self] in callHandler() }
+            callHandlerInBackground(insteadOf: unneeded)
         }
+    }
+
+    private func callHandlerInBackground(insteadOf source: RunLoop.Source?) {
+        source?.invalidate()
+        DispatchQueue.global().async { [self] in callHandler() }
+    }
+
+    /// Called when the source has left a mode, as when the thread of its loop ends: a handler that is due is called in the
+    /// background if the process is scheduled on no other loop.
+    func sourceHasLeft() {
+        let unneeded = state.withLock { state -> RunLoop.Source? in
+            guard state.handler != nil, state.status != nil, !state.schedule.isScheduled else { return nil }
+            return state.schedule.take()
+        }
+        if let unneeded { callHandlerInBackground(insteadOf: unneeded) }
     }
 
     /// Called when a handler was set: if the child has ended, the handler is called soon.
@@ -139,14 +153,18 @@ extension Process {
         move(from: old, to: change)
     }
 
-    /// Undoes `schedule(in:forMode:)`. Any thread.
+    /// Undoes `schedule(in:forMode:)`. With the last mode, a handler that is due is called on a queue in the background
+    /// (rule PR-6). Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessSchedule.Change?) in
-            guard state.schedule.unschedule(from: loop, mode), state.schedule.source != nil else {
+            guard state.schedule.unschedule(from: loop, mode), let old = state.schedule.take() else {
                 return (nil, nil)
             }
-            return (state.schedule.take(), state.schedule.listen(for: self))
+            let isDue = state.handler != nil && state.status != nil
+            if isDue, !state.schedule.isScheduled { return (old, nil) }
+            return (old, state.schedule.listen(for: self))
         }
+        if let old, change == nil { callHandlerInBackground(insteadOf: old) }
         move(from: old, to: change)
     }
 

@@ -9,7 +9,8 @@ struct ProcessSchedule: Sendable {
     /// In the modes from the start to the end, so that a run of the loop does not return at once.
     private(set) var source: RunLoop.Source?
 
-    var isScheduled: Bool { !scheduled.isEmpty }
+    /// True if the program has scheduled the process on a loop whose thread lives.
+    var isScheduled: Bool { scheduled.contains { $0.loop.isAlive } }
 
     /// True if a run of the default mode of `loop` would serve `source`.
     func isServed(by loop: RunLoop) -> Bool { source.map { loop.contains($0, forMode: .default) } ?? false }
@@ -55,7 +56,10 @@ struct ProcessSchedule: Sendable {
         if let source { return Change(source: source, added: modes) }
         let link = SourceLink()
         let made = RunLoop.Source(
-            cancel: { _, _ in link.source?.releaseUnlessScheduled() },
+            cancel: { [weak process] _, _ in
+                process?.sourceHasLeft()
+                link.source?.releaseUnlessScheduled()
+            },
             perform: { [weak process] in process?.tell() })
         made.label = "end of a process"
         made.attachment = process
