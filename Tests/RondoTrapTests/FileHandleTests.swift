@@ -575,6 +575,71 @@ import Testing
         }
     }
 
+    @Test func `FH-14 on two loops one calls the handler at a time, and the end is told once`() throws {
+        let (pipe, log) = (Pipe(), EventLog())
+        let handle = pipe.fileHandleForReading
+        let threads = (0..<2).map { _ in
+            LoopThread { loop in
+                loop.add(Port(), forMode: .work)
+                return loop.run(in: .work, for: 60, returnAfterSourceHandled: false)
+            }
+        }
+        let loops = try threads.map { try $0.loop }
+        handle.readabilityHandler = { handle in
+            log.note("begins")
+            if log.entries.count == 1 {
+                // The other loop has found the bytes, too, before the third of three blocks.
+                for loop in loops where !loop.isCurrent {
+                    for _ in 0..<3 {
+                        let isServed = Latch()
+                        loop.perform(inModes: [.work]) { isServed.open() }
+                        try? isServed.wait()
+                    }
+                }
+            }
+            log.note(String(decoding: handle.availableData, as: UTF8.self))
+            if log.entries.count == 2 { pipe.fileHandleForWriting.closeFile() }
+        }
+        for loop in loops { try handle.schedule(in: loop, forMode: .work) }
+        pipe.fileHandleForWriting.write(Data("body".utf8))
+        try waitFor("the end") { handle.readabilityHandler == nil && log.entries.count >= 4 ? () : nil }
+        for loop in loops { loop.stop() }
+        for thread in threads { #expect(try thread.value() == .stopped) }
+        #expect(log.entries == ["begins", "body", "begins", ""])
+    }
+
+    /// There are many rounds, because only the timing of the threads can make two sources.
+    @Test func `FH-14 a handler that two threads set leaves nothing in the mode when it is removed`() throws {
+        try onLoopThread { loop in
+            for _ in 0..<300 {
+                let handle = Pipe().fileHandleForReading
+                try? handle.schedule(in: loop, forMode: .work)
+                DispatchQueue.concurrentPerform(iterations: 2) { _ in handle.readabilityHandler = { _ in } }
+                handle.readabilityHandler = nil
+                #expect(loop.run(in: .work, for: 0, returnAfterSourceHandled: false) == .finished)
+            }
+        }
+    }
+
+    @Test func `FH-14 a handler that is replaced is released where its objects can ask the handle`() async {
+        await #expect(processExitsWith: .success) {
+            try onThrowingLoopThread { loop in
+                let handle = Pipe().fileHandleForReading
+                let released = Latch()
+                let ask: @Sendable () -> Void = {
+                    _ = handle.readabilityHandler
+                    released.open()
+                }
+                try handle.schedule(in: loop, forMode: .work)
+                handle.readabilityHandler = { [probe = ReleaseProbe(ask)] _ in
+                    withExtendedLifetime(probe) {}
+                }
+                handle.readabilityHandler = { _ in }
+                try released.wait()
+            }
+        }
+    }
+
     @Test func `FH-14 a writeabilityHandler that takes itself off is not called again`() throws {
         let count = try onLoopThread { loop in
             let pipe = Pipe()

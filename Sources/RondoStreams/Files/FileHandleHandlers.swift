@@ -13,9 +13,42 @@ final class FileHandleHandlers: Sendable {
         var handler: Handler?
         /// Weak, because the source retains this object.
         weak var source: RunLoop.Source?
+        /// The thread that calls the handler, and the nesting of its calls.
+        private var server: (thread: pthread_t, depth: Int)?
+
+        var hasSource: Bool { source?.isValid ?? false }
 
         /// The handler, if no loop can call it: its source was released with the last loop that held it.
-        var orphan: Handler? { source?.isValid ?? false ? nil : handler }
+        var orphan: Handler? { hasSource ? nil : handler }
+
+        // What is replaced or removed is returned, because the caller must release it without the lock.
+
+        /// - Returns: The side as it was; nil, and nothing has changed, if there is no source.
+        mutating func replaceHandler(by new: @escaping Handler) -> Side? {
+            guard hasSource else { return nil }
+            defer { handler = new }
+            return self
+        }
+
+        mutating func removeHandler() -> Side {
+            defer {
+                handler = nil
+                source = nil
+            }
+            return self
+        }
+
+        /// - Returns: False if another thread calls the handler.
+        mutating func beginServing() -> Bool {
+            let thread = pthread_self()
+            if let server, pthread_equal(server.thread, thread) == 0 { return false }
+            server = (thread, (server?.depth ?? 0) + 1)
+            return true
+        }
+
+        mutating func endServing() {
+            server = server.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
+        }
     }
 
     private struct State {
@@ -25,6 +58,8 @@ final class FileHandleHandlers: Sendable {
         var modes: [LoopMode] = []
 
         var sources: [RunLoop.Source] { [read.source, write.source].compactMap(\.self) }
+
+        var isOnSeveralLoops: Bool { modes.contains { $0.loop !== modes[0].loop } }
 
         /// Removes modes, and those of loops whose threads have ended.
         ///
@@ -135,7 +170,7 @@ final class FileHandleHandlers: Sendable {
             state.modes.append(scheduled)
             return (state.sources, old)
         }
-        for source in sources { loop.add(source, forMode: mode) }
+        for source in sources { add(source, in: scheduled) }
         withExtendedLifetime(old) {}
     }
 
@@ -154,12 +189,14 @@ final class FileHandleHandlers: Sendable {
 
     private func isOf(_ handle: FileHandle) -> Bool { state.withLock { $0.handle === handle } }
 
-    private func takeOff(_ side: any WritableKeyPath<State, Side> & Sendable) {
-        let released = state.withLock { state in
-            defer { state[keyPath: side] = Side() }
-            return state[keyPath: side]
-        }
-        released.source?.invalidate()
+    /// Removes a handler and its source.
+    ///
+    /// - Returns: What was there.
+    @discardableResult
+    private func takeOff(_ side: any WritableKeyPath<State, Side> & Sendable) -> Side {
+        let removed = state.withLock { state -> Side in state[keyPath: side].removeHandler() }
+        removed.source?.invalidate()
+        return removed
     }
 
     private func set(
@@ -167,46 +204,74 @@ final class FileHandleHandlers: Sendable {
         _ side: any WritableKeyPath<State, Side> & Sendable, _ interest: RunLoop.Source.Interest,
         _ label: String
     ) throws(SystemError) {
-        guard let handler else { return takeOff(side) }
-        let (hasSource, handle) = state.withLock { state in
-            let hasSource = state[keyPath: side].source?.isValid ?? false
-            if hasSource { state[keyPath: side].handler = handler }
-            return (hasSource, state.handle)
+        guard let handler else {
+            takeOff(side)
+            return
         }
-        guard !hasSource, let handle else { return }
+        let (replaced, handle) = state.withLock { state -> (Side?, FileHandle?) in
+            (state[keyPath: side].replaceHandler(by: handler), state.handle)
+        }
+        guard replaced == nil, let handle else { return }
         let original = handle.fileDescriptor
         let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
             [self] source, ready in
             // Once the handle is closed, it has another descriptor, or none.
             guard !ready.isEmpty, handle.fileDescriptor == original else { return source.invalidate() }
-            serve(handle, descriptor.number, interest)
+            serve(handle, descriptor.number, side, interest)
         }
         source.label = label
-        let modes = state.withLock { state in
-            state[keyPath: side] = Side(handler: handler, source: source)
-            return state.modes
+        let (old, modes) = state.withLock { state -> (Side, [LoopMode]) in
+            let old = state[keyPath: side]
+            state[keyPath: side].handler = handler
+            // Another thread may have stored a source meanwhile, which calls this handler; the one made here is then released.
+            guard !old.hasSource else { return (old, []) }
+            state[keyPath: side].source = source
+            return (old, state.modes)
         }
-        for scheduled in modes { scheduled.loop.add(source, forMode: scheduled.mode) }
+        for scheduled in modes { add(source, in: scheduled) }
+        withExtendedLifetime(old) {}
+    }
+
+    private func add(_ source: RunLoop.Source, in scheduled: LoopMode) {
+        scheduled.loop.add(source, forMode: scheduled.mode)
+        // The handle may have left the mode meanwhile.
+        let modes = state.withLock { $0.modes }
+        guard !modes.contains(scheduled) else { return }
+        scheduled.loop.remove(source, forMode: scheduled.mode, keeping: modes)
     }
 
     // MARK: Loop's thread
 
-    private func serve(_ handle: FileHandle, _ descriptor: Int32, _ interest: RunLoop.Source.Interest) {
-        guard interest == .read else {
-            write?(handle)
-            return
+    /// Calls the handler, unless another thread is calling it. Until that one has read or written, this loop finds the
+    /// descriptor ready in each pass.
+    private func serve(
+        _ handle: FileHandle, _ descriptor: Int32, _ side: any WritableKeyPath<State, Side> & Sendable,
+        _ interest: RunLoop.Source.Interest
+    ) {
+        let (mayServe, isShared) = state.withLock { state -> (Bool, Bool) in
+            (state[keyPath: side].beginServing(), state.isOnSeveralLoops)
         }
-        let handler = read
+        guard mayServe else { return }
+        defer { state.withLock { $0[keyPath: side].endServing() } }
+        let reads = interest == .read
+        // Another loop may have served the descriptor since this one found it ready: the handler would block.
+        if reads || isShared {
+            guard Self.isReady(descriptor, for: reads ? POLLIN : POLLOUT) else { return }
+        }
         // The end is reported once: the handler finds no data, and is not called again (rule FH-14).
-        if Self.isAtEnd(descriptor) { takeOff(\.read) }
-        handler?(handle)
+        let isLast = reads && Self.isAtEnd(descriptor)
+        let called = isLast ? takeOff(side) : state.withLock { $0[keyPath: side] }
+        called.handler?(handle)
     }
 
-    /// Whether a descriptor that was found readable has nothing left to read.
+    private static func isReady(_ descriptor: Int32, for events: Int32) -> Bool {
+        var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+        return poll(&request, 1, 0) > 0
+    }
+
+    /// Whether a descriptor that is readable has nothing left to read.
     private static func isAtEnd(_ descriptor: Int32) -> Bool {
-        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&request, 1, 0) > 0 else { return false }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return true }
         switch status.st_mode & S_IFMT {
