@@ -88,6 +88,15 @@ extension RunLoop {
             }
         }
 
+        /// Takes the attachment if no mode holds the source; the caller releases it with no lock held.
+        package func takeAttachmentUnlessScheduled() -> (any AnyObject & Sendable)? {
+            state.withLock { state in
+                guard state.memberships.isEmpty else { return nil }
+                defer { state.details?.attachment = nil }
+                return state.details?.attachment
+            }
+        }
+
         /// Whether some mode of some loop holds the source.
         package var isScheduled: Bool { state.withLock { !$0.memberships.isEmpty } }
 

@@ -138,12 +138,13 @@ public final class Child: Sendable {
     /// If the child has ended already, the callbacks come in the first pass (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard eventSource.isValid else { return }
-        // While the source is in a loop, it retains the child.
-        eventSource.attachment = self
         loop.add(eventSource, forMode: mode)
         loop.add(endSource, forMode: mode)
         outputs.schedule(in: loop, forMode: mode)
-        // The source is in no loop if the loop's thread has ended.
+        // While the source is in a loop, it retains the child. Attached after the adds: before them, another thread that
+        // unschedules the child would release it for good.
+        eventSource.attachment = self
+        // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the child.
         eventSource.releaseUnlessScheduled()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
             handle.reaper.forget(handle)

@@ -82,10 +82,7 @@ final class SourceLink: @unchecked Sendable {
 extension RunLoop.Source {
     /// Releases the object that the source retains while it is in a mode, if it is in none any more.
     func releaseUnlessScheduled() {
-        guard !isScheduled else { return }
-        let kept = attachment
-        attachment = nil
         // Released after the lock of the source.
-        withExtendedLifetime(kept) {}
+        withExtendedLifetime(takeAttachmentUnlessScheduled()) {}
     }
 }
