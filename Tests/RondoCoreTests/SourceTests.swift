@@ -142,6 +142,51 @@ import Testing
             entries == ["1", "handledSource", "2", "handledSource", "3", "handledSource", "timedOut"])
     }
 
+    @Test func `SRC-7 a source that another mode has served stands where its next signal puts it`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let (first, second) = (
+                RunLoop.Source { log.note("first") }, RunLoop.Source { log.note("second") }
+            )
+            for source in [first, second] { loop.add(source, forMode: .work) }
+            loop.add(first, forMode: .other)
+            first.signal()
+            loop.poll(.other)
+            second.signal()
+            first.signal()
+            for _ in 1...3 {
+                log.note("\(loop.run(in: .work, for: 0, returnAfterSourceHandled: true))")
+            }
+            return log.entries
+        }
+        #expect(entries == ["first", "second", "handledSource", "first", "handledSource", "timedOut"])
+    }
+
+    @Test func `SRC-7 sources whose signals were served or taken back are passed over`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let sources = ["served", "withdrawn", "removed", "invalid", "left"].map { name in
+                RunLoop.Source { log.note(name) }
+            }
+            for source in sources { loop.add(source, forMode: .work) }
+            loop.add(sources[0], forMode: .other)
+            for source in sources { source.signal() }
+            loop.poll(.other)
+            sources[1].withdrawSignal()
+            loop.remove(sources[2], forMode: .work)
+            sources[3].invalidate()
+            for _ in 1...2 {
+                log.note("\(loop.run(in: .work, for: 0, returnAfterSourceHandled: true))")
+            }
+            // It has kept its signal, and its place.
+            sources[4].signal()
+            loop.add(sources[2], forMode: .work)
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["served", "left", "handledSource", "timedOut", "removed", "left"])
+    }
+
     @Test func `SRC-8 one signal is served once, by the loop or mode that sees it first`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

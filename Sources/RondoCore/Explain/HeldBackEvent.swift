@@ -132,6 +132,7 @@ private struct OtherModeMembers {
         var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
         for (index, mode) in state.modes.enumerated() where index != runningIndex {
             if !mode.blocks.isEmpty { blocks.append(mode.name) }
+            let signalledHere = Set(mode.signalled.all)
             for date in mode.timers.dueTimers(at: now)
             where seen.insert(ObjectIdentifier(date.timer)).inserted {
                 timers.append((date, mode.name))
@@ -140,7 +141,7 @@ private struct OtherModeMembers {
             where !(running?.holds(source) ?? false)
                 && seen.insert(ObjectIdentifier(source)).inserted
             {
-                if mode.signalled.contains(source) { signalled.append((source, mode.name)) }
+                if signalledHere.contains(source) { signalled.append((source, mode.name)) }
                 if source.kind.behaviour.descriptor != nil { descriptors.append((source, mode.name)) }
             }
         }

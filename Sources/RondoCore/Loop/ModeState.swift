@@ -6,7 +6,7 @@ struct ModeState {
 
     private(set) var sources = ObjectSet<RunLoop.Source>()
     /// Signalled sources. Another mode may meanwhile have served the signal of one.
-    var signalled = ObjectSet<RunLoop.Source>()
+    var signalled = SignalledSources()
 
     /// Descriptor sources whose watcher the loop's thread may have to change.
     private(set) var outdated = ObjectSet<RunLoop.Source>()
@@ -57,9 +57,10 @@ struct ModeState {
 
     mutating func insert(_ source: RunLoop.Source) { sources.insert(source) }
 
-    mutating func remove(_ source: RunLoop.Source) {
+    /// - Parameter signal: The number of the source's last signal.
+    mutating func remove(_ source: RunLoop.Source, signal: UInt64) {
         sources.remove(source)
-        signalled.remove(source)
+        signalled.remove(source, signal: signal)
         // So a mode that is never run does not remember every source that was added and removed.
         if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
     }

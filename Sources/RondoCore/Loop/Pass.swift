@@ -246,20 +246,25 @@ struct Pass {
             (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
         }
         guard let first else { return false }
-        // A single source needs no order.
         if count == 1 { return first.performIfSignalled(in: mode, of: loop) }
-        let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
-        let batch =
-            sources
-            .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
-            .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
-        var performed = false
-        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run can
-        // serve those that this one leaves.
-        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
-            performed = true
-            if activation.returnAfterSourceHandled { break }
+        return activation.returnAfterSourceHandled ? performFirstSignalledSource() : performSignalledBatch()
+    }
+
+    /// The others stay signalled for the next run (rule SRC-7).
+    private func performFirstSignalledSource() -> Bool {
+        while let first = loop.state.withLock({ [mode] in $0.modes[mode].signalled.first }) {
+            // Otherwise another loop or mode has served it, and this mode has forgotten it now.
+            if first.performIfSignalled(in: mode, of: loop) { return true }
         }
+        return false
+    }
+
+    private func performSignalledBatch() -> Bool {
+        let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled.all }
+        let batch = sources.filter { $0.forgetUnlessSignalled(in: mode, of: loop) }
+        var performed = false
+        // Each stays signalled until it is performed, so that a nested run can serve it.
+        for source in batch where source.performIfSignalled(in: mode, of: loop) { performed = true }
         return performed
     }
 }

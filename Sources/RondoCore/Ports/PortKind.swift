@@ -4,7 +4,6 @@ struct PortKind: SourceKind {
     let describe: @Sendable () -> String?
     /// Why the port does not call its delegate, if the reason is not its loop.
     let explain: @Sendable () -> DeliveryObstacle?
-    var order: Int { 0 }
     var descriptor: Int32? { nil }
     var takesSignals: Bool { true }
 

@@ -3,7 +3,6 @@ internal import CRondoEv
 /// A source that is served when its file descriptor can be read or written: version 1 of `CFRunLoopSource`.
 struct DescriptorKind: SourceKind {
     let watched: Int32
-    var order: Int { 0 }
     var descriptor: Int32? { watched }
     var takesSignals: Bool { false }
 

@@ -64,10 +64,11 @@ extension RunLoop {
 }
 
 extension RunLoop.Source {
-    func withdraw(from membership: LoopMode) {
+    /// - Parameter signal: The number of the last signal. The caller holds the source's lock.
+    func withdraw(from membership: LoopMode, signal: UInt64) {
         membership.loop.state.withLock { loopState in
             guard let index = loopState.existingIndex(of: membership.mode) else { return }
-            loopState.modes[index].remove(self)
+            loopState.modes[index].remove(self, signal: signal)
         }
     }
 
@@ -107,11 +108,14 @@ extension RunLoop.Source {
         let schedule = state.withLock { state -> ModeCallback?? in
             guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
             guard !state.memberships.contains(membership) else { return nil }
+            let (isSignalled, signal) = (state.isSignalled, state.lastSignal)
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
                 let index = loopState.index(of: mode)
                 loopState.modes[index].insert(self)
-                if state.signal != nil { loopState.modes[index].signalled.insert(self) }
+                if isSignalled {
+                    loopState.modes[index].signalled.insert(self, signal: signal, replacing: signal)
+                }
                 if kind.behaviour.descriptor != nil { loopState.modes[index].noteChange(of: self) }
                 return true
             }
@@ -130,7 +134,7 @@ extension RunLoop.Source {
         let cancel = state.withLock { state -> ModeCallback?? in
             guard !isCommon || !state.isCommon(in: loop) else { return nil }
             guard state.memberships.remove(membership) else { return nil }
-            withdraw(from: membership)
+            withdraw(from: membership, signal: state.lastSignal)
             state.threadHasEnded = !loop.state.withLock { $0.isAlive }
             return .some(state.details?.cancel)
         }

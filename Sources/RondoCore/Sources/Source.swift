@@ -36,7 +36,7 @@ extension RunLoop {
 
         /// Signalled sources of one pass are performed in increasing order (rule SRC-6); descriptor sources
         /// ignore it.
-        public var order: Int { kind.behaviour.order }
+        public var order: Int { kind.order }
         let kind: Kind
         /// Whether the descriptor names one file for as long as the source is valid: its owner promises to
         /// invalidate the source before closing the descriptor. A watcher with the right events then need not
@@ -110,7 +110,7 @@ extension RunLoop {
         }
 
         /// Whether the source waits to be served for a signal.
-        public var isSignalled: Bool { state.withLock { $0.signal != nil } }
+        public var isSignalled: Bool { state.withLock { $0.isSignalled } }
 
         /// Why a descriptor source became invalid by itself: its descriptor was found closed (`EBADF`), or
         /// the kernel refuses to watch it (`ENOSPC` if `fs.epoll.max_user_watches` is used up, or `ENOMEM`).
@@ -177,14 +177,19 @@ extension RunLoop {
             var others: [WakeUp] = []
             let (isNew, traced) = state.withLock { state -> (Bool, [LoopMode]) in
                 var isNew = false
-                if kind.behaviour.takesSignals { isNew = state.isValid && state.signal == nil }
-                if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
+                if kind.behaviour.takesSignals { isNew = state.isValid && !state.isSignalled }
+                let last = state.lastSignal
+                if isNew {
+                    state.isSignalled = true
+                    state.lastSignal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue
+                }
+                let signal = state.lastSignal
                 guard isNew || wakesLoops else { return (false, []) }
                 state.memberships.forEach { membership in
                     if isNew {
                         membership.loop.state.withLock { loopState in
                             guard let index = loopState.existingIndex(of: membership.mode) else { return }
-                            loopState.modes[index].signalled.insert(self)
+                            loopState.modes[index].signalled.insert(self, signal: signal, replacing: last)
                         }
                     }
                     guard wakesLoops || (isNew && membership.loop.sleepsBelowCaller),
@@ -206,12 +211,13 @@ extension RunLoop {
         /// Takes back a signal that has not been served yet.
         package func withdrawSignal() {
             state.withLock { state in
-                guard state.signal != nil else { return }
-                state.signal = nil
+                guard state.isSignalled else { return }
+                state.isSignalled = false
+                let signal = state.lastSignal
                 state.memberships.forEach { membership in
                     membership.loop.state.withLock { loopState in
                         guard let index = loopState.existingIndex(of: membership.mode) else { return }
-                        loopState.modes[index].signalled.remove(self)
+                        loopState.modes[index].signalled.remove(self, signal: signal)
                     }
                 }
             }
@@ -245,12 +251,13 @@ extension RunLoop {
                 state -> (Memberships, Callback?, Details?) in
                 guard state.isValid else { return (Memberships(), nil, nil) }
                 let old = (state.memberships, state.perform, state.details)
+                let signal = state.lastSignal
                 state = State(isValid: false)
                 if error != nil || old.2?.label != nil {
                     let details = state.makeDetails()
                     (details.error, details.label) = (error, old.2?.label)
                 }
-                old.0.forEach { withdraw(from: $0) }
+                old.0.forEach { withdraw(from: $0, signal: signal) }
                 for loop in old.2?.commonLoops ?? [] {
                     loop.state.withLock { _ = $0.commonSources.remove(self) }
                 }
@@ -262,14 +269,16 @@ extension RunLoop {
 
         // MARK: From the pass
 
-        /// The number of the pending signal; nil if another loop or mode has served it, and the mode then
-        /// forgets the source.
-        func signal(in mode: Int, of loop: RunLoop) -> UInt64? {
+        /// Makes `mode` forget the source if another loop or mode has served its signal.
+        ///
+        /// - Returns: Whether the signal is still pending.
+        func forgetUnlessSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             state.withLock { state in
-                if state.signal == nil {
-                    loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
+                let signal = state.lastSignal
+                if !state.isSignalled {
+                    loop.state.withLock { $0.modes[mode].signalled.remove(self, signal: signal) }
                 }
-                return state.signal
+                return state.isSignalled
             }
         }
 
@@ -279,13 +288,11 @@ extension RunLoop {
         /// - Returns: Whether the source was performed.
         func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { state -> Callback? in
-                guard state.isValid, state.signal != nil else {
-                    // Another loop or mode has served it.
-                    loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
-                    return nil
-                }
-                state.signal = nil
-                loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
+                let signal = state.lastSignal
+                // If the signal is not pending, another loop or mode has served it.
+                loop.state.withLock { $0.modes[mode].signalled.remove(self, signal: signal) }
+                guard state.isValid, state.isSignalled else { return nil }
+                state.isSignalled = false
                 return state.perform
             }
             guard let perform else { return false }

@@ -6,9 +6,12 @@ extension RunLoop.Source {
         var isValid = true
         /// The thread of the loop that last held the source has ended.
         var threadHasEnded = false
-        /// The number of the pending signal, counted over all sources; nil while the source is not signalled.
-        var signal: UInt64?
+        /// A signal waits to be served.
+        var isSignalled = false
         var interest: Interest = []
+        /// The number of the last signal, counted over all sources; 0 before the first. By it the modes find the source
+        /// among those that are signalled.
+        var lastSignal: UInt64 = 0
         var memberships = Memberships()
         var perform: Callback?
         /// Allocated on first use: most sources never need it, and it would be half of their memory.
