@@ -261,6 +261,31 @@ import Testing
         }
     }
 
+    @Test func `writes that are cancelled while they wait leave the others in their order`() async throws {
+        try await withLoop { loop in
+            let mode = RunLoop.Mode("held")
+            // Unsafe: until all writes are done the writer alone uses the stream, on the loop's thread; the test looks afterwards.
+            nonisolated(unsafe) let output = OutputStream(toMemory: ())
+            let writer = StreamWriter(output, in: loop, forMode: mode)
+            var writes: [Task<Void, any Error>] = []
+            for number in 0..<100 as Range<UInt8> {
+                writes.append(Task { try await writer.write([number]) })
+                await wait { writer.waitingCount == Int(number) + 1 }
+            }
+            for (number, writing) in writes.enumerated() where number % 10 != 9 {
+                writing.cancel()
+                await #expect(throws: CancellationError.self) { try await writing.value }
+            }
+            #expect(writer.waitingCount == 10)
+            loop.perform {
+                while writer.waitingCount > 0 { loop.run(mode: mode, before: .distantPast) }
+            }
+            for (number, writing) in writes.enumerated() where number % 10 == 9 { try await writing.value }
+            let written = output.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
+            #expect(written.map(Array.init) == stride(from: 9, to: 100, by: 10).map { UInt8($0) })
+        }
+    }
+
     @Test func `a loop whose thread ends keeps no task waiting`() async throws {
         let thread = RunLoopThread(name: "ending")
         let loop = thread.start()

@@ -25,9 +25,44 @@ public final class StreamWriter: Sendable {
     }
 
     private struct State {
-        var jobs: [Job] = []
+        /// The job that was begun.
+        private var current: Job?
+        /// By their IDs: two tasks may add theirs in the other order.
+        var waiting = KeyedQueue<UInt64, Job>()
         var nextID: UInt64 = 0
         var driver: StreamDriver<OutputStream>?
+
+        var count: Int { waiting.count + (current == nil ? 0 : 1) }
+
+        /// The job to go on with.
+        mutating func next() -> Job? {
+            if current == nil { current = waiting.popFirst() }
+            return current
+        }
+
+        /// - Returns: The job, if that was all of it; nil also if it was cancelled.
+        mutating func noteWritten(_ count: Int, of id: UInt64) -> Job? {
+            guard let job = current, job.id == id else { return nil }
+            let rest = job.bytes.dropFirst(count)
+            current?.bytes = rest
+            return rest.isEmpty ? current.take() : nil
+        }
+
+        mutating func remove(_ id: UInt64) -> Job? {
+            current?.id == id ? current.take() : waiting.remove(id)
+        }
+
+        mutating func takeAll() -> [Job] {
+            defer { waiting = KeyedQueue() }
+            return (current.take().map { [$0] } ?? []) + waiting.elements
+        }
+
+        /// All but a close.
+        mutating func takeWrites() -> [Job] {
+            let all = takeAll()
+            for job in all where job.isLast { waiting.insert(job, key: job.id) }
+            return all.filter { !$0.isLast }
+        }
     }
 
     private let state = Mutex(State())
@@ -65,7 +100,7 @@ public final class StreamWriter: Sendable {
     }
 
     /// The number of writes and closes that wait; for tests.
-    package var waitingCount: Int { state.withLock { $0.jobs.count } }
+    package var waitingCount: Int { state.withLock { $0.count } }
 
     private func add(_ bytes: ArraySlice<UInt8>, isLast: Bool) async throws {
         let id = state.withLock { state in
@@ -75,23 +110,21 @@ public final class StreamWriter: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let driver = state.withLock { state in
-                    state.jobs.append(Job(id: id, bytes: bytes, isLast: isLast, continuation: continuation))
+                    let job = Job(id: id, bytes: bytes, isLast: isLast, continuation: continuation)
+                    state.waiting.insert(job, key: id)
                     return state.driver
                 }
-                if Task.isCancelled { cancel(id) }
+                if !isLast, Task.isCancelled { cancel(id) }
                 driver?.wake()
             }
         } onCancel: {
-            cancel(id)
+            // A close is not cancelled: it only waits for the writes before it.
+            if !isLast { cancel(id) }
         }
     }
 
     private func cancel(_ id: UInt64) {
-        let (job, driver) = state.withLock { state -> (Job?, StreamDriver<OutputStream>?) in
-            // A close is not cancelled: it only waits for the writes before it.
-            let index = state.jobs.firstIndex { $0.id == id && !$0.isLast }
-            return (index.map { state.jobs.remove(at: $0) }, state.driver)
-        }
+        let (job, driver) = state.withLock { ($0.remove(id), $0.driver) }
         guard let job else { return }
         job.continuation.resume(throwing: CancellationError())
         // A close that has waited for this write may be next.
@@ -100,15 +133,11 @@ public final class StreamWriter: Sendable {
 
     /// Runs on the loop's thread.
     private func serve(_ stream: OutputStream) {
-        while let job = state.withLock({ $0.jobs.first }) {
+        while let job = state.withLock({ $0.next() }) {
             switch attempt(job, stream) {
             case .wait: return
             case .wrote(let count):
-                let done = state.withLock { state -> Job? in
-                    guard let first = state.jobs.first, first.id == job.id else { return nil }
-                    state.jobs[0].bytes = first.bytes.dropFirst(count)
-                    return state.jobs[0].bytes.isEmpty ? state.jobs.removeFirst() : nil
-                }
+                let done = state.withLock { $0.noteWritten(count, of: job.id) }
                 done?.continuation.resume()
             case .failed(let error):
                 failWrites(error)
@@ -150,18 +179,12 @@ public final class StreamWriter: Sendable {
 
     /// Fails what waits, but for a close, which is made.
     private func failWrites(_ error: any Error) {
-        let failed = state.withLock { state in
-            defer { state.jobs.removeAll { !$0.isLast } }
-            return state.jobs.filter { !$0.isLast }
-        }
+        let failed = state.withLock { $0.takeWrites() }
         for job in failed { job.continuation.resume(throwing: error) }
     }
 
     private func failAll(_ error: any Error) {
-        let jobs = state.withLock { state in
-            defer { state.jobs = [] }
-            return state.jobs
-        }
+        let jobs = state.withLock { $0.takeAll() }
         for job in jobs { job.continuation.resume(throwing: error) }
     }
 }
