@@ -1,4 +1,5 @@
-/// A queue whose first element is removed without moving the others.
+/// A queue whose first element is removed without moving the others. For elements that may leave before their
+/// turn see `KeyedQueue`.
 package struct FIFO<Element> {
     private var elements: [Element?] = []
     private var start = 0
@@ -6,8 +7,6 @@ package struct FIFO<Element> {
     package init() {}
 
     package var isEmpty: Bool { start == elements.count }
-    package var count: Int { elements.count - start }
-    package var first: Element? { isEmpty ? nil : elements[start] }
     package var last: Element? { isEmpty ? nil : elements[elements.count - 1] }
 
     package mutating func append(_ element: Element) { elements.append(element) }
@@ -28,27 +27,6 @@ package struct FIFO<Element> {
             start = 0
         }
         return element
-    }
-
-    package mutating func remove(where condition: (Element) -> Bool) -> Element? {
-        guard let index = elements[start...].firstIndex(where: { $0.map(condition) ?? false }) else {
-            return nil
-        }
-        return elements.remove(at: index)
-    }
-
-    package func contains(where condition: (Element) -> Bool) -> Bool {
-        elements[start...].contains { $0.map(condition) ?? false }
-    }
-
-    /// Offers the elements to `change`, in their order, until it has a result.
-    package mutating func changeFirst<Result>(_ change: (inout Element) -> Result?) -> Result? {
-        for index in start..<elements.count {
-            guard var element = elements[index], let result = change(&element) else { continue }
-            elements[index] = element
-            return result
-        }
-        return nil
     }
 }
 

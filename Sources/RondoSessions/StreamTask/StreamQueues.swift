@@ -1,4 +1,3 @@
-internal import RondoConnections
 internal import RondoCore
 
 /// The operations that a stream task has not performed yet, as a value without I/O. Each handler leaves it
@@ -38,14 +37,7 @@ struct StreamQueues {
 
     enum Writing {
         case write(Write)
-        case close(Int)
-
-        fileprivate var number: Int {
-            switch self {
-            case .write(let write): write.number
-            case .close(let number): number
-            }
-        }
+        case close
     }
 
     /// A change of the connection itself.
@@ -61,9 +53,10 @@ struct StreamQueues {
     /// The write that was begun and is not finished.
     private(set) var current: Write?
     private var lastNumber = 0
-    private var reads = FIFO<Reading>()
-    private var writes = FIFO<Writing>()
-    private var changes = FIFO<(number: Int, change: Change)>()
+    // By their numbers.
+    private var reads = KeyedQueue<Int, Reading>()
+    private var writes = KeyedQueue<Int, Writing>()
+    private var changes = KeyedQueue<Int, Change>()
 
     // MARK: - Adding operations
 
@@ -77,24 +70,29 @@ struct StreamQueues {
         let number = nextNumber()
         let maximum = max(maximum, 1)
         let minimum = min(max(minimum, 1), maximum)
-        reads.append(.read(Read(number: number, minimum: minimum, maximum: maximum, handler: handler)))
+        let read = Read(number: number, minimum: minimum, maximum: maximum, handler: handler)
+        reads.insert(.read(read), key: number)
         return number
     }
 
     mutating func addWrite(_ data: Data, _ handler: @escaping WriteHandler) -> Int {
         let number = nextNumber()
-        writes.append(.write(Write(number: number, data: data, handler: handler)))
+        writes.insert(.write(Write(number: number, data: data, handler: handler)), key: number)
         return number
     }
 
-    mutating func addCloseRead() { reads.append(.close(nextNumber())) }
-    mutating func addCloseWrite() { writes.append(.close(nextNumber())) }
-    mutating func add(_ change: Change) { changes.append((nextNumber(), change)) }
+    mutating func addCloseRead() {
+        let number = nextNumber()
+        reads.insert(.close(number), key: number)
+    }
+
+    mutating func addCloseWrite() { writes.insert(.close, key: nextNumber()) }
+    mutating func add(_ change: Change) { changes.insert(change, key: nextNumber()) }
 
     // MARK: - Performing operations
 
     /// True if a change must be made before the operation of this number.
-    private func isBehindChange(_ number: Int) -> Bool { changes.first.map { $0.number < number } ?? false }
+    private func isBehindChange(_ number: Int) -> Bool { changes.firstKey.map { $0 < number } ?? false }
 
     var nextRead: Reading? {
         guard !isHalted, let first = reads.first, !isBehindChange(first.number) else { return nil }
@@ -105,17 +103,16 @@ struct StreamQueues {
     ///
     /// - Returns: False if it was cancelled.
     mutating func take(_ reading: Reading) -> Bool {
-        guard reads.first?.number == reading.number else { return false }
+        guard reads.firstKey == reading.number else { return false }
         _ = reads.popFirst()
         return true
     }
 
     /// Removes the next write or close. A write is `current` until `endWrite()`.
     mutating func takeWriting() -> Writing? {
-        guard !isHalted, current == nil, let first = writes.first, !isBehindChange(first.number) else {
-            return nil
-        }
-        _ = writes.popFirst()
+        guard !isHalted, current == nil, let number = writes.firstKey, !isBehindChange(number),
+            let first = writes.popFirst()
+        else { return nil }
         if case .write(let write) = first { current = write }
         return first
     }
@@ -124,10 +121,10 @@ struct StreamQueues {
     mutating func endWrite() -> Write? { current.take() }
 
     mutating func takeChange() -> Change? {
-        guard !isHalted, current == nil, let first = changes.first else { return nil }
-        if let read = reads.first, read.number < first.number { return nil }
-        if let write = writes.first, write.number < first.number { return nil }
-        return changes.popFirst()?.change
+        guard !isHalted, current == nil, let number = changes.firstKey else { return nil }
+        if let read = reads.firstKey, read < number { return nil }
+        if let write = writes.firstKey, write < number { return nil }
+        return changes.popFirst()
     }
 
     /// True if no operation waits or is being performed.
@@ -137,17 +134,13 @@ struct StreamQueues {
 
     /// Cancels a read that was not performed.
     mutating func removeRead(_ number: Int) -> ReadHandler? {
-        guard case .read(let read) = reads.remove(where: { $0.isRead && $0.number == number }) else {
-            return nil
-        }
+        guard case .read(let read) = reads.remove(number) else { return nil }
         return read.handler
     }
 
     /// Cancels a write that was not begun.
     mutating func removeWrite(_ number: Int) -> WriteHandler? {
-        guard case .write(let write) = writes.remove(where: { $0.isWrite && $0.number == number }) else {
-            return nil
-        }
+        guard case .write(let write) = writes.remove(number) else { return nil }
         return write.handler
     }
 
@@ -161,15 +154,7 @@ struct StreamQueues {
         while let next = writes.popFirst() {
             if case .write(let write) = next { all.writes.append(write.handler) }
         }
-        changes = FIFO()
+        changes = KeyedQueue()
         return all
     }
-}
-
-extension StreamQueues.Reading {
-    fileprivate var isRead: Bool { if case .read = self { true } else { false } }
-}
-
-extension StreamQueues.Writing {
-    fileprivate var isWrite: Bool { if case .write = self { true } else { false } }
 }

@@ -42,14 +42,15 @@ struct WebSocketQueues {
     /// The program's close frame, if it has closed the WebSocket.
     var close: WebSocketClose?
     private var lastIdentifier = 0
-    private var outgoing = FIFO<Sending>()
+    /// By their identifiers, as all queues but that of the messages.
+    private var outgoing = KeyedQueue<Int, Sending>()
     private var current: Current?
-    private var receivers = FIFO<(identifier: Int, receiver: Receiver)>()
+    private var receivers = KeyedQueue<Int, Receiver>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
     /// The pings whose pongs have not arrived. One that was cancelled has no handler; it is kept because its pong ends the
     /// wait of those before it, and so is never the first.
-    private var pings = FIFO<(identifier: Int, completion: Completion?)>()
+    private var pings = KeyedQueue<Int, Completion?>()
 
     // MARK: - Properties
 
@@ -65,13 +66,14 @@ struct WebSocketQueues {
 
     mutating func add(_ what: Outgoing, _ completion: @escaping Completion) -> Int {
         lastIdentifier += 1
-        outgoing.append(Sending(identifier: lastIdentifier, what: what, completion: completion))
+        let sending = Sending(identifier: lastIdentifier, what: what, completion: completion)
+        outgoing.insert(sending, key: lastIdentifier)
         return lastIdentifier
     }
 
     mutating func add(_ receiver: @escaping Receiver) -> Int {
         lastIdentifier += 1
-        receivers.append((lastIdentifier, receiver))
+        receivers.insert(receiver, key: lastIdentifier)
         return lastIdentifier
     }
 
@@ -86,19 +88,19 @@ struct WebSocketQueues {
             case .waiting: return endSending()
             }
         }
-        if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
-        let completion = pings.changeFirst { $0.identifier == identifier ? $0.completion.take() : nil }
+        if let sending = outgoing.remove(identifier) { return sending.completion }
+        let completion = pings.change(identifier) { $0.take() }
         dropCancelledPings()
-        return completion
+        return completion ?? nil
     }
 
     /// Drops the cancelled pings before all others: no ping waits for their pongs.
     private mutating func dropCancelledPings() {
-        while let first = pings.first, first.completion == nil { _ = pings.popFirst() }
+        while let first = pings.first, first == nil { _ = pings.popFirst() }
     }
 
     mutating func cancelReceive(_ identifier: Int) -> Receiver? {
-        receivers.remove { $0.identifier == identifier }?.receiver
+        receivers.remove(identifier)
     }
 
     // MARK: - Performing operations
@@ -108,7 +110,7 @@ struct WebSocketQueues {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
         case .message: current = Current(sending: next)
-        case .ping: pings.append((next.identifier, next.completion))
+        case .ping: pings.insert(next.completion, key: next.identifier)
         }
         return next
     }
@@ -136,11 +138,10 @@ struct WebSocketQueues {
     /// - Returns: The handlers of this ping, unless it was cancelled, and of those before it; none if no pong with this number
     ///   is awaited.
     mutating func takePings(upTo identifier: Int) -> [Completion] {
-        guard pings.contains(where: { $0.identifier == identifier }) else { return [] }
+        guard pings.contains(identifier) else { return [] }
         var taken: [Completion] = []
-        while let first = pings.first, first.identifier <= identifier {
-            if let completion = first.completion { taken.append(completion) }
-            _ = pings.popFirst()
+        while let first = pings.firstKey, first <= identifier {
+            if let ping = pings.popFirst(), let completion = ping { taken.append(completion) }
         }
         dropCancelledPings()
         return taken
@@ -162,14 +163,14 @@ struct WebSocketQueues {
         guard !messages.isEmpty, let first = receivers.popFirst(), let message = takeMessage() else {
             return nil
         }
-        return (message, first.receiver)
+        return (message, first)
     }
 
     // MARK: - After the end
 
     mutating func takeReceivers() -> [Receiver] {
         var all: [Receiver] = []
-        while let next = receivers.popFirst() { all.append(next.receiver) }
+        while let next = receivers.popFirst() { all.append(next) }
         return all
     }
 
@@ -177,7 +178,7 @@ struct WebSocketQueues {
     mutating func takeSenders() -> [Completion] {
         var all: [Completion] = []
         while let next = pings.popFirst() {
-            if let completion = next.completion { all.append(completion) }
+            if let completion = next { all.append(completion) }
         }
         while let next = outgoing.popFirst() { all.append(next.completion) }
         return all
