@@ -185,13 +185,10 @@ import Testing
                 try? latch.wait()
                 return .success(addresses)
             }
-            // All threads are busy, so that requests for one host are answered together, in their order.
-            for number in 1...Resolver.threadLimit {
-                resolver.resolve(host: "held\(number).test", port: 1) { _ in }
-            }
         }
 
-        /// Answers; returns when the requests for the host that wait were answered.
+        /// Answers; returns when the requests for the host that were made before were answered: one look-up answers them
+        /// together, in their order.
         func answer(host: String, port: UInt16) throws {
             let isAnswered = Latch()
             resolver.resolve(host: host, port: port) { _ in isAnswered.open() }

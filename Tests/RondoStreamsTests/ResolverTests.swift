@@ -69,10 +69,11 @@ import Testing
                 == "no host is called “a.b”: Name or service not known. Check the spelling of the name")
     }
 
-    @Test func `no more threads than the limit and none for long`() async {
+    @Test func `no more look-ups than the limit and no threads for long`() async {
         let gate = DispatchSemaphore(value: 0)
         let running = Mutex((now: 0, most: 0))
-        let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
+        // However long the machine stands still, no look-up is slow.
+        let resolver = Resolver(idleTime: .milliseconds(1), patience: .seconds(600)) { _, port in
             running.withLock {
                 $0.now += 1
                 $0.most = max($0.most, $0.now)
@@ -95,7 +96,7 @@ import Testing
             for _ in 1...20 { gate.signal() }
         }
         #expect(answers.withLock { $0.sorted() } == Array(1...20))
-        #expect(running.withLock { $0.most } <= Resolver.threadLimit)
+        #expect(running.withLock { $0.most } <= Resolver.lookUpLimit)
         while resolver.threadCount > 0 { await Task.yield() }
         // And they start again.
         gate.signal()
@@ -113,15 +114,16 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
             gate.wait()
+            gate.signal()
             return .success([.loopback(port: port)])
         }
         let called = Mutex(0)
-        // As many as there are threads are under way, the others wait.
-        let requests = (1...10).map { _ in
-            resolver.resolve(host: "host", port: 80) { _ in called.withLock { $0 += 1 } }
+        // A few are under way, the others wait.
+        let requests = (1...10).map { number in
+            resolver.resolve(host: "host\(number / 2)", port: 80) { _ in called.withLock { $0 += 1 } }
         }
         requests.forEach { $0.cancel() }
-        for _ in 1...Resolver.threadLimit { gate.signal() }
+        gate.signal()
         while resolver.threadCount > 0 { await Task.yield() }
         #expect(called.withLock { $0 } == 0)
     }
@@ -136,8 +138,8 @@ import Testing
             return .success([.loopback(port: port)])
         }
         let called = Mutex<[UInt16]>([])
-        // As many as there are threads, so that those behind them wait.
-        for number in 1...Resolver.threadLimit { resolver.resolve(host: "busy\(number)", port: 1) { _ in } }
+        // As many as may be made, so that those behind them wait.
+        for number in 1...Resolver.lookUpLimit { resolver.resolve(host: "busy\(number)", port: 1) { _ in } }
         for port in [80, 80, 81, 80, 81] as [UInt16] {
             resolver.resolve(host: "host", port: port) { _ in called.withLock { $0.append(port) } }
         }
@@ -148,6 +150,46 @@ import Testing
         #expect(lookups.withLock { $0.filter { $0.hasPrefix("host") }.sorted() } == ["host:80", "host:81"])
     }
 
+    @Test func `a request for a name that is being looked up gets that answer`() async {
+        let gate = DispatchSemaphore(value: 0)
+        let lookups = Mutex(0)
+        let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
+            lookups.withLock { $0 += 1 }
+            gate.wait()
+            return .success([.loopback(port: port)])
+        }
+        let called = Mutex<[Int]>([])
+        resolver.resolve(host: "host", port: 80) { _ in called.withLock { $0.append(0) } }.cancel()
+        resolver.resolve(host: "host", port: 80) { _ in called.withLock { $0.append(1) } }
+        while lookups.withLock({ $0 }) == 0 { await Task.yield() }
+        for number in 2...4 {
+            resolver.resolve(host: "host", port: 80) { _ in called.withLock { $0.append(number) } }
+        }
+        gate.signal()
+        while resolver.threadCount > 0 { await Task.yield() }
+        #expect(called.withLock { $0 } == [1, 2, 3, 4])
+        #expect(lookups.withLock { $0 } == 1)
+    }
+
+    @Test func `names whose servers do not answer do not hold up the others`() async {
+        let gate = DispatchSemaphore(value: 0)
+        let resolver = Resolver(idleTime: .milliseconds(1), patience: .milliseconds(10)) { host, port in
+            if host.hasPrefix("dead") {
+                gate.wait()
+                gate.signal()
+            }
+            return .success([.loopback(port: port)])
+        }
+        for number in 1...(2 * Resolver.lookUpLimit) {
+            resolver.resolve(host: "dead\(number)", port: 80) { _ in }
+        }
+        for _ in 1...3 {
+            #expect(await answer(of: "alive", resolver: resolver) == .success([.loopback(port: 80)]))
+        }
+        gate.signal()
+        while resolver.threadCount > 0 { await Task.yield() }
+    }
+
     @Test func `too many look-ups are refused and cancelled ones do not count`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
@@ -156,12 +198,12 @@ import Testing
             return .success([.loopback(port: port)])
         }
         // The threads take some of them away, so there are a few more.
-        let requests = (1...(Resolver.waitingLimit + Resolver.threadLimit)).map { number in
+        let requests = (1...(Resolver.waitingLimit + Resolver.lookUpLimit)).map { number in
             resolver.resolve(host: "host\(number)", port: 80) { _ in }
         }
         let first = await withCheckedContinuation { continuation in
             let once = Mutex(false)
-            for _ in 0...Resolver.threadLimit {
+            for _ in 0...Resolver.lookUpLimit {
                 resolver.resolve(host: "late", port: 80) { answer in
                     if case .failure = answer,
                         !once.withLock({ old in

@@ -2,13 +2,13 @@
 //
 // getaddrinfo blocks for as long as a name server takes, and no other call honours nsswitch, /etc/hosts, mDNS
 // and resolved like all other programs on the machine. The threads start when there is something to look up,
-// at most `threadLimit` of them, and end after `idleSeconds` without work. They are not Dispatch's, whose
-// pool is limited by the number of cores and belongs to the program.
+// at most `threadLimit` of them, and end after `idleSeconds` without work; `LookUpQueue` tells how many there
+// are when. They are not Dispatch's, whose pool is limited by the number of cores and belongs to the program.
 //
 // Threads: any may make and cancel requests. A completion is called on one of the resolver's threads, or
 // inside `resolve` if nothing is looked up, and must do no more than pass the outcome on. Shared state is in
-// two Mutexes: the resolver's (waiting requests, number of threads) and each request's (its completion, taken
-// once). A completion is always called with neither held.
+// two Mutexes: the resolver's (a `LookUpQueue`) and each request's (its completion, taken once). A completion
+// is always called with neither held.
 
 internal import Glibc
 package import RondoCore
@@ -18,9 +18,13 @@ internal import RondoMutex
 package final class Resolver: Sendable {
     package static let shared = Resolver()
 
-    /// The most look-ups made at the same time. Further ones wait.
-    package static let threadLimit = 4
-    /// The most requests that may wait; those for one host and port are answered together. Further requests
+    /// The most look-ups made at the same time, without those that take longer than `patienceSeconds`. Further ones wait.
+    package static let lookUpLimit = 4
+    /// The most threads, and so the most look-ups made at the same time with those that take longer.
+    package static let threadLimit = 32
+    /// How long a look-up keeps others from being made, in seconds.
+    package static let patienceSeconds = 1
+    /// The most requests without an answer; those for one host and port are answered together. Further requests
     /// fail, so that the queue cannot grow without limit.
     package static let waitingLimit = 4_096
     /// How long an idle thread lives, in seconds.
@@ -29,14 +33,7 @@ package final class Resolver: Sendable {
     package typealias Outcome = Result<[SocketAddress], ResolveError>
     package typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Outcome
 
-    private struct State {
-        var waiting: [Request] = []
-        var threads = 0
-        /// The threads that wait for work. Each request wakes one of them or starts another.
-        var idle = 0
-    }
-
-    private let state = Mutex(State())
+    private let queue: Mutex<LookUpQueue>
     private let work = DispatchSemaphore(value: 0)
     private let lookup: Lookup
     private let idleTime: DispatchTimeInterval
@@ -44,8 +41,10 @@ package final class Resolver: Sendable {
     /// - Parameter lookup: The function that the threads call; tests pass their own.
     package init(
         idleTime: DispatchTimeInterval = .seconds(Resolver.idleSeconds),
+        patience: DispatchTimeInterval = .seconds(Resolver.patienceSeconds),
         lookup: @escaping Lookup = Resolver.addresses(host:port:)
     ) {
+        queue = Mutex(LookUpQueue(patience: patience))
         self.idleTime = idleTime
         self.lookup = lookup
     }
@@ -63,31 +62,16 @@ package final class Resolver: Sendable {
         host: String, port: UInt16, completion: @escaping @Sendable (Outcome) -> Void
     ) -> Request {
         let request = Request(host: host, port: port, completion: completion)
-        enum Step { case start, wake, none, refuse }
-        let step: Step = state.withLock { state in
-            if state.waiting.count >= Self.waitingLimit { state.waiting.removeAll(where: \.isOver) }
-            guard state.waiting.count < Self.waitingLimit else { return .refuse }
-            state.waiting.append(request)
-            if state.idle > 0 {
-                state.idle -= 1
-                return .wake
-            }
-            guard state.threads < Self.threadLimit else { return .none }
-            state.threads += 1
-            return .start
-        }
-        switch step {
-        case .start: startThread()
-        case .wake: work.signal()
-        case .none: break
-        case .refuse:
+        if let call = queue.withLock({ $0.add(request, now: .now()) }) {
+            answer(call)
+        } else {
             request.finish(.failure(.tooManyLookups(host: host)))
         }
         return request
     }
 
     /// The number of threads; for tests.
-    package var threadCount: Int { state.withLock { $0.threads } }
+    package var threadCount: Int { queue.withLock { $0.threads } }
 }
 
 // MARK: - Request
@@ -104,7 +88,7 @@ extension Resolver {
         package let port: UInt16
         private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
-        fileprivate init(host: String, port: UInt16, completion: @escaping @Sendable (Outcome) -> Void) {
+        init(host: String, port: UInt16, completion: @escaping @Sendable (Outcome) -> Void) {
             self.host = host
             self.port = port
             self.completion = Mutex(completion)
@@ -118,9 +102,7 @@ extension Resolver {
             _ = completion
         }
 
-        fileprivate var isOver: Bool { completion.withLock { $0 == nil } }
-
-        fileprivate func isSame(as other: Request) -> Bool { host == other.host && port == other.port }
+        var isOver: Bool { completion.withLock { $0 == nil } }
 
         fileprivate func finish(_ outcome: Outcome) { takeCompletion()?(outcome) }
 
@@ -136,6 +118,14 @@ extension Resolver {
 // MARK: - Threads
 
 extension Resolver {
+    private func answer(_ call: LookUpQueue.Call) {
+        switch call {
+        case .enough: break
+        case .wake: work.signal()
+        case .start: startThread()
+        }
+    }
+
     private func startThread() {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.resolver") { [self] in serve() }
@@ -147,12 +137,7 @@ extension Resolver {
     /// Handles a failure to start a thread. If other threads run, they serve the waiting requests; otherwise
     /// all waiting requests fail, because no thread would serve them.
     private func failForLackOfThreads(_ code: Int32) {
-        let abandoned: [Request] = state.withLock { state in
-            state.threads -= 1
-            guard state.threads == 0 else { return [] }
-            defer { state.waiting = [] }
-            return state.waiting
-        }
+        let abandoned = queue.withLock { $0.noteNotStarted() }
         for request in abandoned {
             request.finish(.failure(ResolveError(host: request.host, code: EAI_SYSTEM, systemCode: code)))
         }
@@ -160,39 +145,21 @@ extension Resolver {
 
     /// Runs on a thread of the resolver until it ends.
     private func serve() {
-        while let requests = nextRequests() {
-            // A request that was cancelled while it waited is not looked up.
-            let waiting = requests.filter { !$0.isOver }
-            guard let first = waiting.first else { continue }
-            let outcome = lookup(first.host, first.port)
-            for request in waiting { request.finish(outcome) }
-        }
-    }
-
-    /// The next request, with all that wait for the same host and port: the outcome is recent enough for all
-    /// of them. Nil after `idleTime` without a request: the thread must end.
-    private func nextRequests() -> [Request]? {
         while true {
-            let requests: [Request] = state.withLock { state in
-                guard let first = state.waiting.first else {
-                    state.idle += 1
-                    return []
-                }
-                let requests = state.waiting.filter { $0.isSame(as: first) }
-                state.waiting.removeAll { $0.isSame(as: first) }
-                return requests
+            switch queue.withLock({ $0.next(now: .now()) }) {
+            case .lookUp(let place, let call):
+                answer(call)
+                let outcome = lookup(place.host, place.port)
+                for request in queue.withLock({ $0.end(place) }) { request.finish(outcome) }
+            case .standBy(let time):
+                // Nothing signals this semaphore.
+                _ = DispatchSemaphore(value: 0).wait(timeout: time)
+                queue.withLock { $0.endStandby() }
+            case .idle:
+                guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
+                if queue.withLock({ $0.endIdle() }) { return }
+                work.wait()
             }
-            if !requests.isEmpty { return requests }
-            guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
-            let ends = state.withLock { state in
-                // A request has already counted on this thread while its time ran out: its wake-up is coming.
-                guard state.idle > 0 else { return false }
-                state.idle -= 1
-                state.threads -= 1
-                return true
-            }
-            if ends { return nil }
-            work.wait()
         }
     }
 }
