@@ -4,14 +4,14 @@ extension Pass {
     /// which kind of event is served now. That timer is known if nothing was called and no attention was
     /// asked for since the last pass.
     ///
-    /// - Returns: Whether timers are due; nil if `look(maySleep:)` has to find out.
+    /// - Returns: Whether timers are due; nil if `look(_:)` has to find out.
     // Inlined: without, bench-guard's pass.other-mode and descriptor.event.together take 2.3 % more instructions.
     @inline(__always)
-    func timersAreDue(from start: StartingFacts) -> Bool? {
-        guard start.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
+    func timersAreDue(from findings: PassFindings) -> Bool? {
+        guard findings.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
             !limit.isReached(at: loop.now)
         else { return nil }
-        return isDue(start.nearestTimer)
+        return isDue(findings.nearestTimer)
     }
 
     func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
@@ -24,13 +24,12 @@ extension Pass {
     /// sleep can end without an event (a signal, a stale registration, libev's own limit of a minute); it is
     /// then continued, because observers would otherwise see waits that were none.
     ///
-    /// - Parameter mayHaveCalled: Set where the look may have called the program.
     /// - Returns: Whether timers are due.
-    func look(maySleep: Bool, _ mayHaveCalled: inout Bool) -> Bool {
+    func look(_ findings: inout PassFindings) -> Bool {
         var wasWoken = false
         while true {
             if let bridge = loop.threadState.bridge {
-                mayHaveCalled = true
+                findings.noteCall()
                 serveIfOverdue(bridge)
             }
             if modeLoop.hasInterrupted { watchInterrupted() }
@@ -39,7 +38,7 @@ extension Pass {
             let isLast = limit.isReached(at: now)
             let spins = loop.spinsBeforeSleep
             let mayRest =
-                maySleep && asksKernel && !isLast && !wasWoken && loop.threadState.deferred.isEmpty
+                findings.maySleep && asksKernel && !isLast && !wasWoken && loop.threadState.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
             let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.mainQueue.owesDrain
             let plan = loop.state.withLock { [mode, loop] in
@@ -58,32 +57,36 @@ extension Pass {
                 apply(changes)
                 continue
             }
-            if !plan.waits {
-                if modeLoop.ready.isEmpty { modeLoop.pollWatched() }
-                // The next round finds out which of the interrupted sources are ready.
-                if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
-                let timersAreDue = plan.nearestTimer.map { $0 <= now } ?? false
-                if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications {
-                    mayHaveCalled = true
-                    postIdleNotifications()
+            if plan.waits {
+                let nearest = plan.nearestTimer ?? .never
+                sleep(until: min(nearest, limit.instant), now: now, spins: spins)
+                if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {
+                    return timersAreDue(nearest: nearest)
                 }
-                return timersAreDue
+                // The next round finds out whether a timer, the limit, a wake-up or nothing ended the sleep.
+                continue
             }
-            // The clock is read again: `now` may have been read before observers were called.
-            let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
-            let end = min(plan.nearestTimer ?? .never, limit.instant)
-            Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
-            loop.threadState.forgetNow()
-            loop.attention.endWaiting()
-            if let fellAsleep {
-                let lasted = LoopClock.systemNow.nanoseconds - fellAsleep.nanoseconds
-                Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
+            if modeLoop.ready.isEmpty { modeLoop.pollWatched() }
+            // The next round finds out which of the interrupted sources are ready.
+            if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
+            let timersAreDue = plan.nearestTimer.map { $0 <= now } ?? false
+            if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications {
+                findings.noteCall()
+                postIdleNotifications()
             }
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueue.isReady {
-                return timersAreDue(nearest: plan.nearestTimer ?? .never)
-            }
-            // The next round finds out whether a timer, the limit, a wake-up or nothing ended the sleep.
+            return timersAreDue
         }
+    }
+
+    private func sleep(until end: LoopInstant, now: LoopInstant, spins: Bool) {
+        // The clock is read again: `now` may have been read before observers were called.
+        let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
+        Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
+        loop.threadState.forgetNow()
+        loop.attention.endWaiting()
+        guard let fellAsleep else { return }
+        let lasted = LoopClock.systemNow.nanoseconds - fellAsleep.nanoseconds
+        Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
     }
 
     /// Whether notifications wait for the loop to be idle in this mode.

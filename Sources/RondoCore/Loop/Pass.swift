@@ -40,9 +40,8 @@ struct Pass {
         var result: RunLoop.RunResult?
         // Only an observer can have stopped an activation that has just begun.
         if isObserved, loop.state.withLock({ $0.isStopped }) { result = .stopped }
-        var drainedMainQueue = true
-        var start = StartingFacts(hasWork: hasWork || isObserved)
-        while result == nil { result = runOnce(&drainedMainQueue, &start) }
+        var findings = PassFindings(hasWork: hasWork || isObserved)
+        while result == nil { result = runOnce(&findings) }
         if !activation.isRepeated {
             loop.threadState.stopDeferring()
             loop.threadState.performAllDeferredWork(of: loop)
@@ -55,88 +54,90 @@ struct Pass {
         return ended
     }
 
-    /// The facts with which a pass begins, as known at the end of the previous one.
-    struct StartingFacts {
-        /// Blocks are queued or sources signalled: there is work for (c) or (d).
-        var hasWork: Bool
-        /// `nearestTimer` is known: ready descriptors waited to be served, and nothing has been called since.
-        var knowsTimers = false
-        /// `.never` if there is no timer.
-        var nearestTimer = LoopInstant.never
-    }
-
-    /// - Parameter start: The facts with which this pass begins; on return, those for the next one.
-    private func runOnce(_ drainedMainQueue: inout Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
+    private func runOnce(_ findings: inout PassFindings) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.systemNow : nil
         loop.threadState.beginPass()
-        var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
+        findings.beginPass()
         // Since the last pass this thread has called only observers, which may have made work. (Signals of
         // other threads are found at the end of the pass, as if they had come a moment later.)
-        if notify(.beforeTimers) { start.hasWork = true }
-        if notify(.beforeSources) { start.hasWork = true }
-        // This pass must not sleep: the called closures may have been the mode's only members.
-        let hasPerformed =
-            loop.hints.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
-        if hasPerformed { start.hasWork = true }
-        var handled = false
-        var mayHaveCalled = false
-        if !loop.intake.isEmpty || start.hasWork {
-            mayHaveCalled = true
-            start.knowsTimers = false
-            performBlocks()
-            handled = performSignalledSources()
-            if handled { performBlocks() }
+        if notify(.beforeTimers) { findings.hasWork = true }
+        if notify(.beforeSources) { findings.hasWork = true }
+        if callStartClosures() { findings.noteStartClosures() }
+        if !loop.intake.isEmpty || findings.hasWork { performBlocksAndSources(&findings) }
+        if !loop.threadState.deferred.isEmpty, mustPerformDeferredWork(findings) {
+            performDeferredWork(&findings)
         }
-        if !loop.threadState.deferred.isEmpty, mustPerformDeferredWork(start) {
-            mayHaveCalled = true
-            start.knowsTimers = false
-            handled = performDeferredWork(handled: handled)
-        }
-
-        if loop.isMain, !drainedMainQueue, mainQueueHasWork {
+        if mustDrainMainQueue(findings) {
             drainMainQueue()
-            drainedMainQueue = true
-            handled = true
-            mayHaveCalled = true
+            findings.drainedMainQueue = true
+            findings.noteCall()
+            findings.noteHandled()
         } else {
-            let maySleep = !handled && !limit.isImmediate && !hasPerformed && !hasNotifications
-            if maySleep {
-                activities.formUnion([.beforeWaiting, .afterWaiting])
-                if notify(.beforeWaiting) { start.knowsTimers = false }
-            }
-            let timersAreDue =
-                timersAreDue(from: start) ?? look(maySleep: maySleep, &mayHaveCalled)
-            if maySleep { notify(.afterWaiting) }
-            let served = serveReady(timersAreDue: timersAreDue)
-            drainedMainQueue = served?.mainQueue ?? false
-            if let served {
-                mayHaveCalled = true
-                if served.source || served.mainQueue { handled = true }
-            }
+            waitAndServe(&findings)
         }
-        // If nothing was called, this thread has queued no block. A block that another thread queues meanwhile is performed by the
-        // next run, as if it had come a moment later.
-        let isOver = limit.isImmediate && !mayHaveCalled && loop.intake.isEmpty && !hasNotifications
-        let result = isOver ? .timedOut : exitCheck(handled: handled, &start)
+        let result = mustEndAtOnce(findings) ? .timedOut : exitCheck(&findings)
         // Passes that call nothing, because other threads only wake the loop, must notice that time passes.
         if result == nil { loop.threadState.forgetNow() }
-        if let began {
-            let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
-            Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
-        }
+        if let began { traceEnd(of: findings, began) }
         return result
     }
 
+    /// - Returns: Whether one was called.
+    private func callStartClosures() -> Bool {
+        loop.hints.mayHave(.orderedPerforms) && ModePerforms(loop: loop, mode: mode).callDue()
+    }
+
+    /// (c), (d) and (e).
+    private func performBlocksAndSources(_ findings: inout PassFindings) {
+        findings.noteCall()
+        performBlocks()
+        guard performSignalledSources() else { return }
+        findings.noteHandled()
+        performBlocks()
+    }
+
+    /// (f)
+    private func mustDrainMainQueue(_ findings: PassFindings) -> Bool {
+        loop.isMain && !findings.drainedMainQueue && mainQueueHasWork
+    }
+
+    /// (g) to (j)
+    private func waitAndServe(_ findings: inout PassFindings) {
+        findings.maySleep =
+            !findings.handled && !limit.isImmediate && !findings.hasPerformed && !hasNotifications
+        if findings.maySleep, notify(.beforeWaiting) { findings.knowsTimers = false }
+        let timersAreDue = timersAreDue(from: findings) ?? look(&findings)
+        if findings.maySleep { notify(.afterWaiting) }
+        let served = serveReady(timersAreDue: timersAreDue)
+        findings.drainedMainQueue = served?.mainQueue ?? false
+        guard let served else { return }
+        findings.noteCall()
+        if served.source || served.mainQueue { findings.noteHandled() }
+    }
+
+    /// If nothing was called, this thread has queued no block. A block that another thread queues meanwhile is performed by the
+    /// next run, as if it had come a moment later.
+    private func mustEndAtOnce(_ findings: PassFindings) -> Bool {
+        limit.isImmediate && !findings.mayHaveCalled && loop.intake.isEmpty && !hasNotifications
+    }
+
+    private func traceEnd(of findings: PassFindings, _ began: LoopInstant) {
+        var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
+        if findings.maySleep { activities.formUnion([.beforeWaiting, .afterWaiting]) }
+        let lasted = LoopClock.systemNow.nanoseconds - began.nanoseconds
+        Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
+    }
+
     /// (k) and (l): if several conditions hold, the first in this order is the result (rule RL-28).
-    private func exitCheck(handled: Bool, _ start: inout StartingFacts) -> RunLoop.RunResult? {
+    private func exitCheck(_ findings: inout PassFindings) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
-        if loop.intake.isEmpty { facts = askFacts(&start) }
+        if loop.intake.isEmpty { facts = askFacts(&findings) }
         if facts.contains(.hasBlocks) {
             performBlocks()
-            facts = askFacts(&start)
+            facts = askFacts(&findings)
         }
-        if hasNotifications, notifications.post(.asap) { facts = askFacts(&start) }
-        if handled && activation.returnAfterSourceHandled { return .handledSource }
+        if hasNotifications, notifications.post(.asap) { facts = askFacts(&findings) }
+        if findings.handled && activation.returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
         case .at(let instant): if loop.now >= instant { return .timedOut }
@@ -155,12 +156,12 @@ struct Pass {
     }
 
     /// Reads the facts for the exit check and for the next pass in one step, under the lock.
-    private func askFacts(_ start: inout StartingFacts) -> Facts {
+    private func askFacts(_ findings: inout PassFindings) -> Facts {
         loop.state.withLock { [mode, loop, modeLoop] state in
-            start = StartingFacts(hasWork: state.hasWork(for: mode))
-            if !modeLoop.ready.isEmpty {
-                start.knowsTimers = true
-                start.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
+            findings.hasWork = state.hasWork(for: mode)
+            findings.knowsTimers = !modeLoop.ready.isEmpty
+            if findings.knowsTimers {
+                findings.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
             }
             var facts: Facts = []
             if state.hasQueuedBlocks(for: mode) { facts.insert(.hasBlocks) }
@@ -209,35 +210,33 @@ struct Pass {
 
     /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors. It does not wait for
     /// timers and the main queue, which may take any time.
-    private func mustPerformDeferredWork(_ start: StartingFacts) -> Bool {
+    private func mustPerformDeferredWork(_ findings: PassFindings) -> Bool {
         let threadState = loop.threadState
         return modeLoop.ready.isEmpty || threadState.deferred.isFull
             || threadState.deferred.isOverdue(at: loop.now)
-            || limit.isReached(at: loop.now) || loop.hints.isObserved || hasDueTimers(start)
+            || limit.isReached(at: loop.now) || loop.hints.isObserved || hasDueTimers(findings)
             || loop.isMain && mainQueueHasWork
     }
 
-    private func hasDueTimers(_ start: StartingFacts) -> Bool {
+    private func hasDueTimers(_ findings: PassFindings) -> Bool {
         let nearest =
-            start.knowsTimers
-            ? start.nearestTimer : loop.state.withLock { [mode] in $0.modes[mode].timers.nearest ?? .never }
+            findings.knowsTimers
+            ? findings.nearestTimer
+            : loop.state.withLock { [mode] in $0.modes[mode].timers.nearest ?? .never }
         return isDue(nearest)
     }
 
     /// The step of the pass that does deferred work. Sources that the work signals are served here, by (d)
     /// and (e), unless this pass has already served signalled sources; then the next pass serves them.
-    ///
-    /// - Returns: Whether signalled sources were served in this pass.
     @inline(never)
-    private func performDeferredWork(handled: Bool) -> Bool {
-        var handled = handled
+    private func performDeferredWork(_ findings: inout PassFindings) {
+        findings.noteCall()
         while !loop.threadState.deferred.isEmpty {
             let hasSignalled = loop.threadState.performDeferredWork(of: loop)
-            guard hasSignalled, !handled, performSignalledSources() else { continue }
-            handled = true
+            guard hasSignalled, !findings.handled, performSignalledSources() else { continue }
+            findings.noteHandled()
             performBlocks()
         }
-        return handled
     }
 
     /// - Returns: Whether any was performed.

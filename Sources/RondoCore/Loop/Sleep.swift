@@ -15,7 +15,7 @@ enum Sleep {
     private static let looksBetweenReadings = 16
 
     /// Waits until an event of the mode has happened or `end` has come. It may return without either; see
-    /// `Pass.look(maySleep:)`.
+    /// `Pass.look(_:)`.
     ///
     /// - Parameter spins: The argument of `Attention.beginWaiting(spins:)`.
     static func run(
