@@ -12,6 +12,9 @@
 //     one poll(2) for space in all sockets that were written to, instead of one each       W4 by streams, 64 B: 2 to 5 %
 //     an operation of a delegate queue: one makes the calls of several callbacks           W10, with what `DelegateQueue` joins: 13 to 24 %
 //
+// Blocks of other threads are joined in another way, without being deferred: by a pause, see
+// `BlockIntake.pauseForMoreBlocks()`.
+//
 // Setting `DeferredWorkList.defaultMaximumCount` to 0 switches all of it off: to measure the saving, run W4
 // and W5 of Benchmarks/ with and without it.
 

@@ -20,6 +20,10 @@
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers, and notifications that they have enqueued
 ///
+/// Besides the sleep a pass waits in one place: after several blocks in (c), (e) or (k) it pauses for less than a
+/// microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`). That saves three quarters of the time
+/// of W2's million blocks.
+///
 /// libev calls no user code: `ModeLoop` records which descriptors are ready, and (j) calls out. Every lock is
 /// released before a call-out, and decisions made before it are checked again after it.
 ///

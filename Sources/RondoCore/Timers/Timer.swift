@@ -25,13 +25,16 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// The interval, in seconds, that replaces a repeating interval of 0 or less (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    // In this order the fields leave no gaps; `TimerState.LoopOrDetails` tells what that saves.
-    // `nonisolated(unsafe)`: the lock in `marks` guards all fields but the registration. That is guarded by
-    // the lock of the loop that holds the timer, or by the timer's lock while no loop does. Take the timer's
-    // lock first, unless you found the timer in the loop's heap: the lock says which loop holds the timer.
-    // The registration is stored here, and not in a table of the loop, so that removing a timer needs no
-    // look-up. `loopOrDetails` and `block` are changed by `TimerState`, which exists while the timer's lock
-    // is held.
+    // `nonisolated(unsafe)`: each field is guarded by a lock that stands elsewhere.
+    //
+    //     field                              guarded by
+    //     loopOrDetails, block               the lock in `marks`; `TimerState` changes them, which exists while it is held
+    //     registrationBits, registrationWord while a loop holds the timer: the lock of that loop; otherwise that in `marks`
+    //
+    // Take the lock in `marks` first: it says which loop holds the timer. Code that found the timer in a loop's heap knows,
+    // and takes the loop's alone. The registration is here, and not in a table of the loop, so that removing a timer
+    // needs no look-up. All fields side by side and in this order leave no gaps: 56 bytes instead of 72, and a million
+    // timers (W1) take 147.9 MiB instead of 162.8.
 
     let marks = Mutex(TimerState.Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16
