@@ -44,8 +44,7 @@ struct CookieLedger {
     private var lastSeen: [HTTPCookie] = []
 
     private var marks: [StorageKey: Mark] = [:]
-    private var order: [StorageKey] = []
-    private var head = 0
+    private var order = FIFO<StorageKey>()
     /// The number of storage keys that were ever marked for an update, and of those whose update is done.
     private(set) var askedCount = 0
     private(set) var doneCount = 0
@@ -116,15 +115,8 @@ struct CookieLedger {
     }
 
     private mutating func mark(_ storageKey: StorageKey, _ key: Cookie.Key, isAfterExamination: Bool) {
-        if marks.updateValue(Mark(key: key, isAfterExamination: isAfterExamination), forKey: storageKey)
-            != nil
-        {
-            return
-        }
-        if head > 64, head > order.count / 2 {
-            order.removeFirst(head)
-            head = 0
-        }
+        let mark = Mark(key: key, isAfterExamination: isAfterExamination)
+        if marks.updateValue(mark, forKey: storageKey) != nil { return }
         order.append(storageKey)
         askedCount += 1
     }
@@ -260,16 +252,12 @@ struct CookieLedger {
 
     /// The next change to Foundation's storage.
     mutating func nextStep(now: Date) -> Step? {
-        while head < order.count {
-            let storageKey = order[head]
-            head += 1
+        while let storageKey = order.popFirst() {
             doneCount += 1
             guard let mark = marks.removeValue(forKey: storageKey) else { continue }
             if let cookie = table[mark.key], !cookie.isExpired(at: now) { return .set(cookie) }
             if let shown = shown[storageKey] { return .delete(shown.object) }
         }
-        order = []
-        head = 0
         return nil
     }
 
