@@ -57,6 +57,33 @@ import Testing
         #expect(sent() == "Basic " + Data("me:pass".utf8).base64EncodedString())
     }
 
+    /// RFC 9110 §11.7.3.
+    @Test(arguments: [true, false])
+    func `UC-48 only a response of the proxy itself says what the proxy knows`(isFromProxy: Bool) throws {
+        let authenticator = Authenticator(nil) { Issue.record("\($0)") }
+        authenticator.beginRequest(for: url("http://a.example/"))
+        authenticator.chooseProxy(StreamProxy(.httpConnect, host: "p.example", port: 1))
+        let challenge = ResponseHead(
+            status: 407,
+            fields: HeaderFields([
+                ("Proxy-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=SHA-256")
+            ]))
+        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
+            case .useCredential = authenticator.answer(inquiry, by: .use(Self.credential))
+        else {
+            Issue.record("the delegate was not asked")
+            return
+        }
+        _ = try #require(
+            authenticator.proxyAuthorization(method: "GET", target: "http://a.example/") { _ in nil })
+        let wrong = String(repeating: "0", count: 64)
+        let head = ResponseHead(
+            status: 200,
+            fields: HeaderFields([("Proxy-Authentication-Info", "qop=auth, rspauth=\"\(wrong)\"")]))
+        let failure = authenticator.received(head, isFromProxy: isFromProxy)
+        #expect((failure != nil) == isFromProxy)
+    }
+
     @Test func `UC-49 once something was accepted, as many are tried again`() {
         var authentication = Authentication()
         for realm in 0..<3 * Authentication.maximumSilentAttempts {

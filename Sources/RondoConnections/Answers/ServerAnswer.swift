@@ -383,7 +383,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             releaseExchange()
             return retry(asked)
         }
-        if let failure = authenticator?.received(head) {
+        if let failure = authenticator?.received(head, isFromProxy: sent.isToProxy) {
             releaseExchange()
             return fail(failure)
         }

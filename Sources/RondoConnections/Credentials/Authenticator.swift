@@ -237,8 +237,10 @@ final class Authenticator {
 
     /// Handles the head of a response, which may be a challenge.
     ///
+    /// - Parameter isFromProxy: Whether the request went to a proxy as it was. Only then is Proxy-Authentication-Info the
+    ///   proxy's (RFC 9110 §11.7.3): through a tunnel, or directly, the server could send it.
     /// - Returns: The failure, if the response's sender does not know the password that it claims to know.
-    func received(_ head: ResponseHead) -> LoadFailure? {
+    func received(_ head: ResponseHead, isFromProxy: Bool) -> LoadFailure? {
         bodyProof = nil
         // A 407 comes from the proxy, and says nothing about the server's password.
         if head.status != 401, head.status != 407, !server.isIdle {
@@ -246,7 +248,7 @@ final class Authenticator {
             if let failure = accept(info, isProxy: false) { return failure }
         }
         if head.status != 407, !ofProxy.isIdle {
-            let info = head.fields.values(for: "Proxy-Authentication-Info").first
+            let info = isFromProxy ? head.fields.values(for: "Proxy-Authentication-Info").first : nil
             if let failure = accept(info, isProxy: true) { return failure }
         }
         return nil
