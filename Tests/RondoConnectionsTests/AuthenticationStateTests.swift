@@ -84,6 +84,55 @@ import Testing
         #expect((failure != nil) == isFromProxy)
     }
 
+    /// The decision about a Basic challenge in `realm`, for which `candidates` are known.
+    private static func question(
+        _ authentication: inout Authentication, realm: String,
+        _ candidates: [(URLCredential, Authentication.CredentialSource)] = [(Self.credential, .storage)]
+    ) -> Authentication.Question? {
+        let step = authentication.challenged(
+            by: ["Basic realm=\"\(realm)\""],
+            makeSpace: { realm, method in
+                URLProtectionSpace(
+                    host: "a.example", port: 80, protocol: "http", realm: realm, authenticationMethod: method)
+            },
+            candidates: { _ in candidates })
+        guard case .ask(let question) = step else { return nil }
+        return question
+    }
+
+    /// RFC 9110 §11.5.
+    @Test func `UC-50 a credential that was accepted in one realm has not failed by a challenge of another`()
+        throws
+    {
+        var authentication = Authentication()
+        for realm in ["a", "b", "a", "b"] {
+            let question = try #require(Self.question(&authentication, realm: realm))
+            #expect(question.failures == 0)
+            let silent = try #require(question.silent)
+            let isUsed = authentication.use(silent.credential, from: silent.source, for: question)
+            #expect(isUsed)
+            guard case .accepted = authentication.accepted(info: nil, laterHash: { _ in }) else {
+                Issue.record("realm \(realm) was not accepted")
+                return
+            }
+        }
+        // In the realm that it was accepted in last it fails.
+        let question = try #require(Self.question(&authentication, realm: "b"))
+        #expect(question.failures == 1 && question.silent == nil)
+    }
+
+    @Test func `UC-50 a credential that was never accepted is not tried in its realm again`() throws {
+        var authentication = Authentication()
+        for realm in ["a", "b"] {
+            let question = try #require(Self.question(&authentication, realm: realm))
+            let silent = try #require(question.silent)
+            let isUsed = authentication.use(silent.credential, from: silent.source, for: question)
+            #expect(isUsed)
+        }
+        let question = try #require(Self.question(&authentication, realm: "a"))
+        #expect(question.failures == 0 && question.silent == nil)
+    }
+
     @Test func `UC-49 once something was accepted, as many are tried again`() {
         var authentication = Authentication()
         for realm in 0..<3 * Authentication.maximumSilentAttempts {

@@ -5,7 +5,7 @@ internal import RondoHTTP
 // The challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
 //
 // A 401 names challenges, each with its scheme and protection space. They are tried in order, the strongest
-// scheme first. If the last credential was sent for the same space, it has failed; then the delegate, the URL
+// scheme first. If the last credential was sent for one of their spaces, it has failed; then the delegate, the URL
 // and the storage are asked for another credential, in the order of the rules. If the delegate rejects a
 // space, the next challenge is tried. A credential that was once accepted is sent with every further request
 // of the load to that server.
@@ -53,6 +53,7 @@ struct Authentication {
         var credential: URLCredential
         var source: CredentialSource
         var session: Session
+        var wasAccepted = false
         var lastAuthorization: DigestSession.Authorization?
     }
 
@@ -99,12 +100,22 @@ struct Authentication {
                 renewals += 1
                 return .repeatCredential
             }
-            let count = failures[refused.space]?.count ?? 0
-            failures[refused.space] = (count + 1, refused.credential)
+            noteRefusal(of: refused)
             refusals += 1
             if refusals == Self.maximumRefusals { return .giveUp }
         }
         return next(makeSpace: makeSpace, candidates: candidates)
+    }
+
+    /// Counts a failure of the credential, if a challenge is for its space. Otherwise the server has asked for another
+    /// realm, which says nothing about the credential (RFC 9110 §11.5): one that was accepted may be tried again.
+    private mutating func noteRefusal(of refused: Current) {
+        if open.contains(where: { Self.space(of: $0) == refused.space }) {
+            let count = failures[refused.space]?.count ?? 0
+            failures[refused.space] = (count + 1, refused.credential)
+        } else if refused.wasAccepted {
+            tried[refused.space]?.removeAll { $0 == refused.source }
+        }
     }
 
     /// Takes the server's new nonce if only the old one was refused (RFC 7616 §3.3, `stale`), so that the user need not
@@ -252,6 +263,7 @@ struct Authentication {
             }
             current.session = .digest(session)
         }
+        current.wasAccepted = true
         let isNew = current.source == .delegate
         // A credential is stored only once.
         if isNew { current.source = .storage }
