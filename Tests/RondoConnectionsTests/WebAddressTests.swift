@@ -42,6 +42,16 @@ import Testing
         #expect(WebAddress(try #require(URL(string: text))) == nil)
     }
 
+    @Test(arguments: ["http://[fe80::1%25eth0]:8080/x", "http://u@[fe80::1%25eth0]:8080/x"])
+    func `RFC 6874 4 the zone of an IPv6 address is for connecting, and is not sent`(text: String) throws {
+        let url = try #require(URL(string: text))
+        let address = try #require(WebAddress(url))
+        #expect(address.host == url.host)
+        #expect(address.authority == "[fe80::1]:8080")
+        #expect(address.absoluteForm("/x") == "http://[fe80::1]:8080/x")
+        #expect(TunnelNegotiation.authority(ofHost: "fe80::1%eth0", port: 443) == "[fe80::1]:443")
+    }
+
     @Test func `RFC 3986 3.2.3 an empty port is the usual one, and one that does not exist is none`() {
         #expect(WebAddress(url("http://h:/a"))?.port == 80)
         #expect(WebAddress(url("https://h:"))?.port == 443)

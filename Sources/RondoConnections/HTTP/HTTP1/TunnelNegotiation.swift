@@ -33,10 +33,11 @@ struct TunnelNegotiation: ProxyNegotiation {
         self.fields = fields
     }
 
-    /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets.
+    /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets and without its zone
+    /// (RFC 6874 §4).
     static func authority(ofHost host: String, port: Int) -> String {
         let isBare = host.contains(":") && !host.hasPrefix("[")
-        return "\(isBare ? "[\(host)]" : host):\(port)"
+        return isBare ? "[\(host.prefix { $0 != "%" })]:\(port)" : "\(host):\(port)"
     }
 
     mutating func begin() -> NegotiationStep {
