@@ -396,6 +396,21 @@ import Testing
         #expect(CacheRules.outdates(old, byHead: response) == isOutdated)
     }
 
+    @Test(
+        arguments: [
+            (["ETag: \"a\"", "Content-Length: 500"], false),
+            (["ETag: W/\"a\"", "Content-Encoding: gzip", "Content-Length: 5"], false),
+            (["ETag: W/\"a\"", "Content-Encoding: gzip", "Content-Length: 6"], true),
+            (["ETag: \"b\"", "Content-Length: 500"], true),
+        ] as [([String], Bool)])
+    func `RFC 9111 4.3.5 a response to HEAD without the coding of an entry does not outdate it`(
+        _ lines: [String], _ isOutdated: Bool
+    ) {
+        let old = entry(["ETag: W/\"a\"", "Content-Encoding: gzip", "Content-Length: 5"])
+        let response = ResponseHead(status: 200, fields: fields(lines))
+        #expect(CacheRules.outdates(old, byHead: response) == isOutdated)
+    }
+
     private static let invalidations: [(String, Int, [String], [String])] = [
         ("POST", 200, [], ["http://h.example/a/b"]), ("PUT", 204, [], ["http://h.example/a/b"]),
         ("FOO", 303, ["Location: /c"], ["http://h.example/a/b", "http://h.example/c"]),

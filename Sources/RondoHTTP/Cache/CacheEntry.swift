@@ -194,7 +194,7 @@ package struct CacheEntry: Sendable, Equatable {
     }
 
     /// The tag without the mark of a weak tag.
-    private static func opaque(_ tag: String) -> Substring {
+    static func opaque(_ tag: String) -> Substring {
         tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
     }
 

@@ -159,11 +159,16 @@ package enum CacheRules {
 
     /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has now
     /// (§4.3.5).
+    ///
+    /// Servers that compress responses to GET only send a weak tag with those, and a strong one and the length of the whole
+    /// content with HEAD. So tags are compared weakly (RFC 9110 §8.8.3.2), and lengths only of the same coding.
     package static func outdates(_ entry: CacheEntry, byHead response: ResponseHead) -> Bool {
-        ["ETag", "Last-Modified", "Content-Length"].contains { name in
+        func differs(_ name: String) -> Bool {
             guard let old = entry.fields[name], let new = response.fields[name] else { return false }
-            return old != new
+            return name == "ETag" ? CacheEntry.opaque(old) != CacheEntry.opaque(new) : old != new
         }
+        let hasSameCoding = entry.fields["Content-Encoding"] == response.fields["Content-Encoding"]
+        return differs("ETag") || differs("Last-Modified") || hasSameCoding && differs("Content-Length")
     }
 
     /// Those status codes, among the ones that are stored at all, whose meaning a cache knows (§5.2.2.3).
