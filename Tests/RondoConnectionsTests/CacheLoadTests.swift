@@ -684,6 +684,26 @@ import Testing
         #expect(server.requests.count == 2)
     }
 
+    @Test(arguments: ["Cache-Control: no-store", "Vary: *"])
+    func `RFC 9111 3 a response whose 304 forbids storing is used once more, and goes`(field: String) throws {
+        let server = try TestServer { peer in
+            while true {
+                if try peer.readRequest().value("If-None-Match") != nil {
+                    try peer.send("HTTP/1.1 304 Not Modified\r\n\(field)\r\n\r\n")
+                } else {
+                    let fields = ["Cache-Control: max-age=0", "ETag: \"a\""]
+                    try peer.respond("200 OK", fields, body: "text")
+                }
+            }
+        }
+        let store = Store()
+        #expect(try Self.get(server.url("/a"), store).text == "text")
+        #expect(try Self.get(server.url("/a"), store).text == "text")
+        #expect(store.cache.cachedResponse(for: URLRequest(url: server.url("/a"))) == nil)
+        #expect(try Self.get(server.url("/a"), store).text == "text")
+        #expect(server.requests.map { $0.value("If-None-Match") } == [nil, "\"a\"", nil])
+    }
+
     @Test func `UC-54 a response that the delegate has changed stays so after a 304`() throws {
         let server = try Self.counting("Cache-Control: max-age=0", "ETag: \"a\"", "X-Old: server", "Age: 3")
         let store = Store()

@@ -189,10 +189,16 @@ struct LoadCache: ~Copyable {
             current.dropCandidate()
             return .askWithoutConditions
         }
-        // The stored response is fresh for other loads as well.
         if isVerified {
-            let decision = current.store(found, confirmed: renewed, confirmed)
-            store(decision, for: waiter)
+            // The 304 may forbid storing (no-store). It changes the fields only: whatever its status, the response was stored.
+            if CacheRules.mayStore(ResponseHead(status: 200, fields: renewed.fields), to: nil) {
+                // The stored response is fresh for other loads as well.
+                let decision = current.store(found, confirmed: renewed, confirmed)
+                store(decision, for: waiter)
+            } else {
+                current.older = .outdated
+                endWithoutStoring(for: waiter)
+            }
         }
         current.end()
         return .use(confirmed.response, confirmed.data)
