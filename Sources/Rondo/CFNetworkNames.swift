@@ -20,6 +20,14 @@ public var kCFNetworkProxiesSOCKSEnable: CFString { "SOCKSEnable" }
 public var kCFNetworkProxiesSOCKSProxy: CFString { "SOCKSProxy" }
 /// A number.
 public var kCFNetworkProxiesSOCKSPort: CFString { "SOCKSPort" }
+/// An array of patterns of hosts that are reached without a proxy: `*.example.com`, `169.254/16`.
+public var kCFNetworkProxiesExceptionsList: CFString { "ExceptionsList" }
+/// A number; if it is not 0, hosts whose names have no dot are reached without a proxy.
+public var kCFNetworkProxiesExcludeSimpleHostnames: CFString { "ExcludeSimpleHostnames" }
+/// A String; no user by default.
+public var kCFProxyUsernameKey: CFString { "kCFProxyUsernameKey" }
+/// A String.
+public var kCFProxyPasswordKey: CFString { "kCFProxyPasswordKey" }
 /// The name that streams have for `kCFNetworkProxiesHTTPProxy`.
 public var kCFStreamPropertyHTTPProxyHost: CFString { "HTTPProxy" }
 /// The name that streams have for `kCFNetworkProxiesHTTPPort`.

@@ -357,9 +357,10 @@ import Testing
         #expect(
             try Self.load(URLSession(configuration: other), URLRequest(url: target))
                 == ["http://somewhere.invalid/x"])
-        // Switched off, it is none.
+        // Switched off, it is none, whatever proxy `connection` names.
         configuration.connectionProxyDictionary?["HTTPEnable"] = 0
-        configuration.connection.proxy = .direct
+        configuration.connection.proxy = .by(
+            StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy.port)))
         let server = try echoServer()
         #expect(
             try Self.load(URLSession(configuration: configuration), URLRequest(url: server.url()))

@@ -195,5 +195,10 @@ extension URLConnection {
         /// This proxy, for every host. `httpConnect` tunnels https, and forwards http requests; with
         /// `StreamProxy.tls` both go to the proxy over TLS.
         public static func by(_ proxy: StreamProxy) -> ProxyChoice { ProxyChoice(.by(proxy)) }
+
+        /// Proxies that depend on the scheme of a URL, and exceptions.
+        package static func bySchemes(_ proxies: SchemeProxies) -> ProxyChoice {
+            ProxyChoice(.bySchemes(proxies))
+        }
     }
 }

@@ -119,8 +119,9 @@ package enum URLErrors {
         case .unsupportedProxy:
             return (
                 .unsupportedURL,
-                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS, or has "
-                    + "a port that does not exist.", nil
+                "The environment, or the session's connectionProxyDictionary, names a proxy for \(host) that is "
+                    + "neither one of HTTP nor one of SOCKS, or has no host, or a port that does not exist.",
+                nil
             )
         case .invalidDataURL:
             return (.badURL, "The data URL holds no comma, or its base64 is malformed.", nil)

@@ -24,7 +24,7 @@ package indirect enum LoadFailure: Error, Equatable {
     /// Foundation cannot make a response with this status.
     case unusableResponse(status: Int)
     case invalidDataURL
-    /// The environment names a proxy of an unknown kind. The text may contain a password.
+    /// The environment, or a session, names a proxy that cannot be used. The text may contain a password.
     case unsupportedProxy(String)
     /// A protocol of the program ended without a response.
     case noResponse
@@ -59,6 +59,12 @@ package indirect enum LoadFailure: Error, Equatable {
 }
 
 extension LoadFailure {
+    init(_ failure: ProxyEnvironment.Failure) {
+        switch failure {
+        case .unsupported(let text): self = .unsupportedProxy(text)
+        }
+    }
+
     /// The server has failed, or was not reached: a kept response may stand in for its answer (RFC 5861 §4).
     var isOfServer: Bool {
         switch self {

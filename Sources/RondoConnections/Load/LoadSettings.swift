@@ -87,7 +87,7 @@ package final class LoadSettings: Sendable {
         (namesProxy, asksEnvironment) =
             switch values.proxy {
             case .direct: (false, false)
-            case .by: (true, false)
+            case .by, .bySchemes: (true, false)
             case .environment: (false, true)
             }
     }
@@ -109,18 +109,18 @@ package final class LoadSettings: Sendable {
 
     /// The proxy for `address`; nil if there is none.
     func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
-        switch values.proxy {
-        case .direct: return nil
-        case .by(let proxy): return proxy
-        case .environment:
-            do throws(ProxyEnvironment.Failure) {
+        do throws(ProxyEnvironment.Failure) {
+            switch values.proxy {
+            case .direct: return nil
+            case .by(let proxy): return proxy
+            case .bySchemes(let proxies):
+                return try proxies.proxy(isSecure: address.isSecure, host: address.host, port: address.port)
+            case .environment:
                 return try ProxyEnvironment.process.proxy(
                     scheme: address.isSecure ? "https" : "http", host: address.host, port: address.port)
-            } catch {
-                switch error {
-                case .unsupported(let text): throw .unsupportedProxy(text)
-                }
             }
+        } catch {
+            throw LoadFailure(error)
         }
     }
 

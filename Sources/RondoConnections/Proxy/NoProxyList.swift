@@ -6,8 +6,8 @@ internal import RondoStreams
 ///
 /// A name matches itself and every host below it, with or without a leading dot; if it has a port, only that
 /// port. An address matches itself, or with a prefix length (`10.0.0.0/8`) its network.
-package struct NoProxyList: Sendable, Equatable {
-    private enum Entry: Sendable, Equatable {
+package struct NoProxyList: Sendable, Hashable {
+    private enum Entry: Sendable, Hashable {
         case everything
         case name(String, port: Int?)
         case network([UInt8], prefix: Int, port: Int?)

@@ -9,6 +9,7 @@ enum ProxySelection: Sendable, Hashable {
     case direct
     /// This proxy, for every host.
     case by(StreamProxy)
+    indirect case bySchemes(SchemeProxies)
 }
 
 /// The proxy settings in the environment variables of a process.

@@ -147,9 +147,18 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { replace { $0.additionalHeaders = newValue } }
     }
 
-    /// A proxy by CFNetwork's keys: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, and the same for `HTTPS` and
-    /// `SOCKS`. HTTPS takes precedence over HTTP, and HTTP over SOCKS. An empty dictionary means no proxy;
-    /// nil, or a dictionary that enables none, leaves the proxy of `connection`.
+    /// Proxies by CFNetwork's keys (rule US-15): `HTTPEnable`, `HTTPProxy`, `HTTPPort` for http, the same with
+    /// `HTTPS` for https, and with `SOCKS` for each of the two that has no proxy of its own. Stream tasks use the
+    /// first of HTTPS, HTTP and SOCKS. A port that is not given is 80, or 1080 for SOCKS.
+    ///
+    /// `ExceptionsList` and `ExcludeSimpleHostnames` name hosts that are reached without a proxy; user and password
+    /// are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also, with the version, from the
+    /// keys of streams (`kCFStreamPropertySOCKSUser` and so on). Other keys, such as those of automatic
+    /// configuration, have no effect.
+    ///
+    /// A dictionary that is empty, or whose `Enable` keys are all off, means no proxy. Nil, or a dictionary without
+    /// such a key, leaves the proxy of `connection`. A task for which an enabled proxy has no host, a port that does
+    /// not exist, or an unknown version fails with `URLError.unsupportedURL`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { state.withLock { $0 }.proxyDictionary }
         set { replace { $0.proxyDictionary = newValue } }

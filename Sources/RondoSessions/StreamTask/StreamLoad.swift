@@ -262,9 +262,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .host: break
         }
         guard 1...65_535 ~= shared.port, !shared.host.isEmpty else { return end(.impossiblePort) }
-        let channel = SocketChannel(
-            engine.settings.connection(
-                toHost: shared.host, port: shared.port, limit: engine.values.requestTimeout))
+        let configuration: ChannelConfiguration
+        do throws(LoadFailure) {
+            configuration = try engine.settings.connection(
+                toHost: shared.host, port: shared.port, limit: engine.values.requestTimeout)
+        } catch {
+            return end(error)
+        }
+        let channel = SocketChannel(configuration)
         use(channel, client)
         channel.open()
     }

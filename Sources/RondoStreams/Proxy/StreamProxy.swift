@@ -55,7 +55,7 @@ extension StreamProxy {
     /// Reads Apple's dictionary (rule ST-45). Host and port are required; the version is 5 unless the
     /// dictionary says 4. The keys are those of `StreamSOCKSProxyConfiguration`, or Core Foundation's
     /// `kCFStreamPropertySOCKSProxyHost` and `kCFStreamPropertySOCKSProxyPort`. Nil for anything else.
-    init?(socksDictionary: AnyObject) {
+    package init?(socksDictionary: AnyObject) {
         guard let dictionary = socksDictionary as? NSDictionary else { return nil }
         func value(_ key: StreamSOCKSProxyConfiguration, _ other: String? = nil) -> Any? {
             dictionary[key.rawValue] ?? other.flatMap { dictionary[$0] }
