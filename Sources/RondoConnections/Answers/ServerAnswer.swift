@@ -174,7 +174,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func leaseConnection(for attempt: Attempt, by route: Route) {
         let outcome = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner.queues.only,
-            for: LeaseWait(priority: owner.priority) { [owner] in owner.wakeUp() },
+            for: LeaseWait(priority: owner.priority, in: route.origin.ranked) { [owner] in owner.wakeUp() },
             mayReuse: attempt.asked.mayReuse)
         switch consume outcome {
         case .granted(let lease): startExchange(for: attempt, by: route, over: lease)

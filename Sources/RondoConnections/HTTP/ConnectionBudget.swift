@@ -21,10 +21,13 @@ protocol BudgetCandidate: AnyObject, Sendable {
 
 /// A pool as the budget sees it: one of those whose idle connections it counts.
 protocol BudgetPool: AnyObject, Sendable {
-    /// The time since which its oldest connection has been idle; nil if it has no idle connection.
-    var oldestIdleSince: LoopInstant? { get }
-    /// Closes that connection.
-    func closeOldest()
+    /// The servers with idle connections, and the time since which the oldest one of each has been idle.
+    var idleServers: [(server: ConnectionKey.Server, since: LoopInstant)] { get }
+
+    /// Closes the oldest idle connection to `server`, unless it became idle after `since`.
+    ///
+    /// - Returns: The time since which the oldest of the others has been idle; nil if there is none.
+    func closeOldest(to server: ConnectionKey.Server, idleSince since: LoopInstant) -> LoopInstant?
 }
 
 /// A waiter with the values that decide whether it goes before others of its group (rule US-39).
@@ -54,11 +57,6 @@ final class ConnectionBudget: Sendable {
         }
     }
 
-    private struct Candidate {
-        let waiterID: Int
-        let origin: any BudgetCandidate
-    }
-
     private struct WeakPool {
         weak var pool: (any BudgetPool)?
     }
@@ -71,10 +69,12 @@ final class ConnectionBudget: Sendable {
     private let maximumInUse: Atomic<Int>
     private let maximumIdle: Atomic<Int>
     private let lastWaiterID = Atomic(0)
-    private let queue = Mutex<[Candidate]>([])
+    private let queue = Mutex(BudgetQueue())
     /// The length of `queue`.
     private let queued = Atomic(0)
     private let pools = Mutex<[WeakPool]>([])
+    /// The servers whose connections are closed next.
+    private let idleServers = Mutex(IdleServers())
 
     init(_ limits: ConnectionLimits = ConnectionLimits()) {
         maximumInUse = Atomic(limits.connections)
@@ -132,13 +132,24 @@ final class ConnectionBudget: Sendable {
 
     /// Closes the connections that have been idle longest, of whatever pool, until there are no more than the limit.
     func closeSurplus() {
-        while isOverIdleLimit {
-            let pools = pools.withLock { $0.compactMap(\.pool) }
-            let oldest = pools.compactMap { pool in
-                pool.oldestIdleSince.map { (pool: pool, since: $0) }
-            }.min { $0.since < $1.since }
-            guard let oldest else { return }
-            oldest.pool.closeOldest()
+        while isOverIdleLimit, let oldest = popOldestIdle() {
+            let (pool, server) = (oldest.pool, oldest.server)
+            guard let since = pool?.closeOldest(to: server, idleSince: oldest.since) else { continue }
+            idleServers.withLock { $0.add(IdleServers.Entry(pool: pool, server: server, since: since)) }
+        }
+    }
+
+    /// The server whose idle connection is to be closed next. All origins are searched only if none is known, because most
+    /// may have no idle connection.
+    private func popOldestIdle() -> IdleServers.Entry? {
+        if let known = idleServers.withLock({ $0.popOldest() }) { return known }
+        let pools = pools.withLock { $0.compactMap(\.pool) }
+        let found = pools.flatMap { pool in
+            pool.idleServers.map { IdleServers.Entry(pool: pool, server: $0.server, since: $0.since) }
+        }
+        return idleServers.withLock { idleServers in
+            idleServers.replace(by: found, at: LoopClock.systemNow)
+            return idleServers.popOldest()
         }
     }
 
@@ -173,34 +184,15 @@ final class ConnectionBudget: Sendable {
 
     private func insert(_ origin: any BudgetCandidate, waiterID: Int) {
         queue.withLock { queue in
-            if let known = queue.firstIndex(where: { $0.origin === origin }) {
-                // The place in the queue is that of the origin's first waiter.
-                if queue[known].waiterID <= waiterID { return }
-                queue.remove(at: known)
-            }
-            let index = queue.lastIndex { $0.waiterID <= waiterID }.map { $0 + 1 } ?? 0
-            queue.insert(Candidate(waiterID: waiterID, origin: origin), at: index)
+            queue.insert(origin, waiterID: waiterID)
             queued.store(queue.count, ordering: .sequentiallyConsistent)
         }
     }
 
     private func popFirst() -> (any BudgetCandidate)? {
         queue.withLock { queue in
-            guard !queue.isEmpty else { return nil }
             defer { queued.store(queue.count, ordering: .sequentiallyConsistent) }
-            return queue.remove(at: Self.next(in: queue)).origin
+            return queue.popFirst()
         }
-    }
-
-    /// The index of the next candidate: the one with the highest rank in the group of the first candidate.
-    private static func next(in queue: [Candidate]) -> Int {
-        let group = queue[0].origin.group
-        guard var top = queue[0].origin.topWaiter else { return 0 }
-        var next = 0
-        for (index, candidate) in queue.enumerated().dropFirst() where candidate.origin.group == group {
-            guard let other = candidate.origin.topWaiter, other < top else { continue }
-            (next, top) = (index, other)
-        }
-        return next
     }
 }

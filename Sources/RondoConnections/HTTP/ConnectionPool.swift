@@ -50,8 +50,8 @@ package final class ConnectionPool: BudgetPool {
     private let sweeper = Mutex<Timer?>(nil)
     /// Whether there is a sweeper: every request whose connection becomes idle reads it.
     private let hasSweeper = Atomic(false)
-    /// Whether a load has had a priority that differs from the others'.
-    private let hasRanks = Atomic(false)
+    /// The waits for a connection whose priority is not the usual one.
+    let rankedWaits = RankedWaits()
 
     init(
         _ limits: ConnectionLimits = ConnectionLimits(), within budget: ConnectionBudget = ConnectionBudget(),
@@ -128,26 +128,20 @@ package final class ConnectionPool: BudgetPool {
         }
     }
 
-    // MARK: - Priorities
-
-    /// Whether waiting loads have different priorities, which have to be compared (rule US-39).
-    var ranksWaiters: Bool { hasRanks.load(ordering: .relaxed) }
-
-    func rankWaiters() { hasRanks.store(true, ordering: .relaxed) }
-
     // MARK: - Idle connections
 
     /// The number of idle connections of all pools with the same budget.
     var idleCount: Int { budget.counts.idle }
 
-    private var oldest: (origin: Origin, since: LoopInstant)? {
-        origins.lazy.compactMap { origin in origin.oldestIdleSince.map { (origin: origin, since: $0) } }
-            .min { $0.since < $1.since }
+    var idleServers: [(server: ConnectionKey.Server, since: LoopInstant)] {
+        origins.compactMap { origin in origin.oldestIdleSince.map { (server: origin.server, since: $0) } }
     }
 
-    var oldestIdleSince: LoopInstant? { oldest?.since }
-
-    func closeOldest() { oldest?.origin.removeOldest()?.close() }
+    func closeOldest(to server: ConnectionKey.Server, idleSince since: LoopInstant) -> LoopInstant? {
+        guard let origin = state.withLock({ $0.origins[server] }) else { return nil }
+        origin.removeOldest(idleSince: since)?.close()
+        return origin.oldestIdleSince
+    }
 
     func closeAll() {
         for origin in origins { for idle in origin.removeAll() { idle.close() } }

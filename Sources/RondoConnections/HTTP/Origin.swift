@@ -137,7 +137,6 @@ final class Origin: BudgetCandidate {
                 dropped: [IdleConnection], parked: IdleConnection?, ConnectionBudget.Counts
             )
     ) {
-        let rank = rank
         let (dropped, parked, counts, admitted, lacking) = state.withLock { state in
             let (dropped, parked, counts) = change(&state)
             let admitted = state.hasWaiters ? state.admit(within: budget, rank: rank) : nil
@@ -155,9 +154,12 @@ final class Origin: BudgetCandidate {
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
 
-    /// Nil while all loads of the pool have the same priority.
+    /// Those of the pool, for the waits of this origin.
+    var ranked: RankedWaits { pool.rankedWaits }
+
+    /// Nil while all waiting loads of the pool have the same priority.
     private var rank: (@Sendable (LeaseWait) -> Float)? {
-        guard pool.ranksWaiters else { return nil }
+        guard !ranked.isEmpty else { return nil }
         return { waiter in waiter.priority }
     }
 
@@ -290,8 +292,12 @@ final class Origin: BudgetCandidate {
 
     func removeExpired(now: LoopInstant) -> [IdleConnection] { remove { $0.removeExpired(now: now) } }
 
-    func removeOldest() -> IdleConnection? {
-        remove { state in state.removeOldest().map { [$0] } ?? [] }.first
+    /// Removes the oldest idle connection, unless it became idle after `since`.
+    func removeOldest(idleSince since: LoopInstant) -> IdleConnection? {
+        remove { idle in
+            guard let oldest = idle.oldestSince, oldest <= since else { return [] }
+            return idle.removeOldest().map { [$0] } ?? []
+        }.first
     }
 
     func removeAll() -> [IdleConnection] { remove { $0.removeAll() } }

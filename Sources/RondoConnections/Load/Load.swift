@@ -367,7 +367,6 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         set {
             guard newValue != priority else { return }
             rank.store(LoadRank(priority: newValue).bits, ordering: .relaxed)
-            settings.values.pool.rankWaiters()
             wakeUp()
         }
     }

@@ -7,5 +7,7 @@ struct LoadRank {
     init(priority: Float) { bits = priority.bitPattern }
     init(bits: UInt32) { self.bits = bits }
 
+    var isNormal: Bool { bits == Self.normal.bits }
+
     var priority: Float { Float(bitPattern: bits) }
 }

@@ -1,0 +1,87 @@
+/// The origins whose waiters lack nothing but room in the budget, each once, in the order in which they began to wait.
+///
+/// It is a heap, so that the time for each grows by the logarithm of their number: a crawler may wait for thousands of
+/// servers. An origin that gets an earlier place, or that goes by its rank, leaves its entry behind, which is skipped
+/// later.
+struct BudgetQueue {
+    private struct Entry {
+        let waiterID: Int
+        let origin: any BudgetCandidate
+    }
+
+    private var heap: [Entry] = []
+    /// The first waiters of the origins in the queue. An entry with another one was left behind.
+    private var firstWaiters: [ObjectIdentifier: Int] = [:]
+
+    var count: Int { firstWaiters.count }
+
+    /// Adds an origin, or gives it an earlier place: its place is that of its first waiter.
+    mutating func insert(_ origin: any BudgetCandidate, waiterID: Int) {
+        let identity = ObjectIdentifier(origin)
+        if let known = firstWaiters[identity], known <= waiterID { return }
+        firstWaiters[identity] = waiterID
+        dropEntriesLeftBehind()
+        push(Entry(waiterID: waiterID, origin: origin))
+    }
+
+    /// Removes the next origin: the one with the highest rank in the group of the first one.
+    mutating func popFirst() -> (any BudgetCandidate)? {
+        while let first = heap.first, !isCurrent(first) { removeTop() }
+        guard let first = heap.first?.origin else { return nil }
+        let next = highestRanked(inGroupOf: first)
+        firstWaiters[ObjectIdentifier(next)] = nil
+        if next === first { removeTop() }
+        return next
+    }
+
+    private func highestRanked(inGroupOf first: any BudgetCandidate) -> any BudgetCandidate {
+        // Nil while all waiters of the group have the same rank, which is usual.
+        guard var top = first.topWaiter else { return first }
+        let group = first.group
+        var next = first
+        for entry in heap.dropFirst() where entry.origin.group == group && isCurrent(entry) {
+            guard let other = entry.origin.topWaiter, other < top else { continue }
+            (next, top) = (entry.origin, other)
+        }
+        return next
+    }
+
+    private func isCurrent(_ entry: Entry) -> Bool {
+        firstWaiters[ObjectIdentifier(entry.origin)] == entry.waiterID
+    }
+
+    private mutating func dropEntriesLeftBehind() {
+        guard heap.count > 2 * count + 64 else { return }
+        let current = heap.filter { isCurrent($0) }
+        heap = []
+        for entry in current { push(entry) }
+    }
+
+    // MARK: The heap
+
+    private mutating func push(_ entry: Entry) {
+        var index = heap.count
+        heap.append(entry)
+        while index > 0 {
+            let parent = (index - 1) / 2
+            guard heap[index].waiterID < heap[parent].waiterID else { return }
+            heap.swapAt(index, parent)
+            index = parent
+        }
+    }
+
+    private mutating func removeTop() {
+        heap.swapAt(0, heap.count - 1)
+        heap.removeLast()
+        var index = 0
+        while true {
+            var smallest = index
+            for child in [2 * index + 1, 2 * index + 2] where child < heap.count {
+                if heap[child].waiterID < heap[smallest].waiterID { smallest = child }
+            }
+            guard smallest != index else { return }
+            heap.swapAt(index, smallest)
+            index = smallest
+        }
+    }
+}
