@@ -45,7 +45,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// and no byte is lost.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
-    open func readData(
+    open nonisolated(nonsending) func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
         try await OperationWait<(Data?, Bool)>.value { outcome in
@@ -74,7 +74,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// If the Swift task is cancelled, a write that was not begun is withdrawn.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
-    open func write(_ data: Data, timeout: TimeInterval) async throws {
+    open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await OperationWait<Void>.value { outcome in
             shared.write(data, timeout: timeout) { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [shared] in

@@ -68,7 +68,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// If the Swift task is cancelled, a message of which nothing was sent is withdrawn (rule WS-26).
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
-    open func send(_ message: Message) async throws {
+    open nonisolated(nonsending) func send(_ message: Message) async throws {
         try await OperationWait<Void>.value { outcome in
             shared.send(WebSocketMessage(message)) { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [shared] in
@@ -88,7 +88,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// If the Swift task is cancelled, the call gives up its place and no message is lost (rule WS-26).
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
-    open func receive() async throws -> Message {
+    open nonisolated(nonsending) func receive() async throws -> Message {
         Message(
             try await OperationWait<WebSocketMessage>.value { outcome in
                 shared.receive(outcome)
@@ -108,7 +108,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// Sends a ping, and returns when its pong, or that of a later ping, has arrived.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
-    public func sendPing() async throws {
+    public nonisolated(nonsending) func sendPing() async throws {
         try await OperationWait<Void>.value { outcome in
             shared.ping { outcome($0.map { .failure($0) } ?? .success(())) }
         } cancel: { [shared] in
