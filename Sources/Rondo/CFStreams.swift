@@ -9,6 +9,12 @@ public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -
     CFReadStream(url: fileURL)
 }
 
+/// The same, for `url as CFURL`.
+@_disfavoredOverload
+public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: CFURL!) -> CFReadStream! {
+    CFReadStream(url: fileURL as URL)
+}
+
 /// `InputStream(data:)` without a copy of the bytes: they must not change or be freed before the stream.
 ///
 /// - Parameter bytesDeallocator: `kCFAllocatorNull` if the caller frees the bytes; otherwise they are freed,
@@ -26,6 +32,12 @@ public func CFReadStreamCreateWithBytesNoCopy(
 /// `OutputStream(url:append:)`; to append, set `kCFStreamPropertyAppendToFile` before it is opened.
 public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -> CFWriteStream! {
     CFWriteStream(url: fileURL, append: false)
+}
+
+/// The same, for `url as CFURL`.
+@_disfavoredOverload
+public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: CFURL!) -> CFWriteStream! {
+    CFWriteStream(url: fileURL as URL, append: false)
 }
 
 /// `OutputStream(toBuffer:capacity:)`: `buffer` must outlive the stream.

@@ -449,6 +449,21 @@ import Testing
         CFReadStreamClose(missing)
     }
 
+    @Test func `ST-31 ST-32 files by CFURL, as on Apple's systems`() throws {
+        let url = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-cf-\(UUID().uuidString)")
+        defer { unlink(url.path) }
+        let output: CFWriteStream = CFWriteStreamCreateWithFile(kCFAllocatorDefault, url as CFURL)
+        #expect(CFWriteStreamOpen(output))
+        #expect(CFWriteStreamWrite(output, Array("text".utf8), 4) == 4)
+        CFWriteStreamClose(output)
+        let input: CFReadStream = CFReadStreamCreateWithFile(kCFAllocatorDefault, url as CFURL)
+        #expect(CFReadStreamOpen(input))
+        var buffer = [UInt8](repeating: 0, count: 16)
+        let count = CFReadStreamRead(input, &buffer, 16)
+        #expect(String(decoding: buffer.prefix(max(0, count)), as: UTF8.self) == "text")
+        CFReadStreamClose(input)
+    }
+
     @Test(arguments: [true, false])
     func `ST-28 memory that is read where it lies, and freed or not`(isKept: Bool) {
         // Freed twice, or never, is for the sanitizer to say.
