@@ -5,8 +5,8 @@ public typealias CFContextRetainCallBack = @Sendable (UnsafeRawPointer?) -> Unsa
 /// Balances the retain. Called when the source, timer or observer has been invalidated or freed, and none of
 /// its callbacks is running.
 public typealias CFContextReleaseCallBack = @Sendable (UnsafeRawPointer?) -> Void
-/// Returns a name for `info`, which becomes the `label` of the source, timer or observer.
-public typealias CFContextCopyDescriptionCallBack = @Sendable (UnsafeRawPointer?) -> String?
+/// Returns a name for `info`, retained, which becomes the `label` of the source, timer or observer.
+public typealias CFContextCopyDescriptionCallBack = @Sendable (UnsafeRawPointer?) -> Unmanaged<CFString>?
 
 /// A context whose `info` can be retained and released.
 protocol InfoContext: Sendable {
@@ -60,7 +60,10 @@ final class HeldContext<Context: InfoContext>: Sendable {
     }
 
     var info: UnsafeMutableRawPointer? { context.info }
-    var label: String? { context.copyDescription?(context.info) }
+    /// Calls the program's function for the description, which it returns retained.
+    func copyLabel() -> String? {
+        context.copyDescription?(context.info).map { $0.takeRetainedValue() as String }
+    }
 }
 
 /// Identifies the type of an object: the same number for all objects of a type, for as long as the program

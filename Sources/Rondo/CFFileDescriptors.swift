@@ -26,7 +26,7 @@ public func CFFileDescriptorCreate(
 ) -> CFFileDescriptor! {
     let held = HeldContext(context?.pointee ?? CFFileDescriptorContext(), order: 0)
     return CFFileDescriptor(
-        fd, closesOnInvalidate: closeOnInvalidate, label: held.label, attachment: held
+        fd, closesOnInvalidate: closeOnInvalidate, label: held.copyLabel(), attachment: held
     ) { callout?($0, $1, held.info) }
 }
 

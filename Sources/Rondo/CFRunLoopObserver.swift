@@ -16,7 +16,7 @@ public func CFRunLoopObserverCreate(
         callout($0, $1, held.info)
     }
     observer?.attachment = held
-    observer?.label = held.label
+    observer?.label = held.copyLabel()
     return observer
 }
 

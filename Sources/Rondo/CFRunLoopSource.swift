@@ -7,8 +7,8 @@ public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer. It is passed back to the program's callbacks and
     // never dereferenced here.
 
-    public typealias EqualCallBack = @Sendable (UnsafeRawPointer?, UnsafeRawPointer?) -> Bool
-    public typealias HashCallBack = @Sendable (UnsafeRawPointer?) -> UInt
+    public typealias EqualCallBack = @Sendable (UnsafeRawPointer?, UnsafeRawPointer?) -> DarwinBoolean
+    public typealias HashCallBack = @Sendable (UnsafeRawPointer?) -> CFHashCode
     public typealias ModeCallback = @Sendable (UnsafeMutableRawPointer?, CFRunLoop?, CFRunLoopMode?) -> Void
 
     public var version: CFIndex
@@ -89,7 +89,7 @@ public func CFRunLoopSourceCreate(
         cancel: { loop, mode in held.context.cancel?(held.info, loop, mode) },
         perform: { held.context.perform?(held.info) })
     source.attachment = held
-    source.label = held.label
+    source.label = held.copyLabel()
     return source
 }
 
@@ -102,7 +102,7 @@ public func CFRunLoopSourceCreate(
         held.context.perform(held.info)
     }
     source.attachment = held
-    source.label = held.label
+    source.label = held.copyLabel()
     return source
 }
 

@@ -17,7 +17,7 @@ public func CFRunLoopTimerCreate(
         callout($0, held.info)
     }
     timer?.attachment = held
-    timer?.label = held.label
+    timer?.label = held.copyLabel()
     return timer
 }
 

@@ -90,7 +90,8 @@ public func CFSocketCreateWithNative(
     var callBack: CFSocket.CallBack?
     if let callout { callBack = { callout($0, $1, $2, $3, held.info) } }
     return CFSocket.socket(
-        sock, CFSocketCallBackType(rawValue: callBackTypes), label: held.label, attachment: held, callBack)
+        sock, CFSocketCallBackType(rawValue: callBackTypes), label: held.copyLabel(), attachment: held,
+        callBack)
 }
 
 /// A new socket that is bound to the signature's address, and listens if it is a stream socket; nil if that

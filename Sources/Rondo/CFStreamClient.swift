@@ -15,7 +15,7 @@ public struct CFStreamClientContext {
     /// Balances the retain. Called when the stream has another client, or has been freed.
     public typealias ReleaseCallBack = @Sendable (UnsafeMutableRawPointer?) -> Void
     /// Never called.
-    public typealias CopyDescriptionCallBack = @Sendable (UnsafeMutableRawPointer?) -> String?
+    public typealias CopyDescriptionCallBack = @Sendable (UnsafeMutableRawPointer?) -> Unmanaged<CFString>?
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?

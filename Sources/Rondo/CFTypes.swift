@@ -12,6 +12,8 @@ public typealias CFData = NSData
 public typealias CFURL = NSURL
 public typealias CFArray = NSArray
 public typealias CFDictionary = NSDictionary
+/// What the `hash` function of a context returns.
+public typealias CFHashCode = UInt
 
 public let kCFBooleanTrue: CFBoolean! = NSNumber(value: true)
 public let kCFBooleanFalse: CFBoolean! = NSNumber(value: false)

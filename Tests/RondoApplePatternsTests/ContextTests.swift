@@ -38,6 +38,27 @@ import Testing
         #expect(weakInfo == nil)
     }
 
+    /// `equal` and `hash` are never called (rule SRC-13).
+    @Test func `SRC-11 a context has the types of Apple's, and takes a retained description`() {
+        weak var weakName: NSString?
+        do {
+            // Too long for a string without an object.
+            let name = NSString(string: String(repeating: "commands ", count: 10))
+            weakName = name
+            var context = CFRunLoopSourceContext()
+            context.info = Unmanaged.passUnretained(name).toOpaque()
+            context.copyDescription = { info in
+                let name = info.map { Unmanaged<NSString>.fromOpaque($0).takeUnretainedValue() }
+                return name.map { Unmanaged.passRetained($0) }
+            }
+            context.equal = { first, second in DarwinBoolean(first == second) }
+            context.hash = { info in CFHashCode(bitPattern: info) }
+            let source = CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context)
+            #expect(source?.label == name as String)
+        }
+        #expect(weakName == nil)
+    }
+
     @Test func `SRC-14 a source of version 1 is served when the descriptor of its getPort can be read`()
         throws
     {
@@ -190,5 +211,7 @@ private final class Info: Sendable {
         Unmanaged<Info>.fromOpaque(info).release()
     }
 
-    @Sendable static func describe(_ info: UnsafeRawPointer?) -> String? { of(info)?.name }
+    @Sendable static func describe(_ info: UnsafeRawPointer?) -> Unmanaged<CFString>? {
+        of(info).map { .passRetained($0.name as CFString) }
+    }
 }

@@ -40,7 +40,9 @@ final class SocketNotes: Sendable {
         Unmanaged<SocketNotes>.fromOpaque(info).release()
     }
 
-    @Sendable static func describe(_ info: UnsafeRawPointer?) -> String? { "notes" }
+    @Sendable static func describe(_ info: UnsafeRawPointer?) -> Unmanaged<CFString>? {
+        .passRetained("notes" as CFString)
+    }
 }
 
 extension CFSocketCallBackType {
