@@ -68,7 +68,10 @@ public func CFRunLoopIsWaiting(_ loop: CFRunLoop?) -> Bool { loop?.isWaiting ?? 
 
 public func CFRunLoopCopyCurrentMode(_ loop: CFRunLoop?) -> CFRunLoopMode! { loop?.currentMode }
 
-public func CFRunLoopCopyAllModes(_ loop: CFRunLoop?) -> [CFRunLoopMode] { loop?.allModes ?? [] }
+/// The names of `allModes`: `as! [String]` converts.
+public func CFRunLoopCopyAllModes(_ loop: CFRunLoop?) -> CFArray! {
+    NSArray(array: (loop?.allModes ?? []).map { $0.rawValue as NSString })
+}
 
 public func CFRunLoopAddCommonMode(_ loop: CFRunLoop?, _ mode: CFRunLoopMode) { loop?.addCommonMode(mode) }
 

@@ -2,6 +2,8 @@
 // returned retained: take them by `takeRetainedValue()`. Clients, which get a stream's events, are in
 // CFStreamClient.swift.
 
+internal import Glibc
+
 // MARK: - Making
 
 /// `InputStream(url:)`; nil if the URL does not name a file.
@@ -96,6 +98,48 @@ public func CFStreamCreatePairWithSocket(
     handOver(readStream, writeStream) {
         Stream.getStreams(onSocket: sock, inputStream: &$0, outputStream: &$1)
     }
+}
+
+/// `Stream.getStreamsToHost(withName:port:inputStream:outputStream:)`, with the host's first name, or its first address
+/// if it has no name. A host without either gives streams that fail when they are opened.
+public func CFStreamCreatePairWithSocketToCFHost(
+    _ alloc: CFAllocator?, _ host: CFHost, _ port: Int32,
+    _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
+    _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
+) {
+    let name = host.array(.names)?.firstObject as? String
+    let address = (host.array(.addresses)?.firstObject as? Data).flatMap(socketAddress)
+    handOver(readStream, writeStream) {
+        Stream.getStreamsToHost(
+            withName: name ?? address?.host ?? "", port: Int(port), inputStream: &$0, outputStream: &$1)
+    }
+}
+
+/// A pair to the signature's address, of the Internet or in the file system. Both streams are nil if that is no such
+/// address, or if its sockets are not of the type `SOCK_STREAM`.
+public func CFStreamCreatePairWithPeerSocketSignature(
+    _ alloc: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>!,
+    _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
+    _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
+) {
+    let bytes = signature.pointee.address.map { Data(copying: $0.takeUnretainedValue()) }
+    let isStream = signature.pointee.socketType == Int32(SOCK_STREAM.rawValue)
+    let address = isStream ? bytes.flatMap(socketAddress) : nil
+    handOver(readStream, writeStream) { input, output in
+        switch address {
+        case .ipv4(_, let port), .ipv6(_, _, let port, _):
+            Stream.getStreamsToHost(
+                withName: address?.host ?? "", port: Int(port), inputStream: &input, outputStream: &output)
+        case .unix(let path):
+            Stream.getStreamsToUnixSocket(atPath: path, inputStream: &input, outputStream: &output)
+        case nil: break
+        }
+    }
+}
+
+/// The address in the bytes of a `struct sockaddr`.
+private func socketAddress(_ bytes: Data) -> SocketAddress? {
+    bytes.withUnsafeBytes { SocketAddress(sockaddr: $0) }
 }
 
 /// Stores both streams of a pair, retained; a stream whose pointer is nil is released.

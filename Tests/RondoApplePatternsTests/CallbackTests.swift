@@ -166,12 +166,13 @@ import Testing
         let mine = CFRunLoopMode("mine")
         try onLoopThread { _ in
             let loop = CFRunLoopGetCurrent()
-            log.note("\(CFRunLoopCopyCurrentMode(loop) == nil) \(CFRunLoopCopyAllModes(loop).contains(mine))")
+            let modes = CFRunLoopCopyAllModes(loop) as! [String]
+            log.note("\(CFRunLoopCopyCurrentMode(loop) == nil) \(modes.contains("mine"))")
             CFRunLoopPerformBlock(loop, kCFRunLoopCommonModes) {
                 log.note("\(CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent()) == mine)")
             }
             CFRunLoopAddCommonMode(loop, mine)
-            log.note("\(CFRunLoopCopyAllModes(loop).contains(mine))")
+            log.note("\((CFRunLoopCopyAllModes(loop) as! [String]).contains("mine"))")
             CFRunLoopRunInMode(mine, 0, false)
             log.note("\(CFRunLoopGetMain() === loop)")
         }

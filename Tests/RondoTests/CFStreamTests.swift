@@ -370,6 +370,46 @@ import Testing
         }
     }
 
+    @Test(arguments: ["name", "address", "signature"])
+    func `ST-39 a pair to a CFHost, by its name or its address, and to a signature`(_ form: String) throws {
+        try Self.onThread {
+            let server = try TestServer { peer in try peer.send(try peer.read(count: 5)) }
+            defer { server.stop() }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = inet_addr("127.0.0.1")
+            address.sin_port = server.port.bigEndian
+            let data = Data(bytes: &address, count: MemoryLayout<sockaddr_in>.size) as CFData
+            var read: Unmanaged<CFReadStream>?
+            var write: Unmanaged<CFWriteStream>?
+            if form == "signature" {
+                var signature = CFSocketSignature(
+                    protocolFamily: PF_INET, socketType: SOCK_STREAM, protocol: IPPROTO_TCP,
+                    address: Unmanaged.passUnretained(data))
+                withExtendedLifetime(data) {
+                    CFStreamCreatePairWithPeerSocketSignature(nil, &signature, &read, &write)
+                }
+            } else {
+                let host =
+                    form == "name"
+                    ? CFHostCreateWithName(nil, "127.0.0.1" as CFString) : CFHostCreateWithAddress(nil, data)
+                CFStreamCreatePairWithSocketToCFHost(
+                    nil, host.takeRetainedValue(), Int32(server.port), &read, &write)
+            }
+            let (input, output) = (read!.takeRetainedValue(), write!.takeRetainedValue())
+            #expect(CFReadStreamOpen(input) && CFWriteStreamOpen(output))
+            #expect(CFWriteStreamWrite(output, Array("hello".utf8), 5) == 5)
+            var received: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 16)
+            while case let count = CFReadStreamRead(input, &buffer, 16), count > 0 {
+                received += buffer[..<count]
+            }
+            #expect(received == Array("hello".utf8))
+            CFReadStreamClose(input)
+            CFWriteStreamClose(output)
+        }
+    }
+
     @Test func `ST-40 the socket of a pair stays open, or is closed where that is asked for`() throws {
         try Self.onThread {
             for closes in [false, true] {
@@ -410,11 +450,17 @@ import Testing
             CFReadStreamOpen(read)
             Self.run { !notes.events.isEmpty }
             let error = CFReadStreamCopyError(read) as NSError?
+            let older = CFReadStreamGetError(read)
             CFReadStreamClose(read)
+            let isSame = older.domain == kCFStreamErrorDomainPOSIX && older.error == ECONNREFUSED
+            let isNone = CFWriteStreamGetError(CFWriteStream(toMemory: ())) == CFStreamError()
             withExtendedLifetime(write) {}
-            return ["\(notes.events) \(error?.domain ?? "") \(error?.code == Int(ECONNREFUSED))"]
+            return [
+                "\(notes.events) \(error?.domain ?? "") \(error?.code == Int(ECONNREFUSED))",
+                "\(isSame) \(isNone)",
+            ]
         }
-        #expect(found == [#"["error"] NSPOSIXErrorDomain true"#])
+        #expect(found == [#"["error"] NSPOSIXErrorDomain true"#, "true true"])
     }
 
     // MARK: - Files and memory
