@@ -331,10 +331,14 @@ import Testing
         configuration.isDiscretionary = true
         configuration.sharedContainerIdentifier = "group"
         configuration.multipathServiceType = .aggregate
+        #expect(!configuration.allowsUltraConstrainedNetworkAccess && configuration.usesClassicLoadingMode)
+        configuration.allowsUltraConstrainedNetworkAccess = true
+        configuration.usesClassicLoadingMode = false
         let copy = URLSession(configuration: configuration).configuration
         #expect(!copy.allowsCellularAccess && copy.isDiscretionary)
         #expect(copy.sharedContainerIdentifier == "group")
         #expect(copy.multipathServiceType == .aggregate)
+        #expect(copy.allowsUltraConstrainedNetworkAccess && !copy.usesClassicLoadingMode)
         let proxy = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()

@@ -13,6 +13,8 @@ struct SessionValues: @unchecked Sendable {
         var allowsCellularAccess = true
         var allowsExpensiveNetworkAccess = true
         var allowsConstrainedNetworkAccess = true
+        var allowsUltraConstrainedNetworkAccess = false
+        var usesClassicLoadingMode = true
         var isDiscretionary = false
         var sharedContainerIdentifier: String?
         var sessionSendsLaunchEvents = false

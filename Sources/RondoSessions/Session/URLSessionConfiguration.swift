@@ -240,6 +240,16 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         get { get(\.unused.allowsConstrainedNetworkAccess) }
         set { set(\.unused.allowsConstrainedNetworkAccess, newValue) }
     }
+    /// Kept, without effect; false unless set, as Apple's.
+    open var allowsUltraConstrainedNetworkAccess: Bool {
+        get { get(\.unused.allowsUltraConstrainedNetworkAccess) }
+        set { set(\.unused.allowsUltraConstrainedNetworkAccess, newValue) }
+    }
+    /// Kept, without effect: there is one loader; true unless set, as Apple's.
+    open var usesClassicLoadingMode: Bool {
+        get { get(\.unused.usesClassicLoadingMode) }
+        set { set(\.unused.usesClassicLoadingMode, newValue) }
+    }
     /// Kept, without effect.
     open var isDiscretionary: Bool {
         get { get(\.unused.isDiscretionary) }
@@ -277,6 +287,16 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         case handover = 1
         case interactive = 2
         case aggregate = 3
+    }
+
+    /// Not available: a value that had no effect would promise a validation that does not take place (rule US-15).
+    @available(
+        *, unavailable,
+        message: "The system's resolver looks names up: let that one validate, as systemd-resolved can."
+    )
+    open var requiresDNSSECValidation: Bool {
+        get { false }
+        set {}
     }
 
     // MARK: - TLS
