@@ -237,6 +237,23 @@ private final class Creations: NSObject, URLSessionTaskDelegate, Sendable {
         #expect(await session.allTasks.isEmpty)
     }
 
+    @Test func `US-78 US-80 reset and flush return after the handlers before them`() async throws {
+        let session = URLSession(configuration: .ephemeral)
+        let log = EventLog()
+        session.getAllTasks { _ in log.note("before reset") }
+        await session.reset()
+        log.note("reset")
+        session.getAllTasks { _ in log.note("before flush") }
+        await session.flush()
+        #expect(log.entries == ["before reset", "reset", "before flush"])
+    }
+
+    @Test func `US-61 an upload from resume data fails`() async throws {
+        let session = URLSession(configuration: .ephemeral)
+        let code = await Self.failure { _ = try await session.upload(resumeFrom: Data("data".utf8)) }
+        #expect(code == .unsupportedURL)
+    }
+
     @Test func `US-82 a task that was cancelled before sends nothing`() async throws {
         let server = try Self.server()
         let session = URLSession(configuration: .ephemeral)

@@ -15,9 +15,9 @@ extension TaskMaking {
     }
 
     nonisolated(nonsending) func awaitedUpload(
-        _ request: URLRequest, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
+        _ request: URLRequest?, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
     ) async throws -> (Data, URLResponse) {
-        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
+        let wait = TaskWait<(Data, URLResponse)>(url: request?.url)
         let plan = TaskPlan(.upload, request, content, isAwaited: true)
         let task = URLSessionUploadTask(parts(plan, .data(wait.handler())))
         return try await outcome(of: task, delegate, wait)

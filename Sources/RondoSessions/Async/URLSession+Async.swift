@@ -49,6 +49,15 @@ extension URLSession {
         try await making.awaitedUpload(request, .file(fileURL), delegate)
     }
 
+    /// Fails: uploads cannot be resumed (rule US-61).
+    ///
+    /// - Throws: `URLError.unsupportedURL`; `.cancelled` if the Swift task was cancelled.
+    public nonisolated(nonsending) func upload(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        try await making.awaitedUpload(nil, .rest(nil), delegate)
+    }
+
     /// Loads `request` into a temporary file, in constant memory. The caller owns the file and moves or
     /// deletes it.
     ///

@@ -30,6 +30,13 @@ extension URLSession {
         try await upload(for: request, fromFile: fileURL, delegate: nil)
     }
 
+    /// `upload(resumeFrom:delegate:)` without a delegate.
+    public nonisolated(nonsending) func upload(resumeFrom resumeData: Data) async throws -> (
+        Data, URLResponse
+    ) {
+        try await upload(resumeFrom: resumeData, delegate: nil)
+    }
+
     /// `download(for:delegate:)` without a delegate.
     public nonisolated(nonsending) func download(for request: URLRequest) async throws -> (URL, URLResponse) {
         try await download(for: request, delegate: nil)

@@ -15,4 +15,14 @@ extension URLSession {
                 { give in getTasksWithCompletionHandler { give(($0, $1, $2)) } }, or: ([], [], []))
         }
     }
+
+    /// Does what `reset(completionHandler:)` does, and returns when that would call its handler.
+    public nonisolated(nonsending) func reset() async {
+        await HandlerWait.value({ answer in reset { answer(()) } }, or: ())
+    }
+
+    /// Does what `flush(completionHandler:)` does, and returns when that would call its handler.
+    public nonisolated(nonsending) func flush() async {
+        await HandlerWait.value({ answer in flush { answer(()) } }, or: ())
+    }
 }
