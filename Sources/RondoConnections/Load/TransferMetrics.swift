@@ -26,6 +26,11 @@ package struct TransferMetrics: Sendable {
     package var isTLSResumed = false
     package var localAddress: SocketAddress?
 
+    /// The metrics of no request.
+    package static let empty = TransferMetrics(
+        url: URL(fileURLWithPath: "/"), method: "GET", status: nil, address: nil, isReusedConnection: false,
+        proxy: nil, tlsVersion: nil, tlsCipher: nil)
+
     /// Made again at each access.
     package var response: URLResponse? {
         cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }

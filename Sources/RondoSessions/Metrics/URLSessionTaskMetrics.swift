@@ -28,20 +28,33 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         case https = 4
     }
 
+    private let interval: DateInterval
+    private let redirects: Int
+    private let transactions: [URLSessionTaskTransactionMetrics]
+
     /// From the creation of the task to its end.
-    public let taskInterval: DateInterval
+    open var taskInterval: DateInterval { interval }
     /// The number of redirects that were followed.
-    public let redirectCount: Int
+    open var redirectCount: Int { redirects }
     /// One element for each request that was sent or begun, or that the cache answered: the first one, and
     /// those of redirects, challenges and repetitions, in order. At most 100 of them are of servers.
-    public let transactionMetrics: [URLSessionTaskTransactionMetrics]
+    open var transactionMetrics: [URLSessionTaskTransactionMetrics] { transactions }
 
     init(_ values: LoadMetrics, createdAt: Date) {
-        taskInterval = DateInterval(start: createdAt, end: max(createdAt, Date()))
-        redirectCount = values.redirectCount
-        transactionMetrics = values.transfers.map {
+        interval = DateInterval(start: createdAt, end: max(createdAt, Date()))
+        redirects = values.redirectCount
+        transactions = values.transfers.map {
             URLSessionTaskTransactionMetrics($0, since: values.startDate)
         }
+        super.init()
+    }
+
+    /// Makes metrics without transactions. For classes that replace metrics in tests.
+    @available(*, deprecated, message: "A task's delegate gets its metrics.")
+    public override init() {
+        interval = DateInterval(start: Date(), duration: 0)
+        redirects = 0
+        transactions = []
         super.init()
     }
 }

@@ -11,12 +11,24 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     private let values: TransferMetrics
     private let startDate: Date
+    private let loadedRequest: URLRequest
+    private let loadedResponse: URLResponse?
 
     init(_ values: TransferMetrics, since startDate: Date) {
         self.values = values
         self.startDate = startDate
-        request = values.request ?? URLRequest(url: values.url)
-        response = values.response
+        loadedRequest = values.request ?? URLRequest(url: values.url)
+        loadedResponse = values.response
+        super.init()
+    }
+
+    /// Makes metrics of no request: `request` has no URL. For classes that replace metrics in tests.
+    @available(*, deprecated, message: "A task's delegate gets its metrics.")
+    public override init() {
+        values = .empty
+        startDate = Date()
+        loadedRequest = TaskContent.noRequest
+        loadedResponse = nil
         super.init()
     }
 
@@ -24,9 +36,9 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     /// The request without the fields that are added before sending: cookies, credentials, the conditions of
     /// the cache.
-    public let request: URLRequest
+    open var request: URLRequest { loadedRequest }
     /// The response; nil if none arrived.
-    public let response: URLResponse?
+    open var response: URLResponse? { loadedResponse }
 
     // MARK: - Dates
 

@@ -40,6 +40,17 @@ open class URLSession: NSObject, @unchecked Sendable {
         super.init()
     }
 
+    /// Makes a session with the configuration `.default` and without a delegate. For classes that replace sessions in
+    /// tests.
+    @available(*, deprecated, message: "Use URLSession(configuration:), or .shared.")
+    public override init() {
+        queue = DelegateQueue()
+        ownConfiguration = .default
+        engine = SessionEngine(ownConfiguration.values, .queue(queue), isShared: false)
+        client = SessionCalls(nil)
+        super.init()
+    }
+
     deinit { if !engine.isShared { engine.pool.retire() } }
 
     /// Makes the session's tasks.
@@ -216,6 +227,39 @@ open class URLSession: NSObject, @unchecked Sendable {
         completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
         making.download(resuming: resumeData, .download(completionHandler))
+    }
+
+    // MARK: - WebSockets and streams
+
+    /// Makes a WebSocket task for a ws or wss URL; see `webSocketTask(with:)` for requests.
+    open func webSocketTask(with url: URL) -> URLSessionWebSocketTask {
+        webSocketTask(with: URLRequest(url: url))
+    }
+
+    /// Makes a WebSocket task for a ws or wss URL.
+    ///
+    /// - Parameter protocols: The subprotocols that are offered to the server, the preferred one first. If
+    ///   one is no token, or is named twice, the task fails with `URLError.badURL` when it is resumed.
+    open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        making.webSocket(URLRequest(url: url), protocols: protocols)
+    }
+
+    /// Makes a WebSocket task for a GET request with a ws or wss URL. Its header fields are sent;
+    /// Sec-WebSocket-Protocol names subprotocols to offer. With any other request the task fails with
+    /// `URLError.unsupportedURL` when it is resumed (rule WS-1).
+    open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
+        making.webSocket(request, protocols: [])
+    }
+
+    /// Makes a task for a TCP connection to a host. The host is looked up when the task is resumed
+    /// (rule US-89).
+    ///
+    /// - Parameters:
+    ///   - hostname: A name or an address.
+    ///   - port: 1 to 65,535; with any other number the task fails with `URLError.badURL` when it is
+    ///     resumed.
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        making.stream(host: hostname, port: port)
     }
 
     // MARK: - Lists and storages

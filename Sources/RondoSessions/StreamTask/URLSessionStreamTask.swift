@@ -1,4 +1,5 @@
 internal import FoundationNetworking
+internal import RondoConnections
 public import RondoCore
 
 /// A TCP connection, on which the program may begin TLS (rule US-89).
@@ -18,6 +19,14 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     init(_ parts: Parts, _ shared: StreamTaskState) {
         self.shared = shared
         super.init(parts)
+    }
+
+    /// Makes a task without a session: its operations are never answered. For classes that replace stream tasks in
+    /// tests.
+    @available(*, deprecated, message: "Stream tasks are made by a session.")
+    public override init() {
+        shared = StreamTaskState(host: "", port: 0, schedule: .queue(DelegateQueue()))
+        super.init()
     }
 
     // MARK: - Reading and writing

@@ -1,4 +1,5 @@
 internal import FoundationNetworking
+internal import RondoConnections
 public import RondoCore
 internal import RondoHTTP
 
@@ -27,6 +28,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     init(_ parts: Parts, _ shared: WebSocketTaskState, identifier: Int? = nil) {
         self.shared = shared
         super.init(parts, identifier: identifier)
+    }
+
+    /// Makes a WebSocket without a session: its operations are never answered. For classes that replace WebSockets in
+    /// tests.
+    @available(*, deprecated, message: "WebSocket tasks are made by a session.")
+    public override init() {
+        shared = WebSocketTaskState(protocols: [], schedule: .queue(DelegateQueue()))
+        super.init()
     }
 
     /// If the program releases a running WebSocket that its session does not retain, a replacement closes it
