@@ -27,11 +27,16 @@ import Testing
         func connection(_ connection: URLConnection, didFailWithError error: any Error) { log.note("fail") }
     }
 
-    private static func run(_ request: URLRequest, _ delegate: Measuring, queue: OperationQueue? = nil) throws
-    {
+    private static func run(
+        _ request: URLRequest, _ delegate: Measuring, proxy: UInt16? = nil, queue: OperationQueue? = nil
+    ) throws {
         try onLoopThread { loop in
             let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
             connection?.trustTestAuthority()
+            if let proxy {
+                connection?.configuration.proxy = .by(
+                    StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy)))
+            }
             connection?.schedule(in: loop, forMode: .default)
             connection?.start()
             loop.runOut()
@@ -85,10 +90,32 @@ import Testing
         #expect(transfer.tlsCipher?.isEmpty == false)
         let moments = [
             transfer.lookUpStart, transfer.lookUpEnd, transfer.connectStart, transfer.connectEnd,
-            transfer.secureEnd, transfer.requestStart,
+            transfer.secureStart, transfer.secureEnd, transfer.requestStart,
         ]
         #expect(moments.allSatisfy { $0 != nil })
         #expect(moments.compactMap { $0 } == moments.compactMap { $0 }.sorted())
+        server.terminate()
+    }
+
+    @Test func `the time that a proxy takes is not that of TLS`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let seconds = Box(0.0)
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            let asked = ProcessInfo.processInfo.systemUptime
+            seconds.value = ProcessInfo.processInfo.systemUptime - asked
+            try peer.send("HTTP/1.1 200 Connected\r\n\r\n")
+            try peer.relay(to: port)
+        }
+        let delegate = Measuring()
+        try Self.run(URLRequest(url: url("https://localhost:\(port)/")), delegate, proxy: proxy.port)
+        let transfer = try #require(delegate.metrics.value?.transfers.first)
+        let connectEnd = try #require(transfer.connectEnd)
+        let secureStart = try #require(transfer.secureStart)
+        let secureEnd = try #require(transfer.secureEnd)
+        // A nanosecond for rounding.
+        #expect(seconds.value > 1e-9 && secureStart - connectEnd > seconds.value - 1e-9)
+        #expect(secureEnd >= secureStart)
         server.terminate()
     }
 

@@ -106,6 +106,23 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-67 a TLS handshake that fails has begun, and the connection is not ready`() throws {
+        let (server, port) = try openSSLServer(kind: .expired)
+        defer { server.terminate() }
+        let delegate = Measuring()
+        let configuration = URLSessionConfiguration.default
+        configuration.trustTestAuthority()
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: try #require(URL(string: "https://localhost:\(port)/"))).resume()
+        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
+        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        let dates = Self.dates(transaction)
+        #expect(dates[..<5].allSatisfy { $0 != nil })
+        #expect(dates[5..<10].allSatisfy { $0 == nil })
+        #expect(dates.compactMap { $0 } == dates.compactMap { $0 }.sorted())
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-67 a kept connection has the negotiated version and cipher, without the dates of TLS`()
         throws
     {

@@ -23,6 +23,8 @@ final class Conversation {
             guard let self else { return }
             // How often it comes depends on the pieces in which the proxy's words come.
             if case .negotiating = event { return }
+            // `secured` or `failed` always follows it.
+            if case .securing = event { return }
             events.append(event)
             onEvent?(event)
             switch event {
@@ -81,6 +83,7 @@ extension SocketChannel.Event {
         case .connecting: "connecting"
         case .connected: "connected"
         case .negotiating: "negotiating"
+        case .securing: "securing"
         case .secured: "secured"
         case .open: "open"
         case .readable: "readable"

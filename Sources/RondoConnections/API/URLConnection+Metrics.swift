@@ -52,8 +52,11 @@ extension URLConnection {
         public var lookUpStart: TimeInterval? { values.lookUpStart }
         public var lookUpEnd: TimeInterval? { values.lookUpEnd }
         public var connectStart: TimeInterval? { values.connectStart }
-        /// The TCP connection is established; if TLS is used, its handshake begins.
+        /// The TCP connection is established, with the proxy if there is one.
         public var connectEnd: TimeInterval? { values.connectEnd }
+        /// The TLS handshake with the server begins, through the proxy if there is one; nil without TLS.
+        public var secureStart: TimeInterval? { values.secureStart }
+        /// The TLS handshake is done; nil if it has failed.
         public var secureEnd: TimeInterval? { values.secureEnd }
         public var requestStart: TimeInterval? { values.requestStart }
         /// The kernel has accepted the last byte of the request.

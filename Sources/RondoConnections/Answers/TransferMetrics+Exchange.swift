@@ -17,6 +17,7 @@ extension TransferMetrics {
         lookUpEnd = seconds(times.lookUpEnd)
         connectStart = seconds(times.connectStart)
         connectEnd = seconds(times.connectEnd)
+        secureStart = seconds(times.secureStart)
         secureEnd = seconds(times.secureEnd)
         requestStart = seconds(times.requestStart)
         requestEnd = seconds(times.requestEnd)

@@ -10,6 +10,8 @@ final class ExchangeTimes {
     private(set) var lookUpEnd: LoopInstant?
     private(set) var connectStart: LoopInstant?
     private(set) var connectEnd: LoopInstant?
+    /// That of the last handshake: the host's, if there was one with a proxy before.
+    private(set) var secureStart: LoopInstant?
     private(set) var secureEnd: LoopInstant?
     private(set) var requestStart: LoopInstant?
     private(set) var requestEnd: LoopInstant?
@@ -29,6 +31,7 @@ final class ExchangeTimes {
         case .connected:
             connectEnd = LoopClock.now
             localAddress = channel.localAddress
+        case .securing: (secureStart, secureEnd) = (LoopClock.now, nil)
         case .secured(let version, let cipher, _):
             secureEnd = LoopClock.now
             tls = (version, cipher)

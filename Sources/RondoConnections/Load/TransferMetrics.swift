@@ -49,6 +49,7 @@ package struct TransferMetrics: Sendable {
     package var lookUpEnd: TimeInterval?
     package var connectStart: TimeInterval?
     package var connectEnd: TimeInterval?
+    package var secureStart: TimeInterval?
     package var secureEnd: TimeInterval?
     package var requestStart: TimeInterval?
     package var requestEnd: TimeInterval?

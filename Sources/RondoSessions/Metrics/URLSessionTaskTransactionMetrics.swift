@@ -50,13 +50,15 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var domainLookupEndDate: Date? { date(values.lookUpEnd) }
     /// When the TCP connection was begun.
     open var connectStartDate: Date? { date(values.connectStart) }
-    /// When the TLS handshake began.
-    open var secureConnectionStartDate: Date? { values.secureEnd == nil ? nil : date(values.connectEnd) }
-    /// When the TLS handshake ended.
+    /// When the TLS handshake began, after what a proxy had to say; also of a handshake that failed.
+    open var secureConnectionStartDate: Date? { date(values.secureStart) }
+    /// When the TLS handshake ended; nil if it failed.
     open var secureConnectionEndDate: Date? { date(values.secureEnd) }
     /// When the connection was ready for use: after the TLS handshake if there is one, otherwise when TCP was
-    /// connected.
-    open var connectEndDate: Date? { date(values.secureEnd ?? values.connectEnd) }
+    /// connected; nil if the handshake failed.
+    open var connectEndDate: Date? {
+        date(values.secureStart == nil ? values.connectEnd : values.secureEnd)
+    }
     /// When the first byte of the request was written.
     open var requestStartDate: Date? { date(values.requestStart) }
     /// When the kernel had taken the last byte of the request.

@@ -293,7 +293,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private func handle(_ event: ChannelEvent) {
         guard let channel else { return }
         switch event {
-        case .resolving, .connecting, .connected, .negotiating: break
+        case .resolving, .connecting, .connected, .negotiating, .securing: break
         case .secured: transfer.secured()
         case .open: transfer.begin(channel)
         case .readable: transfer.readable()

@@ -5,9 +5,12 @@ package enum ChannelEvent: Equatable, Sendable {
     case connected(SocketAddress)
     /// Bytes of a proxy have come; it has not let the connection through yet.
     case negotiating
+    /// A TLS handshake begins, of each TLS that there is, and by a later `secure(_:)` too.
+    case securing
     /// Of each TLS there is: that with a proxy comes before that with the host.
     case secured(version: String, cipher: String, subject: String)
-    /// Bytes can be read and written from now on. Reported once: a later `secure(_:)` reports only `secured`.
+    /// Bytes can be read and written from now on. Reported once: a later `secure(_:)` reports only `securing` and
+    /// `secured`.
     case open
     /// A read may find bytes or the end. Reported only while `wantsRead`, in every pass while bytes wait.
     case readable

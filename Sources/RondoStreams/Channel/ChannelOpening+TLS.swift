@@ -53,6 +53,8 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
+            channel.tell(.securing)
+            guard case .securing = stage else { return }
             // An evicted handshake is served first, before connections that are still to be opened:
             // otherwise all of a burst would have begun before the first one is evicted.
             limit.enter(channel.configuration.handshakes, onEviction: sources.signalFirst)

@@ -178,7 +178,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     private func handle(_ event: ChannelEvent) {
         switch event {
-        case .resolving, .connecting, .connected, .negotiating: return
+        case .resolving, .connecting, .connected, .negotiating, .securing: return
         case .secured: didSecure()
         case .open: didOpen()
         case .readable:

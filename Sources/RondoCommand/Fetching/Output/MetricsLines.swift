@@ -11,7 +11,7 @@ enum MetricsLines {
             }
             span("look-up", transfer.lookUpStart, transfer.lookUpEnd)
             span("connect", transfer.connectStart, transfer.connectEnd)
-            span("TLS", transfer.connectEnd, transfer.secureEnd)
+            span("TLS", transfer.secureStart, transfer.secureEnd)
             span("request", transfer.requestStart, transfer.requestEnd)
             span("first byte", transfer.requestEnd, transfer.responseStart)
             span("response", transfer.responseStart, transfer.responseEnd)

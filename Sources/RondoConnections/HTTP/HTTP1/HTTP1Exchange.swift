@@ -230,6 +230,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .connecting(let address): tell(.connecting(address: address.description))
         case .connected(let address): tell(.connected(address: address.description))
         case .negotiating: owner.received(.progress, from: self)
+        case .securing: break
         case .secured(let version, let cipher, let subject):
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
@@ -252,7 +253,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
         switch event {
-        case .resolving, .connecting, .connected, .negotiating, .secured, .open: break
+        case .resolving, .connecting, .connected, .negotiating, .securing, .secured, .open: break
         case .readable: upgrade.readable()
         case .writable: upgrade.writable()
         case .failed(let error): upgrade.failed(error)
