@@ -65,8 +65,11 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var requestEndDate: Date? { date(values.requestEnd) }
     /// When the first byte of the response arrived.
     open var responseStartDate: Date? { date(values.responseStart) }
-    /// When the last byte of the response arrived, or when the task stopped reading it.
-    open var responseEndDate: Date? { date(values.responseEnd) }
+    /// When the last byte of the response arrived, or when the task stopped reading it; nil if no byte arrived.
+    open var responseEndDate: Date? {
+        // The transfer's own value is when the exchange ended, with or without a response.
+        values.responseStart == nil ? nil : date(values.responseEnd)
+    }
 
     // MARK: - Connection
 
