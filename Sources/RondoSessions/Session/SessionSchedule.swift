@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
+internal import RondoMutex
 
 /// The schedule of a session: the loop and modes in which its tasks are moved, and the queue or loop that makes its calls.
 enum SessionSchedule: Sendable {
@@ -67,36 +68,36 @@ enum SessionSchedule: Sendable {
 /// A call that is made once, in a pass of one of some modes of a loop. Until then it counts as an input
 /// source of those modes.
 ///
-/// `@unchecked Sendable`: the registration has its own lock, and only the loop's thread makes the call.
-private final class LoopCall: RegisteredClient, @unchecked Sendable {
-    private var call: (@Sendable () -> Void)?
+/// A thread whose `join()` comes too late and the thread of the loop, as it ends, may leave at the same time.
+private final class LoopCall: RegisteredClient, Sendable {
+    private let call: Mutex<(@Sendable () -> Void)?>
     private let registration: ModeRegistration
 
     init(_ call: @escaping @Sendable () -> Void, in modes: [LoopMode]) {
-        self.call = call
+        self.call = Mutex(call)
         registration = ModeRegistration(modes)
     }
 
     func join() {
-        if !registration.join(as: self, label: nil) { leave() }
+        if !registration.join(as: self, label: nil) { loopHasEnded() }
     }
 
     /// Has no effect if the loops' threads have ended.
     func wakeUp() { registration.wakeUp(self, deferred: false) }
 
-    private func leave() {
-        call = nil
+    /// - Returns: The call, if it was not taken before.
+    private func leave() -> (@Sendable () -> Void)? {
         registration.leave(self)
+        return call.withLock { $0.take() }
     }
 
     func serve(by queue: SharedQueue) -> Bool {
         guard registration.takeWakeUp(by: queue, of: self) else { return false }
-        let call = call
-        leave()
-        call?()
+        leave()?()
         return true
     }
 
-    func loopHasEnded() { leave() }
+    /// Releases the call without having made it.
+    func loopHasEnded() { _ = leave() }
     func shortDelayHasPassed() {}
 }
