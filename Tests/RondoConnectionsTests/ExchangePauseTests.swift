@@ -14,7 +14,7 @@ import Testing
     /// `@unchecked Sendable`: used on the thread of one loop.
     private final class Owner: ExchangeOwner, ChannelGate, @unchecked Sendable {
         private(set) var events: [String] = []
-        var mustNotSend: Bool { false }
+        var maySend: Bool { true }
         var gate: any ChannelGate { self }
 
         func admit(_ event: () -> Void, onRefusal: () -> Void) { event() }
@@ -47,7 +47,7 @@ import Testing
                 by: lease, opening: .init(host: "127.0.0.1", port: Int(server.port)), of: owner,
                 reporting: ExchangeReporting(steps: false, times: false))
             exchange.start(outgoing, in: ModeQueues(first: queue, others: []), label: nil)
-            exchange.pause()
+            exchange.stopReading()
             return exchange
         case .wait: throw NeverCame(description: "no connection may be opened")
         }
@@ -79,7 +79,7 @@ import Testing
                     // A channel that is read has its loop look at the socket again and again.
                     paused = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
                 }
-                exchange.resume()
+                exchange.startReading()
                 loop.run { owner.events.last == "end" }
                 return [paused, owner.events]
             } catch {

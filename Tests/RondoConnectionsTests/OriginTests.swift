@@ -285,7 +285,7 @@ import Testing
 
     /// Is told of nothing.
     private final class NoOwner: ExchangeOwner, ChannelGate, Sendable {
-        var mustNotSend: Bool { false }
+        var maySend: Bool { true }
         var gate: any ChannelGate { self }
         func admit(_ event: () -> Void, onRefusal: () -> Void) {}
         func received(_ event: ExchangeEvent, from exchange: any Exchange) {}

@@ -15,18 +15,18 @@ protocol Answer: AnyObject {
     /// that.
     func serve()
 
-    /// Stops delivering content, and holds the sender back.
-    func pause()
+    /// Stops reading and delivering content, so that flow control holds the sender back.
+    func stopReading()
 
-    /// Delivers content again after `pause()`.
-    func resume()
+    /// Undoes `stopReading()`.
+    func startReading()
 
     /// The load is suspended: nothing is sent or read any more, and what other loads wait for is given up. The next
     /// `serve()` comes when the load is resumed.
     func suspend()
 
     /// Undoes `suspend()`. Called also after the load's gate has refused an event: refused events come again.
-    func endSuspension()
+    func resume()
 
     /// The delegate's methods have been called with the challenge that was shown last.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
@@ -37,16 +37,16 @@ protocol Answer: AnyObject {
     /// Whether the answer waits for something on this machine and not for a peer: the delegate has not replied, all
     /// connections are in use, or received bytes have not been read yet. That time does not count as idle time
     /// (rule UC-58).
-    var isWaitingLocally: Bool { get }
+    var waitsLocally: Bool { get }
 }
 
 /// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, that holds
 /// nothing which others wait for, and that shows no challenges.
 extension Answer {
-    func pause() {}
-    func resume() {}
+    func stopReading() {}
+    func startReading() {}
     func suspend() {}
-    func endSuspension() {}
+    func resume() {}
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) {}
 }
 
@@ -127,5 +127,5 @@ protocol AnswerOwner: AnyObject, Sendable {
     var sharesTrustDecisions: Bool { get }
 
     /// Whether more events may come: no question to the delegate is open, and it takes more content.
-    var takesMore: Bool { get }
+    var mayRead: Bool { get }
 }

@@ -40,7 +40,7 @@ final class LocalAnswer: Answer {
     }
 
     func serve() {
-        while !isOver, owner.takesMore {
+        while !isOver, owner.mayRead {
             do throws(LoadFailure) {
                 let piece = try next()
                 guard let piece else {
@@ -61,5 +61,5 @@ final class LocalAnswer: Answer {
         release()
     }
 
-    var isWaitingLocally: Bool { true }
+    var waitsLocally: Bool { true }
 }

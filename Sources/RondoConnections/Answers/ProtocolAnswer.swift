@@ -37,7 +37,7 @@ final class ProtocolAnswer: Answer {
 
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
-        while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
+        while challenge == nil, owner.mayRead, let bridge, let message = bridge.next() {
             take(message, from: bridge)
         }
     }
@@ -75,5 +75,5 @@ final class ProtocolAnswer: Answer {
         bridge.take()?.stop()
     }
 
-    var isWaitingLocally: Bool { false }
+    var waitsLocally: Bool { false }
 }

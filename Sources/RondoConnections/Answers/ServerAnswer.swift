@@ -299,9 +299,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    func pause() { current?.exchange.pause() }
+    func stopReading() { current?.exchange.stopReading() }
 
-    func resume() { current?.exchange.resume() }
+    func startReading() { current?.exchange.startReading() }
 
     func suspend() {
         switch phase {
@@ -314,16 +314,16 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    func endSuspension() { current?.exchange.endSuspension() }
+    func resume() { current?.exchange.resume() }
 
     func cancel() { releaseExchange() }
 
-    var isWaitingLocally: Bool {
+    var waitsLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection, .waitingForResumption: return true
-        case .exchanging(let sent, _): return sent.exchange.isHeldByClient
+        case .exchanging(let sent, _): return sent.exchange.waitsLocally
         }
     }
 
@@ -500,5 +500,5 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func closeBody() { body?.close() }
 
     var gate: any ChannelGate { owner.gate }
-    var mustNotSend: Bool { owner.mustNotSend }
+    var maySend: Bool { owner.maySend }
 }

@@ -21,8 +21,8 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// The load's priority in the queue for a connection.
     var priority: Float { get }
 
-    /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
-    var mustNotSend: Bool { get }
+    /// False if the load is suspended, or was ended by its client: then nothing more is sent.
+    var maySend: Bool { get }
 
     /// The load's gate, which the events of its exchanges pass.
     var gate: any ChannelGate { get }

@@ -21,12 +21,13 @@ protocol Exchange: AnyObject, Sendable {
     ///   - label: The name of the connection in run loops meanwhile; nil for the default.
     func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?)
     /// Stops reading, so that flow control holds the server back.
-    func pause()
-    func resume()
-    /// The load is suspended: nothing is sent or read, and no event comes, until `endSuspension()`.
+    func stopReading()
+    /// Undoes `stopReading()`.
+    func startReading()
+    /// The load is suspended: nothing is sent or read, and no event comes, until `resume()`.
     func suspend()
     /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come again.
-    func endSuspension()
+    func resume()
     /// Call it when the request's body has bytes again.
     func bodyIsReady()
     /// Call it when the body is to be sent without waiting any longer for the server's go-ahead.
@@ -52,7 +53,7 @@ protocol Exchange: AnyObject, Sendable {
 
     var key: ConnectionKey { get }
     /// Whether nothing comes at present because of this side and not because of the server.
-    var isHeldByClient: Bool { get }
+    var waitsLocally: Bool { get }
     /// What decides whether the request is sent again.
     var progress: RetryRule.Progress { get }
     /// Whether the server's certificate has passed all checks.
@@ -68,8 +69,8 @@ protocol Exchange: AnyObject, Sendable {
 protocol ExchangeOwner: AnyObject, Sendable {
     /// The gate of the load, which the connection's events pass from the exchange's start to its end.
     var gate: any ChannelGate { get }
-    /// Whether the load is suspended, or was ended by its client: then nothing more is sent.
-    var mustNotSend: Bool { get }
+    /// False if the load is suspended, or was ended by its client: then nothing more is sent.
+    var maySend: Bool { get }
     func received(_ event: ExchangeEvent, from exchange: any Exchange)
 }
 

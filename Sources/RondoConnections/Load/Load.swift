@@ -124,7 +124,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         } else if inbox.isSuspended {
             applySuspension()
         } else {
-            endSuspension()
+            resumeAfterSuspension()
         }
         wakeUp()
     }
@@ -196,7 +196,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
             let outcome = inbox.beginQueueing()
                 .add(call, to: queue, make: { [self] in make($0, for: called) })
             guard case .queued(let mayRead) = outcome else { break }
-            if !mayRead { driver?.pause() }
+            if !mayRead { driver?.stopReading() }
             return true
         case .atOnce(let called): client = called
         }
@@ -248,7 +248,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     /// True if the program takes content, and the content has not come faster than the settings allow.
-    var wantsMore: Bool { inbox.wantsMore && !times.isPausing }
+    var mayRead: Bool { inbox.mayRead && !times.isPausing }
 
     // MARK: - Time
 
@@ -332,7 +332,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     package func resume() {
         inbox.suspend(false)
-        enter { if !inbox.isSuspended { endSuspension() } }
+        enter { if !inbox.isSuspended { resumeAfterSuspension() } }
         wakeUp()
     }
 
@@ -344,9 +344,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     /// Undoes `applySuspension()`, and has the events that the gate has refused come again.
-    private func endSuspension() {
+    private func resumeAfterSuspension() {
         if times.resume() { inbox.putTimeCheck() }
-        driver?.endSuspension()
+        driver?.resume()
     }
 
     /// Gives the delegate's reply to a question whose first reply was `.later`.

@@ -21,8 +21,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
 
-    /// Whether `pause()` was called since the last `resume()`. An answer that has begun later is not paused.
-    private var isPaused = false
+    /// Whether `stopReading()` was called since the last `startReading()`: without this each pass would call the answer to
+    /// read. An answer that has begun since then is read all the same.
+    private var hasStoppedReading = false
 
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,
@@ -75,7 +76,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
     func suspend() { answers?.current?.suspend() }
-    func endSuspension() { answers?.current?.endSuspension() }
+    func resume() { answers?.current?.resume() }
 
     // MARK: - A pass
 
@@ -93,7 +94,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.wantsAnswer, load.wantsMore { resume() }
+        if state.readsAnswer, load.mayRead { startReading() }
     }
 
     // MARK: - Actions of the state
@@ -103,7 +104,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .nothing: break
         case .askAboutStorage: load.deliver(.shouldUseCredentialStorage)
         case .ask(let request, let redirect):
-            pause()
+            stopReading()
             load.deliver(
                 .willSend(request, redirectResponse: redirect.flatMap { $0.response(to: state.request) }))
         case .send(let request, let reason): send(request, reason)
@@ -114,7 +115,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             if isFirst { load.deliver(.waitingForConnectivity) }
         case .continueFile: deliverResumption()
         case .authenticate(let head):
-            pause()
+            stopReading()
             answers?.server?.challenged(by: head)
         case .deliver(let incoming): deliver(incoming)
         case .finish: finish()
@@ -215,7 +216,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             load.noteTransferred(data.count)
             content.receive(data)
             readContent()
-            if !state.ignoresAnswer, load.limitRate(after: data.count) { pause() }
+            if !state.ignoresAnswer, load.limitRate(after: data.count) { stopReading() }
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }
@@ -280,8 +281,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func isAtOrigin(_ address: WebAddress) -> Bool { sent.isAtOrigin(address) }
     var gate: any ChannelGate { load }
     func noteCall() { load.noteCall() }
-    var mustNotSend: Bool { load.inbox.isSuspended || load.inbox.isAborted }
-    var takesMore: Bool { !state.isAsking && !state.ignoresAnswer && load.wantsMore }
+    var maySend: Bool { !load.inbox.isSuspended && !load.inbox.isAborted }
+    var mayRead: Bool { !state.isAsking && !state.ignoresAnswer && load.mayRead }
     // Any thread:
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }
@@ -294,7 +295,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
         if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askedAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
-        if state.isAsking { pause() }
+        if state.isAsking { stopReading() }
         guard upgrade.isRequired, state.deliversBody, let head = incoming.head else { return }
         if let sentence = upgrade.refusal(of: head, for: self) {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
@@ -345,7 +346,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if client?.decidesOnResponses ?? false { state.askedAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
         if content.download?.continuesEarlier ?? false { deliverResumption() }
-        if state.isAsking { pause() } else if state.deliversBody { resume() }
+        if state.isAsking { stopReading() } else if state.deliversBody { startReading() }
         if case .headAlone = incoming {
             content.discard()
             content.receiveEnd()
@@ -360,21 +361,21 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         load.deliver(.resumed(total: target.length, expected: target.expectedLength))
     }
 
-    /// Holds the sender of the response back.
-    func pause() {
-        isPaused = true
-        answers?.current?.pause()
+    /// Reads no more of the answer, so that flow control holds its sender back.
+    func stopReading() {
+        hasStoppedReading = true
+        answers?.current?.stopReading()
     }
 
-    private func resume() {
-        guard isPaused else { return }
-        isPaused = false
-        answers?.current?.resume()
+    private func startReading() {
+        guard hasStoppedReading else { return }
+        hasStoppedReading = false
+        answers?.current?.startReading()
     }
 
     /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {
-        while state.deliversBody, load.wantsMore {
+        while state.deliversBody, load.mayRead {
             do throws(LoadFailure) {
                 switch try content.next() {
                 case .nothing: return
@@ -393,7 +394,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             }
         }
         // Content that came now would only fill memory.
-        if state.deliversBody { pause() }
+        if state.deliversBody { stopReading() }
     }
 
     var contentCodings: [ContentCoding] { content.codings }
@@ -479,13 +480,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 return perform(state.failed(error))
             }
         }
-        resume()
+        startReading()
         readContent()
     }
 
     /// Whether the load waits for something on this machine and not for the sender of the response.
     var waitsLocally: Bool {
-        answers?.current?.isWaitingLocally ?? false || content.hasUnread || load.inbox.isStoring
+        answers?.current?.waitsLocally ?? false || content.hasUnread || load.inbox.isStoring
             || state.waitsLocally
     }
 }

@@ -121,7 +121,7 @@ struct LoadInbox: ~Copyable, Sendable {
     func holdBack(_ holds: Bool) { isHeldBack.store(holds, ordering: .sequentiallyConsistent) }
 
     /// Whether more content may be read: the program takes it, and not too many calls wait for the delegate queue.
-    var wantsMore: Bool {
+    var mayRead: Bool {
         !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
 

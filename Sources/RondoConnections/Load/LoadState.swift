@@ -170,8 +170,8 @@ struct LoadState {
     /// Whether content that comes now is delivered to the delegate.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
 
-    /// Whether what the sender of the response sends now is wanted: no reply of the delegate is awaited.
-    var wantsAnswer: Bool { isAnswering || isAskingForRest || deliversBody || isUpgraded }
+    /// Whether the answer is read in this phase: no reply of the delegate is awaited.
+    var readsAnswer: Bool { isAnswering || isAskingForRest || deliversBody || isUpgraded }
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 

@@ -32,9 +32,9 @@ package protocol Upgrade: AnyObject, Sendable {
     func writable()
     func failed(_ error: ChannelError)
 
-    /// Stops reading and delivering until `resume()`, because the program has not handled enough of what it got.
-    func pause()
-    func resume()
+    /// Stops reading and delivering until `startReading()`, because the program has not handled enough of what it got.
+    func stopReading()
+    func startReading()
 }
 
 extension Upgrade {
@@ -46,8 +46,8 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// Whether the load is suspended, or was ended by its client: then nothing more is sent. A call may change it.
-    var mustNotSend: Bool { get }
+    /// False if the load is suspended, or was ended by its client: then nothing more is sent. A call may change it.
+    var maySend: Bool { get }
 
     /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it inside the
     /// gate.

@@ -47,6 +47,6 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
     func readable() {}
     func writable() {}
     func failed(_ error: ChannelError) {}
-    func pause() {}
-    func resume() {}
+    func stopReading() {}
+    func startReading() {}
 }

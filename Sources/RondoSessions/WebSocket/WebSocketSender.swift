@@ -62,7 +62,7 @@ struct WebSocketSender {
         var budget = Self.writtenAtOnce
         while !hasEnded {
             // The task may have been suspended in a call that was made meanwhile: then no further message is taken.
-            guard budget > 0, !(load?.mustNotSend ?? false) else {
+            guard budget > 0, load?.maySend ?? true else {
                 channel.wantsWrite = true
                 return true
             }

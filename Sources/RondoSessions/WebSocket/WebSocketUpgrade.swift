@@ -120,12 +120,12 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         moveMessages()
     }
 
-    func pause() {
+    func stopReading() {
         isPaused = true
         channel?.wantsRead = false
     }
 
-    func resume() {
+    func startReading() {
         guard isPaused else { return }
         isPaused = false
         if isServed { moveMessages() }
@@ -320,7 +320,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
             timer.invalidate()
             shared.state.withLock { $0.isTimeUp = false }
         }
-        guard timer == nil, let load, !load.mustNotSend else { return }
+        guard timer == nil, let load, load.maySend else { return }
         timer = load.timer(after: Self.closingTime) { [shared] in
             let load = shared.state.withLock { state in
                 state.isTimeUp = true

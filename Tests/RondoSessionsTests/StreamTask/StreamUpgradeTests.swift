@@ -10,7 +10,7 @@ import Testing
 @Suite struct StreamUpgradeTests {
     /// The load of an upgrade that no load has.
     private final class NoLoad: UpgradeOwner {
-        var mustNotSend: Bool { false }
+        var maySend: Bool { true }
         func wakeUp() {}
         func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {}
         func endUpgrade(_ failure: LoadFailure?) {}

@@ -88,7 +88,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private var isSent: Bool { sender?.isSent ?? false }
 
-    var isHeldByClient: Bool { isPaused || hasUnreadInput }
+    var waitsLocally: Bool { isPaused || hasUnreadInput }
 
     /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
@@ -125,7 +125,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func suspend() { channel.suspend() }
 
-    func endSuspension() { channel.resume() }
+    func resume() { channel.resume() }
 
     // MARK: - Running
 
@@ -203,16 +203,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    func pause() {
+    func stopReading() {
         isPaused = true
-        if case .upgraded(let upgrade) = phase { return upgrade.pause() }
+        if case .upgraded(let upgrade) = phase { return upgrade.stopReading() }
         channel.wantsRead = false
     }
 
-    func resume() {
+    func startReading() {
         if case .upgraded(let upgrade) = phase {
             isPaused = false
-            return upgrade.resume()
+            return upgrade.startReading()
         }
         guard isPaused else { return }
         isPaused = false
@@ -295,7 +295,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         sender?.beginPass()
         while case .open = phase, sendFailure == nil {
             // The delegate may have suspended the load in a call before this one.
-            if !isSent, owner.mustNotSend {
+            if !isSent, !owner.maySend {
                 channel.wantsWrite = true
                 return
             }
@@ -341,7 +341,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if !parse(), hasNew { owner.received(.progress, from: self) }
     }
 
-    /// Parses the received bytes, an event at a time: each event may pause or end the exchange.
+    /// Parses the received bytes, an event at a time: after each event the exchange may have stopped reading, or have ended.
     ///
     /// - Returns: False if the bytes made up no event: the caller then reports progress.
     @discardableResult
