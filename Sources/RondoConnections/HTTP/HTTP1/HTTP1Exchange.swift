@@ -43,8 +43,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The protocol that gets the connection when the head has been read.
     private var upgrade: (any Upgrade)?
 
-    /// Whether reading is paused: then the kernel's buffer fills, and TCP holds the server back.
-    private var isPaused = false
     private var hasEndedLease = false
 
     /// - Parameters:
@@ -88,7 +86,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private var isSent: Bool { sender?.isSent ?? false }
 
-    var waitsLocally: Bool { isPaused || hasUnreadInput }
+    var waitsLocally: Bool { !channel.wantsRead || hasUnreadInput }
 
     /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
@@ -146,6 +144,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         } catch {
             return fail(.http(HTTPFailure(error)))
         }
+        // A connection that is being opened is read once it is open, unless `stopReading()` comes before.
+        channel.wantsRead = true
         switch phase {
         case .opening: channel.open()
         case .open: didOpen()
@@ -204,20 +204,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     func stopReading() {
-        isPaused = true
         if case .upgraded(let upgrade) = phase { return upgrade.stopReading() }
         channel.wantsRead = false
     }
 
     func startReading() {
-        if case .upgraded(let upgrade) = phase {
-            isPaused = false
-            return upgrade.startReading()
-        }
-        guard isPaused else { return }
-        isPaused = false
-        // A connection that is being opened is read once it is open.
-        guard case .open = phase else { return }
+        if case .upgraded(let upgrade) = phase { return upgrade.startReading() }
+        guard !channel.wantsRead else { return }
         channel.wantsRead = true
         parse()
     }
@@ -279,7 +272,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         times?.beginRequest(over: channel)
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
-        channel.wantsRead = !isPaused
         send()
     }
 
@@ -335,7 +327,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // MARK: - Receiving
 
     private func receive() {
-        guard case .open = phase, !isPaused else { return }
+        guard case .open = phase else { return }
         let hasNew = input.fill(from: channel, noting: times)
         // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
         if !parse(), hasNew { owner.received(.progress, from: self) }
@@ -348,7 +340,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func parse() -> Bool {
         defer { if input.isEmpty { input.giveBack() } }
         var hasEvent = false
-        while case .open = phase, !isPaused {
+        while case .open = phase, channel.wantsRead {
             do throws(HTTP1Error) {
                 let event = try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed)
                 guard take(consume event) else { break }
