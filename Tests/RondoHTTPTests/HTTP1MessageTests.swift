@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `shared heads contain none that is too large to be remembered`() throws {
-        var shared = HTTP1Codec.LastHeads()
+        var shared = HTTP1Codec.RecentHeadPair()
         weak var large: ResponseHead?
         do {
             var codec = HTTP1Codec()
@@ -75,17 +75,17 @@ import Testing
             #expect(end == .end && isNext)
             return head
         }
-        var shared = HTTP1Codec.LastHeads()
+        var shared = HTTP1Codec.RecentHeadPair()
         var (first, second) = (HTTP1Codec(), HTTP1Codec())
         for date in ["0", "1", "2"] {
             let head = try next(text(date), &first)
             let same = try next(text(date), &second)
-            #expect(head !== same && head == same && first.hasNewHeads && second.hasNewHeads)
+            #expect(head !== same && head == same && first.hasUnsharedHeads && second.hasUnsharedHeads)
             let held = [first.share(&shared, head), second.share(&shared, same)]
             #expect(held.allSatisfy { $0 === head })
             // They know it now, and have nothing new.
             let again = [try next(text(date), &first), try next(text(date), &second)]
-            #expect(again.allSatisfy { $0 === head } && !first.hasNewHeads && !second.hasNewHeads)
+            #expect(again.allSatisfy { $0 === head } && !first.hasUnsharedHeads && !second.hasUnsharedHeads)
         }
         // A head that is too large to be remembered stays what it is, and takes the place of none.
         let filling = String(repeating: "x", count: ResponseHead.maximumRemembered)
@@ -93,7 +93,7 @@ import Testing
         let held = first.share(&shared, large)
         #expect(held === large)
         var third = HTTP1Codec()
-        third.lastHeads = shared
+        third.recentHeads = shared
         let known = try [next(text("2"), &second), next(text("2"), &third)]
         #expect(known[0] === known[1])
     }
@@ -105,10 +105,10 @@ import Testing
         var first = HTTP1Codec()
         let head = try #require(try heads(text, of: &first))
         var second = HTTP1Codec()
-        second.lastHeads = first.lastHeads
+        second.recentHeads = first.recentHeads
         #expect(try heads(text, of: &second) === head)
         var third = HTTP1Codec()
-        third.lastHeads = second.lastHeads
+        third.recentHeads = second.recentHeads
         let other = try #require(try heads(text.replacing("200 OK", with: "404 No"), of: &third))
         #expect(other.status == 404)
     }

@@ -2,9 +2,10 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The last heads to and from servers, for one run loop. If a connection receives the same bytes as an earlier one, the head
-/// need not be parsed again. Without this and `RecentResponses` a GET on each of 9,000 connections takes a fifth longer
-/// (`make bench`, curves), and a GET after which the server closes the connection a seventh (W15).
+/// The recent heads of the connections of one run loop, for each server: all connections to it share them. If one receives
+/// the same bytes as an earlier one, the head need not be parsed again. Without this and `RecentResponses` a GET on each of
+/// 9,000 connections takes a fifth longer (`make bench`, curves), and a GET after which the server closes the connection a
+/// seventh (W15).
 ///
 /// Used on its loop's thread only.
 final class RecentHeads {
@@ -15,7 +16,7 @@ final class RecentHeads {
         /// Another origin may have got this address since. That does no harm, because a remembered head is compared with
         /// the received bytes before it is used.
         let origin: ObjectIdentifier
-        var heads = HTTP1Codec.LastHeads()
+        var heads = HTTP1Codec.RecentHeadPair()
     }
 
     private var recent = RecentValues<Server>(maximum: maximumServers)
@@ -23,8 +24,8 @@ final class RecentHeads {
     /// The memory of the calling thread's loop; nil if it has no loop, or one that is ending.
     static var current: RecentHeads? { RunLoop.stored(RecentHeads.self, orMake: RecentHeads.init) }
 
-    /// The last heads of `origin`, for a new connection.
-    func heads(of origin: Origin) -> HTTP1Codec.LastHeads { recent[index(of: origin)].heads }
+    /// The recent heads of `origin`, for a new connection.
+    func heads(of origin: Origin) -> HTTP1Codec.RecentHeadPair { recent[index(of: origin)].heads }
 
     /// Makes connections that have received equal heads share one copy.
     ///

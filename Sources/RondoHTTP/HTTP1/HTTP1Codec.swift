@@ -41,10 +41,10 @@ package struct HTTP1Codec: Sendable {
     private var state = HTTP1State()
     private var reader: HTTP1Reader
     private var received = ByteQueue()
-    private var written = WrittenHead()
+    private var written = RecentRequestHead()
     private var known: KnownHead?
-    /// The last heads have changed since they were shared.
-    package private(set) var hasNewHeads = false
+    /// Whether `recentHeads` have changed since they were shared with other connections; see `share(_:_:)`.
+    package private(set) var hasUnsharedHeads = false
 
     /// Whether any byte has been received since the request's head was sent. If none has, and the connection
     /// breaks, the server has probably not seen the request.
@@ -52,25 +52,25 @@ package struct HTTP1Codec: Sendable {
 
     package init(limits: HTTP1Limits = HTTP1Limits()) { reader = HTTP1Reader(limits: limits) }
 
-    /// The heads that a connection wrote and read last.
-    package struct LastHeads: Sendable {
-        fileprivate var written = WrittenHead()
-        fileprivate var read = RememberedHead()
+    /// The recent heads of a connection: of the request that it has written last, and of the response that it has read last.
+    package struct RecentHeadPair: Sendable {
+        fileprivate var written = RecentRequestHead()
+        fileprivate var read = RecentResponseHead()
         fileprivate var known: KnownHead?
 
         package init() {}
     }
 
     /// Passed to a new connection, which may send and receive the same heads.
-    package var lastHeads: LastHeads {
+    package var recentHeads: RecentHeadPair {
         get {
-            var heads = LastHeads()
-            (heads.written, heads.read) = (written, reader.lastHead)
+            var heads = RecentHeadPair()
+            (heads.written, heads.read) = (written, reader.recentHead)
             // `known` may describe a head that was too long to be remembered.
-            if known?.head === reader.lastHead.head { heads.known = known }
+            if known?.head === reader.recentHead.head { heads.known = known }
             return heads
         }
-        set { (written, reader.lastHead, known) = (newValue.written, newValue.read, newValue.known) }
+        set { (written, reader.recentHead, known) = (newValue.written, newValue.read, newValue.known) }
     }
 
     /// Replaces this connection's heads by those of `heads` where they are equal, so that there is one copy
@@ -78,15 +78,15 @@ package struct HTTP1Codec: Sendable {
     ///
     /// - Parameter head: The head that was just read.
     /// - Returns: The same head, in the object that this connection now holds.
-    package mutating func share(_ heads: inout LastHeads, _ head: ResponseHead) -> ResponseHead {
-        hasNewHeads = false
+    package mutating func share(_ heads: inout RecentHeadPair, _ head: ResponseHead) -> ResponseHead {
+        hasUnsharedHeads = false
         if written.isSame(as: heads.written) { written = heads.written }
-        let isRemembered = reader.lastHead.head === head
-        if reader.lastHead.head !== heads.read.head, reader.lastHead.isSame(as: heads.read) {
-            (reader.lastHead, known) = (heads.read, heads.known)
+        let isRemembered = reader.recentHead.head === head
+        if reader.recentHead.head !== heads.read.head, reader.recentHead.isSame(as: heads.read) {
+            (reader.recentHead, known) = (heads.read, heads.known)
         }
-        heads = lastHeads
-        return isRemembered ? reader.lastHead.head ?? head : head
+        heads = recentHeads
+        return isRemembered ? reader.recentHead.head ?? head : head
     }
 
     /// Whether `startNextCycle()` makes the connection ready for another request: request and response are
@@ -132,7 +132,7 @@ package struct HTTP1Codec: Sendable {
         try state.requestHead(facts, framing: body)
         let start = output.count
         HTTP1Writer.write(head, body, into: &output)
-        if start == 0, written.note(head, body, facts, output) { hasNewHeads = true }
+        if start == 0, written.note(head, body, facts, output) { hasUnsharedHeads = true }
         reader.expectHead()
     }
 
@@ -289,7 +289,7 @@ package struct HTTP1Codec: Sendable {
             framing = try ResponseFraming(of: head, answering: facts)
             saysKeepAlive = head.saysKeepAlive
             known = KnownHead(head, facts, framing, saysKeepAlive)
-            hasNewHeads = true
+            hasUnsharedHeads = true
         }
         state.finalHead(framing, saysKeepAlive: saysKeepAlive)
         reader.expectBody(framing)
@@ -297,7 +297,7 @@ package struct HTTP1Codec: Sendable {
     }
 
     /// The body framing and persistence derived from the last final head. If the reader returns the same head
-    /// again (`RememberedHead`), they are not derived again, for which bench-guard's http.request would take
+    /// again (`RecentResponseHead`), they are not derived again, for which bench-guard's http.request would take
     /// nearly 3 % more instructions.
     fileprivate final class KnownHead: Sendable {
         let head: ResponseHead

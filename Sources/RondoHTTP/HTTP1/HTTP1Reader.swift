@@ -31,7 +31,7 @@ struct HTTP1Reader: Sendable {
     private var phase = Phase.complete
     private var unfinished: [UInt8] = []
     private let bounds: Bounds
-    var lastHead = RememberedHead()
+    var recentHead = RecentResponseHead()
 
     init(limits: HTTP1Limits) { bounds = limits == HTTP1Limits() ? .usual : .own(limits) }
 
@@ -81,7 +81,7 @@ struct HTTP1Reader: Sendable {
                 if hasUsualLimits, unfinished.isEmpty {
                     headStart = consumed
                     let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
-                    if let (head, size) = lastHead.find(in: rest) {
+                    if let (head, size) = recentHead.find(in: rest) {
                         consumed += size
                         phase = .decision
                         return .head(head)
@@ -92,7 +92,7 @@ struct HTTP1Reader: Sendable {
                 let output = try takeFields(in: input, &consumed, line, lineSize, scanner)
                 if let headStart, case .head(let head) = output {
                     let bytes = UnsafeRawBufferPointer(rebasing: input[headStart..<consumed])
-                    lastHead.note(head, of: bytes, lineSize: lineSize)
+                    recentHead.note(head, of: bytes, lineSize: lineSize)
                 }
                 return output
             case .fixed(_, remaining: 0):

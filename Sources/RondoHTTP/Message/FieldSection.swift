@@ -97,7 +97,7 @@ struct FieldSectionParser {
     }
 
     /// Replaces each fold by one space. The bytes that this frees at the end of a value become spaces, so
-    /// that a later head with exactly these bytes has the same fields (`RememberedHead`).
+    /// that a later head with exactly these bytes has the same fields (`RecentResponseHead`).
     private mutating func unfold(_ bytes: inout [UInt8]) {
         for (entry, raw) in folded {
             var end = raw.lowerBound

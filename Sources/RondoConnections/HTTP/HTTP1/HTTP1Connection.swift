@@ -36,7 +36,7 @@ final class HTTP1Connection: DeferredWork {
         self.key = key
         self.origin = origin
         generation = origin.generation
-        if let heads = RecentHeads.current?.heads(of: origin) { codec.lastHeads = heads }
+        if let heads = RecentHeads.current?.heads(of: origin) { codec.recentHeads = heads }
     }
 
     /// Makes a parked connection ready for use again.
@@ -61,9 +61,11 @@ final class HTTP1Connection: DeferredWork {
 
     func noteDesynchronized() { isDesynchronized = true }
 
-    /// The head that other connections of the loop share, if it equals `head`, which was read just now.
-    func shared(_ head: ResponseHead) -> ResponseHead {
-        guard codec.hasNewHeads, let memory = RecentHeads.current else { return head }
+    /// Shares `head`, which was read just now, with other connections of the loop.
+    ///
+    /// - Returns: The head that they share, equal to `head`.
+    func share(_ head: ResponseHead) -> ResponseHead {
+        guard codec.hasUnsharedHeads, let memory = RecentHeads.current else { return head }
         return memory.share(head, of: &codec, to: origin)
     }
 

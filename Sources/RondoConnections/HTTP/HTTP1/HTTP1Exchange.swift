@@ -370,7 +370,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 owner.received(.informational(head), from: self)
             }
         case .response(let head, let bodyLength):
-            let head = connection.shared(head)
+            let head = connection.share(head)
             status = head.status
             // A 408 need not belong to this request, nor the next response to the next request.
             if head.status == 408 { connection.noteDesynchronized() }

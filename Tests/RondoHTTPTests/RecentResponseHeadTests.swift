@@ -3,17 +3,17 @@ import Testing
 @testable import RondoHTTP
 
 /// A head that is known must be found only where it stands, whole and as it was.
-@Suite struct RememberedHeadTests {
+@Suite struct RecentResponseHeadTests {
     private static let line = "HTTP/1.1 200 OK\r\n"
     private static let section = "Date: Sun\r\nETag: \"a-1\"\r\nContent-Length: 2\r\n\r\n"
     private static let text = line + section
 
     /// Has heard `text`, as a connection reads it.
     private func remembering(_ text: String = Self.text, lineSize: Int = Self.line.utf8.count) throws
-        -> RememberedHead
+        -> RecentResponseHead
     {
         let head = try head(of: text)
-        var remembered = RememberedHead()
+        var remembered = RecentResponseHead()
         Array(text.utf8).withUnsafeBytes { remembered.note(head, of: $0, lineSize: lineSize) }
         return remembered
     }
@@ -23,7 +23,7 @@ import Testing
         return try #require(listener.hear([Array(text.utf8)[...]], .inPlace, ended: false).head)
     }
 
-    private func find(_ text: String, in remembered: RememberedHead) -> (ResponseHead, Int)? {
+    private func find(_ text: String, in remembered: RecentResponseHead) -> (ResponseHead, Int)? {
         Array(text.utf8).withUnsafeBytes { remembered.find(in: $0) }
     }
 
@@ -69,7 +69,7 @@ import Testing
     @Test func `a head without fields is not remembered, nor a large one`() throws {
         let bare = "HTTP/1.1 200 OK\r\n\r\n"
         #expect(find(bare, in: try remembering(bare)) == nil)
-        #expect(find(bare, in: RememberedHead()) == nil)
+        #expect(find(bare, in: RecentResponseHead()) == nil)
         let filling = String(repeating: "x", count: ResponseHead.maximumRemembered - Self.line.utf8.count - 7)
         let largest = Self.line + "A: " + filling + "\r\n\r\n"
         #expect(find(largest, in: try remembering(largest)) != nil)

@@ -1,11 +1,12 @@
-/// The head of the last request without a body that was written on a connection. A program that repeats a
-/// request sends the same head again. Without this bench-guard's http.request takes some 10 % more instructions.
+/// The head of the last request without a body that a connection has written, and its bytes. An equal head need not be
+/// made into bytes again: a program that repeats a request sends the same one. Without this bench-guard's http.request
+/// takes some 10 % more instructions.
 ///
 /// Only a head with fields that were checked in advance (`HeaderFields.check()`) is remembered. Many requests
 /// share such fields: for example those that a request gets without any doing of the program's.
 ///
 /// It is one reference, which connections that have written the same head can share.
-struct WrittenHead: Sendable {
+struct RecentRequestHead: Sendable {
     private final class Last: Sendable {
         let head: RequestHead
         let facts: RequestFacts
@@ -43,7 +44,7 @@ struct WrittenHead: Sendable {
     }
 
     /// Whether the other head was made of the same fields and has the same bytes.
-    func isSame(as other: WrittenHead) -> Bool {
+    func isSame(as other: RecentRequestHead) -> Bool {
         guard let last, let other = other.last else { return false }
         return last === other
             || last.head.fields.areCopied(from: other.head.fields) && last.bytes == other.bytes
