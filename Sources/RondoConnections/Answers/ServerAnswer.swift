@@ -335,7 +335,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         cancel()
         challenges?.close()
         closeBody()
-        // After the loads that wait in the queue, one of which may use the connection where it is.
+        // Unregister the connection only after the queue has served its waiting loads: one of them may take the connection
+        // without registering it again.
         if let (exchange, queue) = finished.take(), let work = exchange.unregistration,
             !queue.deferWorkBehindClients(work)
         {

@@ -11,8 +11,7 @@ private import struct Synchronization.Atomic
 /// registered with the shared queues of their modes, so that no such mode is empty meanwhile (rule UC-72).
 ///
 /// The load and its driver retain each other until the load ends, and a load ends only if it was started: so
-/// `start()` must be called for each load that is made. (A weak reference would make every use of an object
-/// slower.)
+/// `start()` must be called for each load that is made. (`UnservedWatch` says what a weak reference would cost.)
 ///
 /// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
 /// gate, which admits one thread at a time.

@@ -82,8 +82,8 @@ package final class ChannelRegistration: SharedQueueClient {
     ///
     /// `@unchecked Sendable`: the channel is used inside the gate, or, without one, by the one thread of its loop.
     private enum Access: @unchecked Sendable {
-        /// The channel is retained until its owner ends the access, or the channel is closed: a weak reference would make
-        /// every use of it slower.
+        /// The channel is retained until its owner ends the access, or the channel is closed. (`UnservedWatch` says what a
+        /// weak reference would cost.)
         case gated(by: any ChannelGate, SocketChannel, use: UInt32)
         case ungated(WeakChannel)
     }
