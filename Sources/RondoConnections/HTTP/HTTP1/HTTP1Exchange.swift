@@ -370,28 +370,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 owner.received(.informational(head), from: self)
             }
         case .response(let head, let bodyLength):
-            let head = connection.share(head)
-            status = head.status
-            // A 408 need not belong to this request, nor the next response to the next request.
-            if head.status == 408 { connection.noteDesynchronized() }
-            if reportsSteps { tell(Self.step(for: head)) }
-            guard case .open = phase else { return false }
-            owner.received(.head(head, bodyLength: bodyLength), from: self)
+            return take(connection.share(head), bodyLength: bodyLength)
         case .bodyRange(let range):
             bodyReceived += Int64(range.count)
             owner.received(.body(input.data(range)), from: self)
         case .trailers, .body:
             break
         case .needMoreData:
-            switch input.end {
-            case .none, .told: return false
-            case .failed(let error):
-                fail(.channel(sendFailure ?? error))
-                return false
-            case .seen(let isForgeable):
-                connection.codec.receiveEnd()
-                input.noteTold(isForgeable: isForgeable)
-            }
+            return takeEndOfInput()
         case .switchedProtocol:
             if let upgrade { begin(upgrade) } else { end(by: .failed(.http(.unusedSwitch))) }
         case .end:
@@ -408,6 +394,35 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             return false
         }
         return true
+    }
+
+    /// Takes the head of the final response.
+    ///
+    /// - Returns: Whether there may be another event.
+    private func take(_ head: ResponseHead, bodyLength: Int64?) -> Bool {
+        status = head.status
+        // A 408 need not belong to this request, nor the next response to the next request.
+        if head.status == 408 { connection.noteDesynchronized() }
+        if reportsSteps { tell(Self.step(for: head)) }
+        guard case .open = phase else { return false }
+        owner.received(.head(head, bodyLength: bodyLength), from: self)
+        return true
+    }
+
+    /// Takes the end of what the server sends, if it has come: everything before it was parsed. Tells the codec, or fails.
+    ///
+    /// - Returns: Whether there may be another event.
+    private func takeEndOfInput() -> Bool {
+        switch input.end {
+        case .none, .told: return false
+        case .failed(let error):
+            fail(.channel(sendFailure ?? error))
+            return false
+        case .seen(let isForgeable):
+            connection.codec.receiveEnd()
+            input.noteTold(isForgeable: isForgeable)
+            return true
+        }
     }
 
     private func end(by event: ExchangeEvent) {
