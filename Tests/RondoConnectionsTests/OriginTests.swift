@@ -347,7 +347,7 @@ import Testing
                     case .granted(let lease): lease.end()
                     case .wait:
                         #expect(throws: Never.self) { try admission.wait() }
-                        origin.admittedLease(key, of: loop, at: nil, mayReuse: true).end()
+                        origin.leaseAdmitted(key, of: loop, at: nil, mayReuse: true).end()
                     }
                 }
             }

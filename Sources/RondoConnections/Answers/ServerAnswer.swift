@@ -187,7 +187,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Takes the lease of the request that was admitted.
     private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
         owner.received(.obstacle(nil))
-        let lease = route.origin.admittedLease(
+        let lease = route.origin.leaseAdmitted(
             route.key, of: schedule[0].loop, at: owner.queues.only, mayReuse: attempt.asked.mayReuse)
         startExchange(for: attempt, by: route, over: lease)
     }

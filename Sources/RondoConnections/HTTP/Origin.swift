@@ -60,7 +60,7 @@ final class Origin: BudgetCandidate {
         for idle in dropped { idle.close() }
         switch decision {
         case .reuse(let idle):
-            let connection = revived(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
+            let connection = revive(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
             return .granted(makeLease(of: connection, key, of: loop))
         case .open:
             return .granted(makeLease(of: nil, key, of: loop))
@@ -70,8 +70,8 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// The lease of a waiter that was admitted; see `lease`.
-    func admittedLease(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, mayReuse: Bool)
+    /// Leases a connection for a waiter that was admitted; see `lease`.
+    func leaseAdmitted(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, mayReuse: Bool)
         -> Lease
     {
         let connection = mayReuse ? takeIdle(key, of: loop, at: queue) : nil
@@ -82,6 +82,52 @@ final class Origin: BudgetCandidate {
     private func makeLease(of connection: HTTP1Connection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
         Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
     }
+
+    // MARK: - The connection of a lease
+
+    /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for the choice, not
+    /// for the look at the socket.
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> HTTP1Connection? {
+        let isUsable = Self.usableFilter
+        let loop = loop.map { ObjectIdentifier($0) }
+        while true {
+            let now = LoopClock.systemNow
+            let (idle, dropped) = state.withLock { state in
+                let dropped = state.removeExpired(now: now, within: budget)
+                return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)
+            }
+            for idle in dropped { idle.close() }
+            guard let idle else { return nil }
+            if let connection = revive(idle, key, at: queue) { return connection }
+        }
+    }
+
+    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
+    /// source is paused there, so that the inner run would not serve it. That is rare.
+    private static var usableFilter: @Sendable (IdleConnection) -> Bool {
+        if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
+        return { _ in true }
+    }
+
+    /// Makes an idle connection that was chosen ready for use.
+    ///
+    /// - Returns: Nil if the connection was dead, and is closed.
+    private func revive(
+        _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
+    ) -> HTTP1Connection? {
+        switch idle {
+        case .ready(let connection):
+            connection.unregister(unlessAt: queue)
+            if connection.channel.checkIdle() { return connection }
+            connection.channel.close()
+        case .parked(let socket):
+            if socket.isQuiet { return HTTP1Connection(resuming: socket, for: key, of: self) }
+            socket.close()
+        }
+        return nil
+    }
+
+    // MARK: - The end of a lease
 
     /// Removes the waiter `waiterID`. If it was admitted already, its lease ends.
     func withdraw(_ waiterID: Int) {
@@ -201,45 +247,6 @@ final class Origin: BudgetCandidate {
     private func noteIdle() {
         if budget.isOverIdleLimit { budget.closeSurplus() }
         pool.watch()
-    }
-
-    /// Takes an idle connection that shows no sign of being dead; nil if there is none.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> HTTP1Connection? {
-        let isUsable = Self.usableFilter
-        let loop = loop.map { ObjectIdentifier($0) }
-        while true {
-            let now = LoopClock.systemNow
-            let (idle, dropped) = state.withLock { state in
-                let dropped = state.removeExpired(now: now, within: budget)
-                return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)
-            }
-            for idle in dropped { idle.close() }
-            guard let idle else { return nil }
-            if let connection = revived(idle, key, at: queue) { return connection }
-        }
-    }
-
-    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
-    /// source is paused there, so that the inner run would not serve it. That is rare.
-    private static var usableFilter: @Sendable (IdleConnection) -> Bool {
-        if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
-        return { _ in true }
-    }
-
-    /// - Returns: Nil if the connection was dead, and is closed.
-    private func revived(
-        _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
-    ) -> HTTP1Connection? {
-        switch idle {
-        case .ready(let connection):
-            connection.unregister(unlessAt: queue)
-            if connection.channel.checkIdle() { return connection }
-            connection.channel.close()
-        case .parked(let socket):
-            if socket.isQuiet { return HTTP1Connection(resuming: socket, for: key, of: self) }
-            socket.close()
-        }
-        return nil
     }
 
     /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call

@@ -4,7 +4,7 @@
 ///
 /// `ServerAnswer` asks it about each failed exchange; what an exchange knows is its `Progress`. So a POST that was sent in
 /// part over a kept connection fails, and a GET is sent again. An idle connection that is seen to be dead is never
-/// leased (`Origin.revived`).
+/// leased (`Origin.revive`).
 struct RetryRule {
     /// How often a request is sent again.
     static let maximum = 1
