@@ -6,9 +6,9 @@ import Testing
 
 @testable import RondoConnections
 
-/// An exchange that is paused before its connection is open, as a download is that asks for the rest of its body while
+/// An exchange that stops reading before its connection is open, as a download's does that asks for the rest of its body while
 /// earlier bytes wait for its delegate.
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ExchangePauseTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ExchangeReadingTests {
     /// Notes what an exchange tells it.
     ///
     /// `@unchecked Sendable`: used on the thread of one loop.
@@ -32,8 +32,8 @@ import Testing
 
     private static let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-    /// Starts an exchange with a new connection, and pauses it at once.
-    private static func beginPaused(
+    /// Starts an exchange with a new connection, which stops reading at once.
+    private static func beginWithoutReading(
         _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in queue: SharedQueue
     ) throws -> HTTP1Exchange {
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// - Returns: What was told while the exchange was paused, and in all.
-    private static func load(resumesBeforeOpening: Bool) throws -> [[String]] {
+    /// - Returns: What was told while the exchange did not read, and in all.
+    private static func load(startsBeforeOpening: Bool) throws -> [[String]] {
         let answered = Latch()
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -68,20 +68,20 @@ import Testing
             let (owner, pool) = (Owner(), ConnectionPool())
             defer { pool.retire() }
             do {
-                let exchange = try beginPaused(server, owner, of: pool, in: queue)
+                let exchange = try beginWithoutReading(server, owner, of: pool, in: queue)
                 defer { _ = exchange.end(registeredAt: nil) }
-                var paused: [String] = []
-                if !resumesBeforeOpening {
+                var early: [String] = []
+                if !startsBeforeOpening {
                     // The request is sent all the same.
                     loop.run { answered.isOpen }
                     try answered.wait()
                     loop.runInVain(for: 0)
                     // A channel that is read has its loop look at the socket again and again.
-                    paused = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
+                    early = owner.events + (exchange.channel.wantsRead ? ["the socket is watched"] : [])
                 }
                 exchange.startReading()
                 loop.run { owner.events.last == "end" }
-                return [paused, owner.events]
+                return [early, owner.events]
             } catch {
                 return [["threw \(error)"]]
             }
@@ -89,10 +89,10 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `UC-12 a pause that begins while the connection is opened lasts until the exchange is resumed`(
-        resumesBeforeOpening: Bool
+    func `UC-12 an exchange that stops reading while its connection is opened reads when it is told to start`(
+        startsBeforeOpening: Bool
     ) throws {
         #expect(
-            try Self.load(resumesBeforeOpening: resumesBeforeOpening) == [[], ["head", "body 2", "end"]])
+            try Self.load(startsBeforeOpening: startsBeforeOpening) == [[], ["head", "body 2", "end"]])
     }
 }
