@@ -33,6 +33,12 @@ import Testing
             budget.removeIdle(1)
         }
 
+        func closeAll() {
+            let all = idle.value
+            idle.mutate { $0 = [:] }
+            budget.removeIdle(all.values.reduce(0) { $0 + $1.count })
+        }
+
         var idleServers: [(server: ConnectionKey.Server, since: LoopInstant)] {
             searches.mutate { $0 += 1 }
             return idle.value.compactMap { server, times in times.first.map { (server: server, since: $0) } }

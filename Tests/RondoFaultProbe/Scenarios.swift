@@ -5,6 +5,7 @@ let scenarios: [String: @Sendable ([String]) -> Void] = [
     "watches": withoutRoomInEpollSets,
     "threads": withoutThreads,
     "descriptors": withoutDescriptors,
+    "kept": withoutDescriptorsButForKeptConnections,
     "all": withEverythingFailing,
     "memory": withoutMemory,
     "exec": startingAnotherProgram,
@@ -184,15 +185,36 @@ private func withoutThreads(_ arguments: [String]) {
     timer.invalidate()
 }
 
+/// - Returns: The descriptors that were left below a low limit.
+private func takeAllDescriptors() -> [Int32] {
+    var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+    expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, "there are few descriptors")
+    var taken: [Int32] = []
+    while case let descriptor = dup(0), descriptor != -1 { taken.append(descriptor) }
+    return taken
+}
+
+/// No descriptor is left but those of idle connections to another server.
+private func withoutDescriptorsButForKeptConnections(_ arguments: [String]) {
+    let address = arguments[0]
+    let first = (1...6).map { _ in Load.start(address) }
+    run(upTo: 20) { first.allSatisfy { $0.hasEnded } }
+    expect(first.allSatisfy { $0.ends == 1 && $0.error == nil }, "loads work while there are descriptors")
+    let taken = takeAllDescriptors()
+    expect(!taken.isEmpty, "all descriptors are taken")
+    let other = Load.start(address.replacing("127.0.0.1", with: "localhost"))
+    run(upTo: 20) { other.hasEnded }
+    expect(
+        other.ends == 1 && other.error == nil, "idle connections go first: \(String(describing: other.error))"
+    )
+}
+
 /// No descriptor is left when the first object is scheduled.
 private func withoutDescriptors(_ arguments: [String]) {
     let address = arguments[0]
     var ends: [Int32] = [-1, -1]
     expect(pipe(&ends) == 0, "there is a pipe")
-    var limit = rlimit(rlim_cur: 64, rlim_max: 64)
-    expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, "there are few descriptors")
-    var taken: [Int32] = []
-    while case let descriptor = dup(0), descriptor != -1 { taken.append(descriptor) }
+    let taken = takeAllDescriptors()
 
     RunLoop.unservedWarningDelay = 0.1
     let fired = Count()

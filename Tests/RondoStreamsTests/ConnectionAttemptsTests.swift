@@ -65,4 +65,31 @@ import Testing
         #expect(sources.timers == 1)
         attempts.cancel()
     }
+
+    @Test func `where no descriptor is left a new connection gets that of one that lingers`() async {
+        await #expect(processExitsWith: .success) {
+            let (server, port) = try PythonServer.start(.deaf)
+            defer { server.terminate() }
+            let listener = try TestListener()
+            let findings = try onStreamThread { _ in
+                // The loader's loop, which waits for the peer's end, needs descriptors of its own.
+                let turn = DispatchSemaphore(value: 0)
+                RunLoop.loader.perform { turn.signal() }
+                turn.wait()
+                let (input, output) = streamsToHost(port, host: "localhost")
+                _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+                input.open()
+                output.open()
+                let isWritten = output.writeAll([1])
+                input.close()
+                output.close()
+                let before = LingeringClose.count
+                takeAllDescriptors()
+                let progress = ConnectionAttempts(Sources()).start([listener.address])
+                guard case .connectedAtOnce = progress else { return ["\(String(describing: progress))"] }
+                return ["\(isWritten)", "\(before)", "\(LingeringClose.count)"]
+            }
+            precondition(findings == ["true", "1", "0"], "\(findings)")
+        }
+    }
 }

@@ -15,3 +15,14 @@ package func withNoDescriptorLeft<Value>(_ body: () throws -> Value) rethrows ->
     defer { setrlimit(resource, &usual) }
     return try body()
 }
+
+/// Takes each number that a descriptor could have, for the rest of the process, so that only the number of one that is closed
+/// is free. For exit tests.
+package func takeAllDescriptors() {
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    getrlimit(resource, &limit)
+    limit.rlim_cur = min(limit.rlim_cur, 256)
+    setrlimit(resource, &limit)
+    while dup(0) >= 0 {}
+}

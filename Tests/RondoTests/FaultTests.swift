@@ -91,6 +91,10 @@ import Testing
         #expect(output.components(separatedBy: "A run loop goes on without").count - 1 <= 2)
     }
 
+    @Test func `where no descriptor is left a new connection gets that of an idle one`() throws {
+        try Self.play("kept", Self.server().url(), faults: nil)
+    }
+
     @Test(arguments: 1...3)
     func `while every call fails now and then each object ends or works, and nothing traps or spins`(
         seed: Int

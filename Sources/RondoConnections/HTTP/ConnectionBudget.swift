@@ -28,6 +28,9 @@ protocol BudgetPool: AnyObject, Sendable {
     ///
     /// - Returns: The time since which the oldest of the others has been idle; nil if there is none.
     func closeOldest(to server: ConnectionKey.Server, idleSince since: LoopInstant) -> LoopInstant?
+
+    /// Closes all its idle connections.
+    func closeAll()
 }
 
 /// A waiter with the values that decide whether it goes before others of its group (rule US-39).
@@ -152,6 +155,9 @@ final class ConnectionBudget: Sendable {
             return idleServers.popOldest()
         }
     }
+
+    /// Closes all idle connections, of whatever pool.
+    func closeIdle() { for pool in pools.withLock({ $0.compactMap(\.pool) }) { pool.closeAll() } }
 
     // MARK: Waiters
 

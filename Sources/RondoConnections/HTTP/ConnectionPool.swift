@@ -19,7 +19,12 @@ internal import struct Synchronization.Atomic
 /// Times are of the system's clock, because loops with test clocks share the pool with others.
 package final class ConnectionPool: BudgetPool {
     /// The pool of the process.
-    package static let shared = ConnectionPool()
+    package static let shared: ConnectionPool = {
+        let pool = ConnectionPool()
+        // A new connection is worth more than one that may be used again.
+        DescriptorShortage.onShortage { [budget = pool.budget] in budget.closeIdle() }
+        return pool
+    }()
 
     /// This many of a loop's connections to one server stay ready for use; further ones are parked.
     static let maximumReady = 64

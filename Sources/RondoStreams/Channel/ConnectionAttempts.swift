@@ -122,7 +122,7 @@ final class ConnectionAttempts {
 
     private func startAttempt(_ id: Connector.AttemptID, _ address: SocketAddress) -> Progress? {
         do throws(SocketError) {
-            let socket = try Socket.connecting(to: address, from: localEnd)
+            let socket = try connect(to: address)
             // Within this machine a connection is established when connect() returns, so neither a
             // registration with the kernel nor a timer is needed. These cost 6 % of a GET with a connection
             // of its own (W15). The reason for a refusal is not known here and is fetched when the socket is
@@ -141,6 +141,17 @@ final class ConnectionAttempts {
                 return nil
             }
             return perform(connector.attemptFailed(id, error, now: now))
+        }
+    }
+
+    /// Begins to connect. Where no descriptor is left, those are given back first that are kept only for speed.
+    private func connect(to address: SocketAddress) throws(SocketError) -> Socket {
+        do throws(SocketError) {
+            return try Socket.connecting(to: address, from: localEnd)
+        } catch {
+            guard error.operation == .open, DescriptorShortage.isReason(error.code) else { throw error }
+            DescriptorShortage.giveBack()
+            return try Socket.connecting(to: address, from: localEnd)
         }
     }
 

@@ -14,28 +14,33 @@ internal import RondoMutex
 
 /// The orderly end of one TLS connection: waits for the peer's end before it closes the socket.
 ///
-/// `@unchecked Sendable`: from `begin` on only the loader's thread uses it with its socket and engine. Values
-/// set before are visible there because of the lock under which the loop adds its members.
+/// `@unchecked Sendable`: `lock` guards its variables, and the use of its socket and engine, until it is over; then
+/// only `end()` uses them.
 package final class LingeringClose: @unchecked Sendable {
     /// The seconds to wait for the peer's end: longer than a round trip, after which the peer has received
     /// ours. nginx waits 5 seconds for the next byte, and 30 in all.
     static let seconds = 2.0
     /// The most bytes that are discarded.
     static let byteLimit = Socket.discardLimit
-    /// The most connections that linger at a time; further ones are closed at once.
-    static let connectionLimit = 1_024
+    /// The most connections that linger at a time; further ones are closed at once. With the connections that the
+    /// loader has in use and keeps idle, 512 and 256 unless a program sets its limits, they are fewer than the 1,024
+    /// descriptors that a process usually may open.
+    static let connectionLimit = 192
 
-    private static let connections = Mutex(0)
+    private static let connections = Mutex<[ObjectIdentifier: LingeringClose]>([:])
 
     /// The number of connections that linger now.
-    package static var count: Int { connections.withLock { $0 } }
+    package static var count: Int { connections.withLock { $0.count } }
 
+    /// Taken before the locks of sources and loops.
+    private let lock = Mutex(())
     private let socket: Socket
     /// Nil once this side has sent everything.
     private var engine: TLSEngine?
     private var received: Int
     private var source: RunLoop.Source?
     private var timer: Timer?
+    private var isOver = false
 
     private init(_ socket: Socket, _ engine: TLSEngine?, received: Int) {
         self.socket = socket
@@ -59,48 +64,82 @@ package final class LingeringClose: @unchecked Sendable {
         }
         // Without the loader's thread the connection is closed at once.
         guard let loader = try? RunLoop.startedLoader() else { return false }
-        let isFull = connections.withLock { count in
-            guard count < connectionLimit else { return true }
-            count += 1
+        let close = LingeringClose(socket, hasSentCloseNotify ? nil : engine, received: received)
+        let isFull = connections.withLock { connections in
+            guard connections.count < connectionLimit else { return true }
+            connections[ObjectIdentifier(close)] = close
             return false
         }
         guard !isFull else { return false }
-        LingeringClose(socket, hasSentCloseNotify ? nil : engine, received: received).start(on: loader)
+        close.start(on: loader)
         return true
     }
 
+    /// Closes all connections that linger, whose descriptors are needed. Any thread.
+    static func endAll() {
+        for close in connections.withLock({ Array($0.values) }) { close.end() }
+    }
+
     private func start(on loader: RunLoop) {
-        let source = RunLoop.Source(
-            fileDescriptor: socket.descriptor, keepsFile: true, interest: engine == nil ? .read : .write
-        ) { [self] source, _ in if source.isValid { turn() } else { end() } }
-        source.label = "closing"
-        // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
-        let limit = LoopClock.systemDate(inSeconds: Self.seconds)
-        let timer = Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
-        (self.source, self.timer) = (source, timer)
+        let members = lock.withLock { _ -> (RunLoop.Source, Timer)? in
+            // Another thread may have ended it already.
+            guard !isOver else { return nil }
+            let (source, timer) = (makeSource(), makeTimer())
+            (self.source, self.timer) = (source, timer)
+            return (source, timer)
+        }
+        guard let (source, timer) = members else { return }
         loader.add(source, forMode: .default)
         loader.add(timer, forMode: .default)
     }
 
+    private func makeSource() -> RunLoop.Source {
+        let source = RunLoop.Source(
+            fileDescriptor: socket.descriptor, keepsFile: true, interest: engine == nil ? .read : .write
+        ) { [self] source, _ in if source.isValid { turn() } else { end() } }
+        source.label = "closing"
+        return source
+    }
+
+    private func makeTimer() -> Timer {
+        // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
+        let limit = LoopClock.systemDate(inSeconds: Self.seconds)
+        return Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
+    }
+
     private func turn() {
+        if lock.withLock({ _ in advance() }) { end() }
+    }
+
+    /// Sends and discards what it can, under the lock.
+    ///
+    /// - Returns: Whether there is nothing more to wait for.
+    private func advance() -> Bool {
+        guard !isOver else { return false }
         if let engine {
-            guard engine.shutdownAll() == .done else { return }
+            guard engine.shutdownAll() == .done else { return false }
             engine.detach()
             self.engine = nil
             socket.shutdownWriting()
             source?.interest = .read
         }
-        guard case .more = socket.discardArrived(upTo: Self.byteLimit, &received) else { return end() }
+        if case .more = socket.discardArrived(upTo: Self.byteLimit, &received) { return false }
+        return true
     }
 
+    /// Any thread.
     private func end() {
-        guard let source else { return }
-        self.source = nil
+        let isFirst = lock.withLock { _ in
+            defer { isOver = true }
+            return !isOver
+        }
+        guard isFirst else { return }
         timer?.invalidate()
         // Before the descriptor is closed, whose number another file may get at once (rule SRC-27).
-        source.invalidate()
+        source?.invalidate()
+        source = nil
         engine?.detach()
         socket.close()
-        Self.connections.withLock { $0 -= 1 }
+        Self.connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) }
     }
 }

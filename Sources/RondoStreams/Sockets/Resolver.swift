@@ -212,7 +212,13 @@ extension Resolver {
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = flags
         var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, nil, &hints, &list)
+        errno = 0
+        var code = getaddrinfo(host, nil, &hints, &list)
+        // It reads files and asks name servers, for which it needs descriptors.
+        if code != 0, DescriptorShortage.isReason(errno) {
+            DescriptorShortage.giveBack()
+            code = getaddrinfo(host, nil, &hints, &list)
+        }
         let systemCode = errno
         guard code == 0 else {
             return .failure(ResolveError(host: host, code: code, systemCode: systemCode))
