@@ -42,7 +42,7 @@ final class FileServer {
     var isListening: Bool { listener.isListening }
 
     private func accept(_ connection: StreamListener.Connection) {
-        if connections.count >= ServerLimits.connections { endLongestIdle() }
+        if connections.count >= ServerLimits.connections { makeRoom() }
         if connections.count < ServerLimits.connections {
             let served = ServedConnection(connection, settings) { [weak self] in
                 self?.connections.remove($0)
@@ -60,8 +60,13 @@ final class FileServer {
         // Otherwise the connection is dropped with its streams.
     }
 
-    private func endLongestIdle() {
+    /// Ends the connection that has been idle for longest, or else the one whose client has read nothing for longest.
+    private func makeRoom() {
         let idle = connections.compactMap { one in one.idleSince.map { (one, $0) } }
-        idle.min { $0.1 < $1.1 }?.0.end()
+        if let longest = idle.min(by: { $0.1 < $1.1 }) { return longest.0.end() }
+        let stalled = connections.compactMap { one in
+            one.secondsStalled(beyond: ServerLimits.yieldTime).map { (one, $0) }
+        }
+        stalled.max { $0.1 < $1.1 }?.0.end()
     }
 }

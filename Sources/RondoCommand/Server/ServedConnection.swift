@@ -39,6 +39,15 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The time at which the connection became idle; nil while a request is read or answered.
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
+    /// The seconds for which the client has read nothing of a response, if they are more than `limit` and the response
+    /// waits for the client.
+    func secondsStalled(beyond limit: Double) -> Double? {
+        guard case .sending = phase, let deadline else { return nil }
+        // The deadline is set anew with each piece that is taken.
+        let seconds = ServerLimits.stallTime - deadline.fireDate.timeIntervalSinceNow
+        return seconds > limit && !output.hasSpaceAvailable ? seconds : nil
+    }
+
     /// - Parameters:
     ///   - refusal: The response to the first request, whatever it is; nil to answer it normally.
     ///   - onEnd: Called once, when the connection has ended.

@@ -1,7 +1,7 @@
 /// The limits of `rondo serve` for its clients.
 enum ServerLimits {
-    /// Connections at a time. A further one replaces the one that has been idle for longest; if none is idle,
-    /// it is refused with 503.
+    /// Connections at a time. A further one replaces the one that has been idle for longest; if none is idle, the one
+    /// whose client has read nothing for longest, if for more than `yieldTime`; otherwise it is refused with 503.
     static let connections = 256
     /// Bytes of a request's head: half of nginx's limit for all fields together
     /// (large_client_header_buffers).
@@ -13,6 +13,8 @@ enum ServerLimits {
     /// Seconds after which a connection is closed if its client has read nothing. The time is long, because a
     /// paused load reads nothing.
     static let stallTime = 600.0
+    /// Seconds after which such a connection makes room for another one where there is none.
+    static let yieldTime = 10.0
     /// Seconds for a client to close after the last answer, and the bytes from it that are discarded
     /// meanwhile.
     static let lingerTime = 2.0
