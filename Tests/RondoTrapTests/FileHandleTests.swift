@@ -621,6 +621,44 @@ import Testing
         }
     }
 
+    /// There are many rounds, because only the timing of the threads can make two schedules.
+    @Test func `FH-14 two first schedules at once leave nothing in their modes when they end`() throws {
+        try onLoopThread { loop in
+            let modes: [RunLoop.Mode] = [.work, .tracking]
+            for _ in 0..<300 {
+                let handle = Pipe().fileHandleForReading
+                handle.readabilityHandler = { _ in }
+                DispatchQueue.concurrentPerform(iterations: 2) { number in
+                    _ = try? handle.schedule(in: loop, forMode: modes[number])
+                }
+                for mode in modes { handle.remove(from: loop, forMode: mode) }
+                handle.readabilityHandler = nil
+                for mode in modes {
+                    #expect(loop.run(in: mode, for: 0, returnAfterSourceHandled: false) == .finished)
+                }
+            }
+        }
+    }
+
+    /// There are many rounds, because only the timing of the threads can lose the handler.
+    @Test func `FH-14 a handler that is set while the last schedule ends is not lost`() throws {
+        try onLoopThread { loop in
+            for _ in 0..<300 {
+                let handle = Pipe().fileHandleForReading
+                try? handle.schedule(in: loop, forMode: .work)
+                DispatchQueue.concurrentPerform(iterations: 2) { number in
+                    if number == 0 {
+                        handle.remove(from: loop, forMode: .work)
+                    } else {
+                        handle.readabilityHandler = { _ in }
+                    }
+                }
+                #expect(handle.readabilityHandler != nil)
+                handle.readabilityHandler = nil
+            }
+        }
+    }
+
     @Test func `FH-14 a handler that is replaced is released where its objects can ask the handle`() async {
         await #expect(processExitsWith: .success) {
             try onThrowingLoopThread { loop in

@@ -19,38 +19,34 @@ extension FileHandle {
         // Made first, so that nothing has changed if one cannot be made.
         let readDescriptor = try read.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
         let writeDescriptor = try write.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
-        let handlers = FileHandleHandlers.make(for: self)
-        handlers.enter(loop, mode)
-        // Foundation's own handlers, on its queue, are removed before a loop can call them.
+        let handlers = FileHandleHandlers.enter(self, loop, mode)
+        // Foundation's own handlers, on its queue, are removed before a loop can call them. They are set again if another
+        // thread has removed the handle from the mode meanwhile.
         if let read {
             readabilityHandler = nil
-            try handlers.setRead(read, by: readDescriptor)
+            if try !handlers.setRead(read, by: readDescriptor) { readabilityHandler = read }
         }
         if let write {
             writeabilityHandler = nil
-            try handlers.setWrite(write, by: writeDescriptor)
+            if try !handlers.setWrite(write, by: writeDescriptor) { writeabilityHandler = write }
         }
     }
 
     /// Undoes `schedule(in:forMode:)`. With the last mode the handlers become Foundation's again, which calls
     /// them on a queue.
     public func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard let handlers = FileHandleHandlers.of(self), handlers.leave(loop, mode) else { return }
-        let (read, write) = (handlers.read, handlers.write)
-        FileHandleHandlers.cancel(on: self)
-        if let read { readabilityHandler = read }
-        if let write { writeabilityHandler = write }
+        guard let (read, write) = FileHandleHandlers.of(self)?.leave(loop, mode) else { return }
+        // One that is there was set by another thread since then.
+        if let read, readabilityHandler == nil { readabilityHandler = read }
+        if let write, writeabilityHandler == nil { writeabilityHandler = write }
     }
 
     /// The `readabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledReadabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.read ?? readabilityHandler }
         set {
-            if let handlers = FileHandleHandlers.of(self) {
-                handlers.set(newValue, by: FileHandleHandlers.setRead)
-            } else {
-                readabilityHandler = newValue
-            }
+            let isScheduled = FileHandleHandlers.of(self)?.set(newValue, by: FileHandleHandlers.setRead)
+            if !(isScheduled ?? false) { readabilityHandler = newValue }
         }
     }
 
@@ -58,25 +54,25 @@ extension FileHandle {
     package var scheduledWriteabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.write ?? writeabilityHandler }
         set {
-            if let handlers = FileHandleHandlers.of(self) {
-                handlers.set(newValue, by: FileHandleHandlers.setWrite)
-            } else {
-                writeabilityHandler = newValue
-            }
+            let isScheduled = FileHandleHandlers.of(self)?.set(newValue, by: FileHandleHandlers.setWrite)
+            if !(isScheduled ?? false) { writeabilityHandler = newValue }
         }
     }
 }
 
 extension FileHandleHandlers {
     /// Sets a handler and logs a failure, because a property cannot throw.
+    ///
+    /// - Returns: False if the handle is scheduled no longer.
     fileprivate func set(
         _ handler: Handler?,
-        by setter: (FileHandleHandlers) -> (Handler?, OwnDescriptor?) throws(SystemError) -> Void
-    ) {
+        by setter: (FileHandleHandlers) -> (Handler?, OwnDescriptor?) throws(SystemError) -> Bool
+    ) -> Bool {
         do throws(SystemError) {
-            try setter(self)(handler, nil)
+            return try setter(self)(handler, nil)
         } catch {
             RunLoop.warn("A handler of a FileHandle cannot be called on its run loop: \(error).")
+            return true
         }
     }
 }

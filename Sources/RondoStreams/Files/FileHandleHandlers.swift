@@ -56,6 +56,8 @@ final class FileHandleHandlers: Sendable {
         var read = Side()
         var write = Side()
         var modes: [LoopMode] = []
+        /// Whether the handle has left its last mode: then this object belongs to it no longer.
+        var isDetached = false
 
         var sources: [RunLoop.Source] { [read.source, write.source].compactMap(\.self) }
 
@@ -69,7 +71,15 @@ final class FileHandleHandlers: Sendable {
             modes.removeAll { !$0.loop.isAlive || isRemoved($0) }
             return old
         }
+
+        /// - Returns: Both sides as they were.
+        mutating func detach() -> Sides {
+            isDetached = true
+            return (read.removeHandler(), write.removeHandler())
+        }
     }
+
+    private typealias Sides = (read: Side, write: Side)
 
     /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
     /// cannot refer to another file.
@@ -113,9 +123,13 @@ final class FileHandleHandlers: Sendable {
 
     private static let all = Mutex(Table<FileHandleHandlers>())
 
+    private let handleID: ObjectIdentifier
     private let state: Mutex<State>
 
-    private init(_ handle: FileHandle) { state = Mutex(State(handle: handle)) }
+    private init(_ handle: FileHandle) {
+        handleID = ObjectIdentifier(handle)
+        state = Mutex(State(handle: handle))
+    }
 
     // MARK: Any thread
 
@@ -124,12 +138,24 @@ final class FileHandleHandlers: Sendable {
         all.withLock { $0[ObjectIdentifier(handle)] }.flatMap { $0.isOf(handle) ? $0 : nil }
     }
 
-    static func make(for handle: FileHandle) -> FileHandleHandlers {
+    /// Adds `handle` to a mode.
+    static func enter(_ handle: FileHandle, _ loop: RunLoop, _ mode: RunLoop.Mode) -> FileHandleHandlers {
+        while true {
+            let handlers = make(for: handle)
+            if handlers.enter(loop, mode) { return handlers }
+        }
+    }
+
+    private static func make(for handle: FileHandle) -> FileHandleHandlers {
         if let handlers = of(handle) { return handlers }
         let made = FileHandleHandlers(handle)
-        let released = all.withLock { $0.add(made, for: ObjectIdentifier(handle)) { $0.hasHandle } }
+        let (handlers, released) = all.withLock { table -> (FileHandleHandlers, [FileHandleHandlers]) in
+            // Another thread may have made them meanwhile.
+            if let known = table[made.handleID], known.isOf(handle) { return (known, []) }
+            return (made, table.add(made, for: made.handleID) { $0.hasHandle })
+        }
         withExtendedLifetime(released) {}
-        return made
+        return handlers
     }
 
     static func source(of handle: FileHandle) -> RunLoop.Source? {
@@ -139,9 +165,7 @@ final class FileHandleHandlers: Sendable {
     /// Removes the handlers of a scheduled handle, which is scheduled no longer.
     static func cancel(on handle: FileHandle) {
         guard let handlers = of(handle) else { return }
-        _ = all.withLock { $0.remove(ObjectIdentifier(handle)) }
-        handlers.takeOff(\.read)
-        handlers.takeOff(\.write)
+        handlers.end(handlers.state.withLock { $0.detach() })
     }
 
     var read: Handler? { state.withLock { $0.read.handler } }
@@ -149,12 +173,14 @@ final class FileHandleHandlers: Sendable {
     var write: Handler? { state.withLock { $0.write.handler } }
 
     /// - Parameter descriptor: Nil: one is made if necessary.
-    func setRead(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
+    /// - Returns: False if the handle is scheduled no longer, and the handler was not set.
+    func setRead(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) -> Bool {
         try set(handler, by: descriptor, \.read, .read, "readabilityHandler")
     }
 
     /// - Parameter descriptor: Nil: one is made if necessary.
-    func setWrite(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
+    /// - Returns: False if the handle is scheduled no longer, and the handler was not set.
+    func setWrite(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) -> Bool {
         try set(handler, by: descriptor, \.write, .write, "writeabilityHandler")
     }
 
@@ -163,31 +189,50 @@ final class FileHandleHandlers: Sendable {
         state.withLock { ($0.sources, $0.read.orphan, $0.write.orphan) }
     }
 
-    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+    /// - Returns: False if the handle has left its last mode meanwhile.
+    private func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let scheduled = LoopMode(loop: loop, mode: mode)
-        let (sources, old) = state.withLock { state in
+        let entered = state.withLock { state -> ([RunLoop.Source], [LoopMode])? in
+            guard !state.isDetached else { return nil }
             let old = state.removeModes { $0 == scheduled }
             state.modes.append(scheduled)
             return (state.sources, old)
         }
+        guard let (sources, old) = entered else { return false }
         for source in sources { add(source, in: scheduled) }
         withExtendedLifetime(old) {}
+        return true
     }
 
-    /// - Returns: Whether that was the last of its modes.
-    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let (sources, old, modes) = state.withLock { state in
+    /// - Returns: The handlers, which a loop calls no longer, if that was the last of its modes.
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> (read: Handler?, write: Handler?)? {
+        let (sources, old, modes, removed) = state.withLock {
+            state -> ([RunLoop.Source], [LoopMode], [LoopMode], Sides?) in
             let old = state.removeModes { $0 == LoopMode(loop: loop, mode: mode) }
-            return (state.sources, old, state.modes)
+            let sources = state.sources
+            return (sources, old, state.modes, state.modes.isEmpty ? state.detach() : nil)
         }
         for source in sources { loop.remove(source, forMode: mode, keeping: modes) }
         withExtendedLifetime(old) {}
-        return modes.isEmpty
+        guard let removed else { return nil }
+        end(removed)
+        return (removed.read.handler, removed.write.handler)
+    }
+
+    /// Ends what `detach()` has removed.
+    private func end(_ removed: Sides) {
+        removed.read.source?.invalidate()
+        removed.write.source?.invalidate()
+        // Those that another thread has made for the handle since then stay.
+        let entry = Self.all.withLock { $0[handleID] === self ? $0.remove(handleID) : nil }
+        withExtendedLifetime(entry) {}
     }
 
     private var hasHandle: Bool { state.withLock { $0.handle != nil } }
 
-    private func isOf(_ handle: FileHandle) -> Bool { state.withLock { $0.handle === handle } }
+    private func isOf(_ handle: FileHandle) -> Bool {
+        state.withLock { $0.handle === handle && !$0.isDetached }
+    }
 
     /// Removes a handler and its source.
     ///
@@ -203,15 +248,15 @@ final class FileHandleHandlers: Sendable {
         _ handler: Handler?, by prepared: OwnDescriptor?,
         _ side: any WritableKeyPath<State, Side> & Sendable, _ interest: RunLoop.Source.Interest,
         _ label: String
-    ) throws(SystemError) {
+    ) throws(SystemError) -> Bool {
         guard let handler else {
             takeOff(side)
-            return
+            return state.withLock { !$0.isDetached }
         }
         let (replaced, handle) = state.withLock { state -> (Side?, FileHandle?) in
             (state[keyPath: side].replaceHandler(by: handler), state.handle)
         }
-        guard replaced == nil, let handle else { return }
+        guard replaced == nil, let handle else { return true }
         let original = handle.fileDescriptor
         let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
@@ -221,7 +266,8 @@ final class FileHandleHandlers: Sendable {
             serve(handle, descriptor.number, side, interest)
         }
         source.label = label
-        let (old, modes) = state.withLock { state -> (Side, [LoopMode]) in
+        let stored = state.withLock { state -> (Side, [LoopMode])? in
+            guard !state.isDetached else { return nil }
             let old = state[keyPath: side]
             state[keyPath: side].handler = handler
             // Another thread may have stored a source meanwhile, which calls this handler; the one made here is then released.
@@ -229,8 +275,10 @@ final class FileHandleHandlers: Sendable {
             state[keyPath: side].source = source
             return (old, state.modes)
         }
+        guard let (old, modes) = stored else { return false }
         for scheduled in modes { add(source, in: scheduled) }
         withExtendedLifetime(old) {}
+        return true
     }
 
     private func add(_ source: RunLoop.Source, in scheduled: LoopMode) {
