@@ -790,6 +790,43 @@ import Testing
         #expect(server.requests.count >= 2)
     }
 
+    /// Time passes by a clock that the server moves until the load has ended.
+    @Test(arguments: [false, true])
+    func `RFC 5861 4 a stale entry stands in for a silent server, not for a load that is too long`(
+        isLimited: Bool
+    ) throws {
+        let (clock, store) = (ManualClock(advancesAutomatically: false), Store())
+        let keeper = Keeper()
+        let server = try TestServer { peer in
+            while true {
+                guard try peer.readRequest().value("If-None-Match") != nil else {
+                    let fields = ["ETag: \"a\"", "Cache-Control: max-age=0, stale-if-error=86400"]
+                    try peer.respond("200 OK", fields, body: "old")
+                    continue
+                }
+                while keeper.log.entries.last.map({ $0 == "finish" || $0.hasPrefix("fail") }) != true {
+                    clock.advance(by: 60.1)
+                    sched_yield()
+                }
+                return peer.waitForEnd()
+            }
+        }
+        #expect(try Self.get(server.url("/a"), store).text == "old")
+        try onLoopThread { loop in
+            clock.attach(to: loop)
+            let request = URLRequest(url: server.url("/a"))
+            let connection = URLConnection(request: request, delegate: keeper, startImmediately: false)
+            connection?.configuration.cache = store.cache
+            if isLimited { connection?.configuration.totalTimeout = 30 }
+            connection?.schedule(in: loop, forMode: .default)
+            connection?.start()
+            _ = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(keeper.log.entries == (isLimited ? ["fail -1001"] : Self.told))
+        #expect(String(decoding: keeper.body.value, as: UTF8.self) == (isLimited ? "" : "old"))
+        #expect(server.requests.count == 2)
+    }
+
     /// Has no credential, and says so.
     private final class Refusing: NSObject, URLConnectionDataDelegate, Sendable {
         let recorder = Recorder()

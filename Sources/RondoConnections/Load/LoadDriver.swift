@@ -74,7 +74,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted() ?? partial))
     }
 
-    func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
+    /// Ends the load, whose time is over; but while no head has come, a stored response may stand in for a silent server.
+    func timedOut(_ failure: LoadFailure) {
+        if state.isAnswering { failed(failure) } else { perform(state.failed(failure)) }
+    }
+
     func suspend() { answers?.current?.suspend() }
     func resume() { answers?.current?.resume() }
 

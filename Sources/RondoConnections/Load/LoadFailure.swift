@@ -65,13 +65,15 @@ extension LoadFailure {
         }
     }
 
-    /// The server has failed, or was not reached: a kept response may stand in for its answer (RFC 5861 §4).
+    /// The server has failed, was not reached, or is silent: a kept response may stand in for its answer (RFC 5861 §4, where
+    /// silence is a proxy's 504).
     var isOfServer: Bool {
         switch self {
         // A server that the program has rejected has not failed, and the program wants nothing of it.
         case .channel(let error): !error.isRejection
         case .http(let failure): failure.kind != .invalidRequest
-        case .timedOut, .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
+        case .timedOut: true
+        case .exceededTotalTime, .tooManyRedirects, .redirectWithoutLocation,
             .unsupportedRedirect, .canonicalRequestRefused, .unsupportedURL, .impossiblePort,
             .unusableResponse, .invalidDataURL, .unsupportedProxy, .noResponse, .program, .cancelled,
             .authenticationCancelled, .failedMutualAuthentication, .bodyStreamMissing, .unusableResumeData,
