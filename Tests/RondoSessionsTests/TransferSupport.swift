@@ -266,8 +266,16 @@ final class Folder: Sendable {
     }
 }
 
-/// Files of downloads in the folder of temporary files.
+/// Files of downloads in the folder of temporary files, but none of earlier days: the first download removes those.
 func downloadFiles() -> Set<String> {
-    let all = (try? FileManager.default.contentsOfDirectory(atPath: NSTemporaryDirectory())) ?? []
-    return Set(all.filter { $0.hasPrefix("rondo-download-") })
+    let (files, folder) = (FileManager.default, NSTemporaryDirectory())
+    let all = (try? files.contentsOfDirectory(atPath: folder)) ?? []
+    return Set(
+        all.filter { name in
+            guard name.hasPrefix("rondo-download-") else { return false }
+            // A file that is removed meanwhile is none.
+            let attributes = try? files.attributesOfItem(atPath: folder + "/" + name)
+            guard let written = attributes?[.modificationDate] as? Date else { return false }
+            return written.timeIntervalSinceNow > -24 * 60 * 60
+        })
 }

@@ -7,6 +7,12 @@ package final class DownloadFile: Sendable {
     /// The beginning of temporary files' names; a UUID follows.
     private static let temporaryPrefix = "rondo-download-"
 
+    /// Whether a temporary file may have this name.
+    static func isTemporaryName(_ name: String) -> Bool {
+        name.hasPrefix(temporaryPrefix)
+            && UUID(uuidString: String(name.dropFirst(temporaryPrefix.count))) != nil
+    }
+
     let path: String
     private let descriptor: Mutex<Int32>
     /// Whether the file is removed when this object is released.
@@ -56,21 +62,21 @@ package final class DownloadFile: Sendable {
     /// - Throws: If the file is gone, is shorter than `offset`, belongs to another user, or is used by
     ///   another download.
     init(reopening name: String, at offset: Int64) throws(SystemError) {
-        guard name.hasPrefix(Self.temporaryPrefix),
-            UUID(uuidString: String(name.dropFirst(Self.temporaryPrefix.count))) != nil
-        else { throw SystemError("open", code: EINVAL) }
+        guard Self.isTemporaryName(name) else { throw SystemError("open", code: EINVAL) }
         isTemporary = Mutex(false)
         path = FileManager.default.temporaryDirectory.appendingPathComponent(name).path
         let opened = try Self.openRegular(path, O_WRONLY | O_NOFOLLOW, 0)
         descriptor = Mutex(opened)
-        var status = stat()
-        guard fstat(opened, &status) == 0, status.st_uid == geteuid(), status.st_size >= offset else {
-            throw SystemError("open", code: EINVAL)
-        }
         // The lock lasts until the file is closed; two downloads would overwrite each other.
         _ = try systemCall("flock") { flock(opened, LOCK_EX | LOCK_NB) }
+        var status = stat()
+        // Read under the lock: `KeptDownloads` may have removed the file since it was opened.
+        guard fstat(opened, &status) == 0, status.st_nlink > 0, status.st_uid == geteuid(),
+            status.st_size >= offset
+        else { throw SystemError("open", code: EINVAL) }
         try Self.cut(opened, at: offset)
         isTemporary.withLock { $0 = true }
+        KeptDownloads.shared.forget(path)
     }
 
     private static func cut(_ descriptor: Int32, at offset: Int64) throws(SystemError) {
@@ -100,12 +106,16 @@ package final class DownloadFile: Sendable {
 
     /// Creates a file in the temporary directory, which is removed when this object is released.
     init() throws(SystemError) {
+        KeptDownloads.removeOldOnce()
         isTemporary = Mutex(true)
         let path = FileManager.default.temporaryDirectory
             .appendingPathComponent("\(Self.temporaryPrefix)\(UUID().uuidString)").path
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        descriptor = Mutex(try systemCall("open") { open(path, flags, mode_t(0o600)) })
+        let opened = try systemCall("open") { open(path, flags, mode_t(0o600)) }
+        descriptor = Mutex(opened)
         self.path = path
+        // For `KeptDownloads`. Where a file cannot be locked, none is removed either.
+        _ = flock(opened, LOCK_EX | LOCK_NB)
     }
 
     deinit {
@@ -115,15 +125,19 @@ package final class DownloadFile: Sendable {
 
     /// Closes a temporary file, and makes it outlive this object.
     ///
+    /// - Parameters:
+    ///   - isAsked: Whether the program has asked for it. Otherwise the file is one of `kept`, which may remove it.
+    ///   - kept: The files that were kept before.
     /// - Returns: Its name, for `init(reopening:at:)`; nil if it could not be closed without an error, and is not
     ///   kept.
-    func keep() -> String? {
+    func keep(isAsked: Bool, among kept: KeptDownloads = .shared) -> String? {
         do throws(SystemError) {
             try close()
         } catch {
             return nil
         }
         isTemporary.withLock { $0 = false }
+        if !isAsked { kept.add(path) }
         return URL(fileURLWithPath: path).lastPathComponent
     }
 

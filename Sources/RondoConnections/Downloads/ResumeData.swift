@@ -75,14 +75,17 @@ package final class PartialDownload: Sendable {
 
     /// Keeps the file beyond this object.
     ///
-    /// - Parameter added: Fields that the session has added to the request. They are left out, since the session that
-    ///   resumes adds its own.
+    /// - Parameters:
+    ///   - added: Fields that the session has added to the request. They are left out, since the session that
+    ///     resumes adds its own.
+    ///   - isAsked: Whether the program has asked for the resume data; otherwise the file may be removed later
+    ///     (`KeptDownloads`).
     /// - Returns: The resume data; nil if the file could not be kept.
-    package func keep(without added: [(name: String, value: String)]) -> Data? {
+    package func keep(without added: [(name: String, value: String)], isAsked: Bool) -> Data? {
         let own = fields.filter { name, value in
             !added.contains { $0.name.caseInsensitiveCompare(name) == .orderedSame && $0.value == value }
         }
-        return file.keep().flatMap { ResumeData(resumption, file: $0, fields: own).data }
+        return file.keep(isAsked: isAsked).flatMap { ResumeData(resumption, file: $0, fields: own).data }
     }
 
     /// `request` for the rest only, or for the whole if the file has changed on the server.

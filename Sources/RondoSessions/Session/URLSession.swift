@@ -192,8 +192,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         downloadTask(with: URLRequest(url: url))
     }
 
-    /// Makes a task that continues a download that was cancelled or failed, if the server can; otherwise the
-    /// task starts again (rule US-64).
+    /// Makes a task that continues a download that was cancelled or failed, if the server can and the partial file is
+    /// there; otherwise the task starts again (rule US-64).
     ///
     /// - Parameter resumeData: From `cancel(byProducingResumeData:)` or from the error of the failed task.
     ///   With other data the task fails with `URLError.unsupportedURL` when it is resumed.

@@ -167,7 +167,9 @@ extension TaskWork: LoadClient {
         // Cancelling an open WebSocket closes it in order and is not an error (rule WS-18).
         if life.isCanceling, !(webSocket?.isOpen ?? false) { outcome = .failure(cancellation) }
         let added = engine?.values.additionalFields ?? []
-        let resumeData = !life.isCanceling || givesResumeData ? partial?.keep(without: added) : nil
+        let resumeData =
+            !life.isCanceling || givesResumeData
+            ? partial?.keep(without: added, isAsked: givesResumeData) : nil
         if let resumeData, case .failure(let error) = outcome {
             outcome = .failure(Self.error(error, resumeData))
         }

@@ -7,7 +7,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Cancels the task and passes the data with which a new task can continue the download (rule US-63).
     ///
     /// The partial file stays in the folder of temporary files until a task that was made from the data has
-    /// ended.
+    /// ended, or for ten days (rule US-64).
     ///
     /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop, before
     ///   the last call of the task. It gets nil if the server does not announce that downloads can be
@@ -29,5 +29,8 @@ public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeD
 
 extension URLError {
     /// The resume data of a failed download; nil if the download cannot be continued (rule US-63).
+    ///
+    /// The partial files that failed downloads of a process leave are at most 64, with 4 GiB in all; then the oldest are
+    /// removed, but not the last one. A download from resume data whose file is gone starts again (rule US-64).
     public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
 }
