@@ -13,7 +13,7 @@ private import struct Synchronization.Atomic
 /// commands into `commands`.
 ///
 /// `@unchecked Sendable`: `commands`, `shared` and `registration` have their own locks. Only the loop's
-/// thread touches the rest, except for the registration in `start()`, which precedes it.
+/// thread touches the rest; if that thread has ended, the one that first asks to tear the load down (`loopHasEnded()`).
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
     /// The state that other threads see and change.
     private struct Commands {
@@ -36,6 +36,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
         var order = Order.run
         var network = Network.notAwaited
+        /// The thread of the loop has ended, and a thread tears the load down or has done so.
+        private var isLost = false
 
         var isSuspended: Bool { if case .suspend = order { true } else { false } }
 
@@ -44,6 +46,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             case .run, .suspend: order = isSuspended ? .suspend : .run
             case .abort, .leave: break
             }
+        }
+
+        /// Notes that the thread of the loop has ended.
+        ///
+        /// - Returns: False if that was noted before.
+        mutating func noteLoss() -> Bool {
+            defer { isLost = true }
+            return !isLost
         }
 
         /// The first failure counts.
@@ -351,8 +361,11 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if let client = client.take() { client.loadDidEnd() }
     }
 
-    /// Ends the load without a call (rule US-41).
+    /// Ends the load without a call (rule US-41). The ending thread of the loop and the one in `start()` may both call this,
+    /// at the same time.
     func loopHasEnded() {
+        // The second one only leaves what `start()` has joined meanwhile.
+        guard commands.withLock({ $0.noteLoss() }) else { return registration.leave(self) }
         closeConnection()
         leave()
     }
