@@ -141,7 +141,89 @@ import Testing
         server.stop()
     }
 
+    @Test func `US-30 a time check that comes while a load is being suspended is made afterwards`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "body")
+            peer.waitForEnd()
+        }
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            let request = URLRequest(url: server.url())
+            guard
+                let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            else { return }
+            let load = Load(
+                for: connection, request: LoadRequest(request),
+                schedule: [LoopMode(loop: loop, mode: .default)],
+                settings: URLConnection.Settings.standard.load,
+                defaults: DelegateObject.of(recorder).kind?.defaults, writesFile: false)
+            load.start()
+            // `suspend()` on another thread has come so far, and has not stopped the clocks yet.
+            load.inbox.suspend(true)
+            load.shortDelayHasPassed()
+            let waits = load.inbox.hasTimeCheck
+            #expect(waits)
+            load.resume()
+            loop.runOut()
+            let stillWaits = load.inbox.hasTimeCheck
+            #expect(!stillWaits)
+        }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    /// Ends its load while the load prepares a call.
+    private final class AbortingClient: LoadClient, Sendable {
+        let (isCancelled, decidesOnResponses, wantsInformational, sharesTrustDecisions) = (
+            false, false, false, false
+        )
+        let nameInRunLoops: String? = nil
+        let load = Box<Load?>(nil)
+        let made = EventLog()
+        private let queue = OperationQueue()
+
+        var delegateQueue: DelegateQueue? {
+            load.value?.abort(.cancelled)
+            return DelegateQueue(queue)
+        }
+
+        func make(_ call: DelegateCall) -> DelegateCall.Reply {
+            made.note(call.isTerminal ? "end" : "another call")
+            return .none
+        }
+
+        func setCurrentRequest(_ request: URLRequest) {}
+        func loadDidEnd() { load.value = nil }
+    }
+
+    @Test func `US-32 a call on its way to the delegate queue is not made once the load was ended`() throws {
+        let client = AbortingClient()
+        try onLoopThread { loop in
+            let load = Load(
+                for: client, request: LoadRequest(URLRequest(url: url("http://127.0.0.1/"))),
+                schedule: [LoopMode(loop: loop, mode: .default)],
+                settings: URLConnection.Settings.standard.load, defaults: nil, writesFile: false)
+            client.load.value = load
+            load.start()
+            loop.runOut()
+        }
+        #expect(client.made.entries == ["end"])
+    }
+
     // MARK: - LoadInbox
+
+    @Test func `US-30 the first call for the delegate queue waits if the load was suspended before`() throws {
+        let inbox = LoadInbox()
+        let (queue, made) = (OperationQueue(), Box(0))
+        inbox.suspend(true)
+        _ = inbox.beginQueueing().add(.sent(1, total: 1, expected: 1), to: DelegateQueue(queue)) { _ in
+            made.mutate { $0 += 1 }
+        }
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(made.value == 0)
+        inbox.suspend(false)
+        try waitFor("the call") { made.value == 1 ? () : nil }
+    }
 
     @Test func `US-63 an end that waits for the delegate queue is not lost by another cancel`() throws {
         let inbox = LoadInbox()

@@ -87,7 +87,8 @@ package enum DelegateCall {
         }
     }
 
-    var isMetrics: Bool { if case .metrics = self { true } else { false } }
+    /// Whether the call is still made when the client has ended the load (rule US-32).
+    var isMadeAfterAbort: Bool { if case .metrics = self { true } else { isTerminal } }
 
     /// The partial file of a failed download, which goes with the call.
     var partial: PartialDownload? { if case .fail(_, let partial) = self { partial } else { nil } }

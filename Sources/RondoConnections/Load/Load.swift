@@ -211,7 +211,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Makes a call on the delegate queue, outside the gate.
     private func make(_ call: DelegateCall, for client: any LoadClient) {
-        guard !client.isCancelled else { return }
+        // The client may have ended the load after `deliver` had looked and before the queue had the call.
+        guard !client.isCancelled, !inbox.isAborted || call.isMadeAfterAbort else { return }
         let reply = client.make(call)
         if call.isTerminal {
             inbox.noteLastCall()
@@ -271,7 +272,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     private func checkTimes() {
-        guard let driver, registration.isJoined, driver.isTimed, !inbox.isSuspended else { return }
+        guard let driver, registration.isJoined, driver.isTimed else { return }
+        // A pass makes the check after `resume()`: if this was the one after the short delay, there is no timer yet.
+        if inbox.isSuspended { return inbox.putTimeCheck() }
         // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
         // which a timer does not (rule UC-72).
         switch times.check(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {

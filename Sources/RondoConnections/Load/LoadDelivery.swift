@@ -35,7 +35,7 @@ struct LoadDelivery {
     mutating func method(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Method {
         guard let client, !client.isCancelled else { return .dropped }
         if inbox.isAborted {
-            guard call.isTerminal || call.isMetrics else { return .dropped }
+            guard call.isMadeAfterAbort else { return .dropped }
         } else if inbox.isSuspended || waiting != nil {
             // A later call must not overtake those that wait.
             if waiting == nil { waiting = [] }

@@ -103,6 +103,8 @@ struct LoadInbox: ~Copyable, Sendable {
         state.withLock { state in
             if let calls = state.calls { return calls }
             let calls = QueuedCalls()
+            // The load was suspended before there were calls to suspend.
+            if isSuspended, !isAborted { calls.setSuspended(true) }
             state.calls = calls
             hasQueue.store(true, ordering: .releasing)
             return calls
@@ -113,7 +115,15 @@ struct LoadInbox: ~Copyable, Sendable {
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 
     /// Notes that the queue has made the last call.
-    func noteLastCall() { state.withLock { $0.life = .over } }
+    func noteLastCall() {
+        let ended = state.withLock { state -> Life in
+            defer { state.life = .over }
+            return state.life
+        }
+        // Released after the lock: it may own the partial file of a download.
+        withExtendedLifetime(ended) {}
+    }
+
     var hasMadeLastCall: Bool { state.withLock { if case .over = $0.life { true } else { false } } }
 
     // MARK: - Flow control
