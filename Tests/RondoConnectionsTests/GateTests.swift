@@ -210,6 +210,51 @@ import Testing
         #expect(client.made.entries == ["end"])
     }
 
+    /// Refuses content, as a client that collects it does beyond its limit.
+    private final class RefusingClient: LoadClient, Sendable {
+        let (isCancelled, decidesOnResponses, wantsInformational, sharesTrustDecisions) = (
+            false, false, false, false
+        )
+        let delegateQueue: DelegateQueue? = nil
+        let nameInRunLoops: String? = nil
+        let load = Box<Load?>(nil)
+        let ends = EventLog()
+
+        func make(_ call: DelegateCall) -> DelegateCall.Reply {
+            switch call {
+            case .shouldUseCredentialStorage: return .usesStorage(true)
+            case .willSend(let request, _): return .request(request)
+            case .data: load.value?.abort(.collectedTooMuch(1))
+            case .finish: ends.note("finish")
+            case .fail: ends.note("fail")
+            default: break
+            }
+            return .none
+        }
+
+        func setCurrentRequest(_ request: URLRequest) {}
+        func loadDidEnd() { load.value = nil }
+    }
+
+    @Test func `US-44 a load whose client has refused the last piece of its content fails`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "body")
+            peer.waitForEnd()
+        }
+        let client = RefusingClient()
+        try onLoopThread { loop in
+            let load = Load(
+                for: client, request: LoadRequest(URLRequest(url: server.url())),
+                schedule: [LoopMode(loop: loop, mode: .default)],
+                settings: URLConnection.Settings.standard.load, defaults: nil, writesFile: false)
+            client.load.value = load
+            load.start()
+            loop.runOut()
+        }
+        #expect(client.ends.entries == ["fail"])
+    }
+
     // MARK: - LoadInbox
 
     @Test func `US-30 the first call for the delegate queue waits if the load was suspended before`() throws {

@@ -87,8 +87,17 @@ package enum DelegateCall {
         }
     }
 
-    /// Whether the call is still made when the client has ended the load (rule US-32).
-    var isMadeAfterAbort: Bool { if case .metrics = self { true } else { isTerminal } }
+    /// Whether the call is still made when the client has ended the load (rule US-32). A success is not: the failure that the
+    /// client has named follows.
+    var isMadeAfterAbort: Bool {
+        switch self {
+        case .metrics, .fail: true
+        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
+            .response, .data, .willCache, .wrote, .resumed, .informational, .waitingForConnectivity,
+            .upgraded, .finish, .finishDownload:
+            false
+        }
+    }
 
     /// The partial file of a failed download, which goes with the call.
     var partial: PartialDownload? { if case .fail(_, let partial) = self { partial } else { nil } }

@@ -183,7 +183,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Makes a call to the client: at once on this loop's thread, through its queue, or when the load is
     /// resumed. Check earlier decisions again afterwards: the delegate can cancel.
     ///
-    /// - Returns: True if the call is made later, by the queue or after `resume()`.
+    /// - Returns: True if the call is made later, by the queue or after `resume()`, or if another end is reported in its place.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient

@@ -9,7 +9,8 @@ struct LoadDelivery {
     enum Method {
         /// It is not made: the load was cancelled, or has ended in another way.
         case dropped
-        /// It waits until the load is resumed.
+        /// It waits until the load is resumed. (Or it is an end that is not made, because the end that the client has commanded
+        /// follows: the load must not leave its loops yet.)
         case waits
         case byQueue(DelegateQueue?, any LoadClient)
         /// The caller makes it, on this thread.
@@ -35,7 +36,7 @@ struct LoadDelivery {
     mutating func method(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Method {
         guard let client, !client.isCancelled else { return .dropped }
         if inbox.isAborted {
-            guard call.isMadeAfterAbort else { return .dropped }
+            guard call.isMadeAfterAbort else { return call.isTerminal ? .waits : .dropped }
         } else if inbox.isSuspended || waiting != nil {
             // A later call must not overtake those that wait.
             if waiting == nil { waiting = [] }
