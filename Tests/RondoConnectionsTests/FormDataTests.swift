@@ -75,6 +75,54 @@ import Testing
         #expect(try load(request).text == "[('a b', '1&2'), ('c', '')]")
     }
 
+    /// A delegate that has no stream to give.
+    private final class Asked: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
+            log.note("asked")
+            return nil
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    @Test func `UC-40 the files of a form are read again, and no stream is asked for`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/307" {
+                    try peer.respond("307 Temporary Redirect", ["Location: /target"])
+                } else {
+                    try peer.respond(body: "")
+                }
+            }
+        }
+        let directory = try Stranger.Directory()
+        try directory.write(Data(longText(600_000).utf8), to: "file")
+        var form = URLConnection.FormData()
+        try form.append(file: URL(fileURLWithPath: directory.path + "/file"), name: "file")
+        var request = URLRequest(url: server.url("/307"))
+        request.setForm(form)
+        let delegate = Asked()
+        // The second load has the same request, whose stream was read by the first.
+        for _ in 0..<2 {
+            let ended = try onLoopThread { [request] loop -> RunLoop.RunResult in
+                _ = URLConnection(request: request, delegate: delegate)
+                return loop.runOut()
+            }
+            #expect(ended == .finished)
+        }
+        #expect(delegate.log.entries == ["finish", "finish"])
+        let bodies = server.requests.map(\.body)
+        #expect(bodies.map(\.count) == Array(repeating: Int(form.length), count: 4))
+        #expect(Set(bodies).count == 1)
+    }
+
     @Test func `a file that is none is refused, and one that shrinks fails the load`() throws {
         var form = URLConnection.FormData()
         let missing = URL(fileURLWithPath: "/nonexistent/file")

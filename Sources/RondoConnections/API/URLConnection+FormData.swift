@@ -5,9 +5,9 @@ package import RondoHTTP
 extension URLConnection {
     /// A form with files for the body of a request: `multipart/form-data` (RFC 7578).
     ///
-    /// Files are only named at first: they are read piece by piece when the request is sent, whatever their
-    /// size, and the length of the whole is known before. A value: changes after `setForm(_:)` have no effect
-    /// on the request.
+    /// Files are only named at first: they are read piece by piece each time the request is sent, whatever
+    /// their size, and the length of the whole is known before. A value: changes after `setForm(_:)` have no
+    /// effect on the request.
     ///
     /// ```swift
     /// var form = URLConnection.FormData()
@@ -60,7 +60,8 @@ extension URLConnection {
                 .file(path: url.path, length: size.int64Value))
         }
 
-        /// A new stream of the body, unopened; also for `connection(_:needNewBodyStream:)`.
+        /// A new stream of the body, unopened. If it is the body of a request that has to be sent again, the
+        /// files are read again, and the delegate is not asked for a stream.
         public func makeStream() -> Foundation.InputStream { FormStream(form.segments) }
 
         /// An unopened stream of bytes and files, one after the other.
@@ -83,7 +84,8 @@ extension URLConnection {
 extension URLRequest {
     /// Makes this a POST of `form`: method, Content-Type, Content-Length and body.
     ///
-    /// If the form has files, the body is a stream; otherwise it is data, which can be sent again at no cost.
+    /// If the form has files, the body is a stream, otherwise data. Either can be sent again: files are read
+    /// once more then, without a copy, and the delegate is not asked for a stream (rule UC-40).
     public mutating func setForm(_ form: URLConnection.FormData) {
         httpMethod = "POST"
         setValue(form.contentType, forHTTPHeaderField: "Content-Type")
@@ -101,7 +103,9 @@ extension URLRequest {
 }
 
 /// A stream of the segments of a form, one after the other. It has bytes available until its end.
-private final class FormStream: Foundation.InputStream {
+final class FormStream: Foundation.InputStream {
+    private let form: [MultipartForm.Segment]
+    /// What is still to be read of the form.
     private var segments: [MultipartForm.Segment]
     /// The number of bytes of the first segment that were read.
     private var position: Int64 = 0
@@ -110,9 +114,13 @@ private final class FormStream: Foundation.InputStream {
     private var failure: (any Error)?
 
     init(_ segments: [MultipartForm.Segment]) {
+        form = segments
         self.segments = segments
         super.init(data: Data())
     }
+
+    /// A new stream of the same form, from its start.
+    func reopened() -> FormStream { FormStream(form) }
 
     override var streamStatus: Status { status }
     override var streamError: (any Error)? { failure }

@@ -43,8 +43,17 @@ final class RequestBody {
     func prepare(_ origin: Foundation.InputStream) -> BodyStream? {
         let current = stream.flatMap { $0.origin === origin ? $0 : nil }
         if let current, current.isUntouched { return current }
-        if let file = origin as? FileBodyStream { return use(file.reopened(), of: origin) }
+        if let again = Self.reopened(origin) { return use(again, of: origin) }
         return current != nil || origin is AwaitedBodyStream ? nil : use(origin, of: origin)
+    }
+
+    /// A new stream of a file or a form, from its start; nil for other streams.
+    private static func reopened(_ origin: Foundation.InputStream) -> Foundation.InputStream? {
+        switch origin {
+        case let file as FileBodyStream: file.reopened()
+        case let form as FormStream: form.reopened()
+        default: nil
+        }
     }
 
     /// Takes the delegate's reply; `.none` if the delegate does not implement the method for streams.
@@ -65,9 +74,8 @@ final class RequestBody {
 
     private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
         close()
-        // Bytes need not be kept if a file can be read again, or the delegate is asked for a stream each
-        // time.
-        let isThereAgain = origin is FileBodyStream || origin is AwaitedBodyStream
+        // Bytes need not be kept if files can be read again, or the delegate is asked for a stream each time.
+        let isThereAgain = origin is FileBodyStream || origin is FormStream || origin is AwaitedBodyStream
         let keeps = !isThereAgain && !(defaults?.hasBodyStreamMethod ?? false)
         let body = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
         stream = body
