@@ -26,8 +26,14 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
     /// redirect that keeps the method, an authentication challenge, or a lost connection (rule UC-39).
     ///
     /// - Returns: A new, unopened stream with the body from its start; nil fails the load with
-    ///   `requestBodyStreamExhausted`. If this method is not implemented, the connection keeps what it sends
-    ///   and repeats it itself (rule UC-40).
+    ///   `requestBodyStreamExhausted`. If this method is not implemented, the connection repeats the body
+    ///   itself (rule UC-40).
+    ///
+    /// Until this method has been called once for a delegate of the class, the connection does not know that
+    /// it is implemented, and keeps what it sends of a stream: 256 KiB in memory, more in a file without a name
+    /// in `$TMPDIR`, or in `/var/tmp` if that is not set. A body of more than 64 GiB, or one for which there is
+    /// no room, is sent all the same, but cannot be repeated. The body of a form is not kept
+    /// (`URLRequest.setForm(_:)`).
     func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest)
         -> RondoStreams.InputStream?
 
