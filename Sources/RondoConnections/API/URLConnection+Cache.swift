@@ -12,9 +12,13 @@ extension URLConnection {
     /// - In memory are the responses that were used last, up to `memoryCapacity` bytes.
     /// - On the disk is one SQLite database for each path, `responses.sqlite`, of mode 0600 in a folder of
     ///   mode 0700, up to `diskCapacity` bytes, beside its journal of at most 8 MiB. Responses that come
-    ///   within 0.05 s are written together, up to 128; while more than 1,024 responses or 4 MiB wait,
-    ///   further responses are kept in memory only. A process that is killed loses the responses of that time
-    ///   and no older ones. A broken database is treated as missing.
+    ///   within 0.05 s are written together; after a write of more than 128, those of a longer time, in
+    ///   proportion to their number, up to 0.4 s. While 1,024 responses or 4 MiB wait, further responses are
+    ///   kept in memory only. A process that is killed loses the responses of that time and no older ones. A
+    ///   broken database is treated as missing.
+    /// - A load stores a response of at most a twentieth of `diskCapacity`, or of `memoryCapacity` if that is
+    ///   0: 1 MiB in `URLCache.shared`. A longer one is delivered, and not stored. On the disk no response has
+    ///   more than 256 MiB, whatever the capacity.
     /// - A URL has at most eight variants.
     ///
     /// It is a cache for one user (a private cache, RFC 9111 §1): a response to a request with `Authorization` answers

@@ -69,7 +69,9 @@ extension URLConnection {
         /// them there, because Foundation writes its file for each cookie, and the end of the load waits for
         /// that thread, unless more than 400 cookies wait. If a cookie comes again with nothing new but an
         /// expiry that is less than a minute later, the storage keeps the earlier expiry. A domain keeps 180
-        /// cookies, a storage 3,300; beyond that expired cookies are removed first, then the oldest.
+        /// cookies, a storage 3,300. Beyond that expired cookies are removed first, then, if a domain has too
+        /// many, those that are not `Secure`, and last the others; each time first those that were set longest
+        /// ago.
         ///
         /// Cookies that loads receive for the shared storage are also written to `cookies.sqlite`, beside
         /// Foundation's own file, below `$XDG_DATA_HOME` or `~/.local/share` in a folder named after the

@@ -2,7 +2,7 @@ internal import RondoHTTP
 
 extension URLConnection {
     /// How much a response with a Content-Encoding may expand before it is taken for an attack. The load then
-    /// fails with `dataLengthExceedsMaximum`.
+    /// fails with `dataLengthExceedsMaximum`, or with `cannotDecodeContentData` beyond `maximumCodings`.
     ///
     /// The connection decodes content as it comes and keeps none of it; the limits protect delegates that
     /// keep it.

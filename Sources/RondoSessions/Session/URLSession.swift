@@ -303,8 +303,8 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// Writes cookies, responses, credentials and HSTS hosts of the process to disk, on a thread of its own, and has later
     /// requests use new connections; connections in use finish (rule US-78).
     ///
-    /// Storages write by themselves as well, at most a second after a change. Without a thread for it, `flush` leaves them
-    /// to do that.
+    /// Storages write by themselves as well, usually within a second of a change; cookies later where Foundation takes long
+    /// to write its file. Without a thread for it, `flush` leaves them to do that.
     /// - Parameter completionHandler: Called when that is written, where the session's calls are made, after the handlers
     ///   of lists, `reset` and `flush` that were asked for before (rule US-80).
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
