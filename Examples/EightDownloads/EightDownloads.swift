@@ -43,7 +43,7 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         while !isStopping, running.count < Self.atATime, !waiting.isEmpty { start(waiting.removeFirst()) }
     }
 
-    /// Keeps what has come of each file, for the next start.
+    /// Writes the resume data of each file for the next start. What has come of it stays in the folder for temporary files.
     func stop() {
         isStopping = true
         for (item, task) in running.values {

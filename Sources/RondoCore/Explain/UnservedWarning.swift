@@ -5,7 +5,7 @@ internal import RondoMutex
 
 extension RunLoop {
     /// Seconds after which a warning is logged, once for each loop, about members that were scheduled on a
-    /// loop that has not been run since; nil: never. Set it before anything is scheduled.
+    /// loop that has not been run since; 5 unless set; nil: never. Set it before anything is scheduled.
     public static var unservedWarningDelay: TimeInterval? {
         get { unservedDelay.withLock { $0 } }
         set { unservedDelay.withLock { $0 = newValue } }

@@ -240,7 +240,7 @@ extension FetchOption {
         },
         .value(
             nil, "retry", "number", .redirects,
-            "Try again this many times after a timeout or a status of 408, 429, 500, 502, 503 or 504."
+            "Try again this many times after a timeout, a failed look-up of a name, or a status of 408, 429, 500, 502, 503 or 504."
         ) {
             $0.current.retries = Int(try number($1, for: "--retry"))
         },

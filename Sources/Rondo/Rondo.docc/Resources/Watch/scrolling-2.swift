@@ -7,7 +7,6 @@ let beat = Timer.scheduledTimer(withTimeInterval: 0.1, repeats: true) { _ in
     print("beat", String(format: "%.1f s", Date().timeIntervalSince(began)))
 }
 beat.label = "beat"
-loop.add(Port(), forMode: .tracking)
 
 _ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
 print("the user scrolls")
