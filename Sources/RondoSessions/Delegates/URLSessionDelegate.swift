@@ -12,8 +12,8 @@ public protocol URLSessionDelegate: NSObjectProtocol {
     /// - Parameter error: Always nil.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
-    /// TLS asks whether to trust a server, or for a client certificate; Negotiate and NTLM challenges come
-    /// here too. All other challenges go to `URLSessionTaskDelegate` (rule US-55).
+    /// TLS asks whether to trust a server, or for a client certificate. All other challenges go to
+    /// `URLSessionTaskDelegate` (rule US-55). Negotiate and NTLM are missing: their 401 is the response.
     ///
     /// - Parameter completionHandler: Takes the answer, now or later, on any thread (rule US-26).
     func urlSession(
