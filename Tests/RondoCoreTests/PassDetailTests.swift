@@ -124,6 +124,30 @@ import Testing
         #expect(log.entries == ["descriptor"])
     }
 
+    @Test
+    func `RL-31 RL-57 what an earlier run has left and is not ready any more hides no ready descriptor`()
+        throws
+    {
+        let log = EventLog()
+        let result = try onLoopThread { loop -> RunLoop.RunResult in
+            let (first, second, third) = (BytePipe(), BytePipe(), BytePipe())
+            let sources = [
+                first.source("left", to: log), second.source("left", to: log), third.source("new", to: log),
+            ]
+            for source in sources { loop.add(source, forMode: .work) }
+            for pipe in [first, second] { pipe.write() }
+            // It serves one, and leaves the other to the next run.
+            _ = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+            for pipe in [first, second] { pipe.drain() }
+            third.write()
+            let result = loop.run(in: .work, for: 0, returnAfterSourceHandled: true)
+            for source in sources { source.invalidate() }
+            return result
+        }
+        #expect(result == .handledSource)
+        #expect(log.entries == ["left", "new"])
+    }
+
     @Test func `RL-56 a pass that serves a signalled source serves one ready kind, not every one`() throws {
         let log = EventLog()
         try onLoopThread { loop in

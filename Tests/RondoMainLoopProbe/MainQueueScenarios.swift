@@ -257,3 +257,43 @@ private final class StandingClock: LoopTimeSource {
 
     func loopIsIdle(until instant: LoopInstant) -> Bool { false }
 }
+
+/// Three descriptors are ready together, and the callback of the first fills the queue. The runs return after each source,
+/// as those of `run()` do, so each of them makes one pass.
+func mainQueueBesideReadyDescriptors() {
+    let loop = RunLoop.main
+    let log = Log()
+    let pipes = (0..<3).map { _ in
+        var ends: [Int32] = [-1, -1]
+        expect(pipe(&ends) == 0, "there is a pipe")
+        return (read: ends[0], write: ends[1])
+    }
+    let sources = pipes.map { ends in
+        let descriptor = ends.read
+        return RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in
+            var byte: UInt8 = 0
+            expect(read(descriptor, &byte, 1) == 1, "the byte is there")
+            log.note("source")
+            if log.entries.count == 1 { DispatchQueue.main.async { log.note("queue") } }
+        }
+    }
+    for source in sources { loop.add(source, forMode: .default) }
+    let fill = { for ends in pipes { expect(write(ends.write, "x", 1) == 1, "a byte is written") } }
+
+    fill()
+    while log.entries.count < 4 {
+        guard loop.run(mode: .default, before: Date(timeIntervalSinceNow: 60)) else { break }
+    }
+    expect(log.entries == ["source", "queue", "source", "source"], "run by run: \(log.entries)")
+
+    log.clear()
+    fill()
+    _ = loop.run(mode: .default, before: Date(timeIntervalSinceNow: 60))
+    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+    expect(log.entries == ["source", "queue", "source"], "a poll pass serves both: \(log.entries)")
+    for source in sources { source.invalidate() }
+    for ends in pipes {
+        close(ends.read)
+        close(ends.write)
+    }
+}

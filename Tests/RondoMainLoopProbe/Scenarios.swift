@@ -16,7 +16,7 @@ let scenarios: [String: Scenario] = [
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
     "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
     "forked": goesOnInAChild, "unasked": { _ in mainLoopIsCurrentUnasked() },
-    "US-25": nestedRunOfASessionOnTheMainLoop,
+    "US-25": nestedRunOfASessionOnTheMainLoop, "turns": { _ in mainQueueBesideReadyDescriptors() },
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.

@@ -59,6 +59,10 @@ import Testing
         try Self.play("full")
     }
 
+    @Test func `RL-52 RL-58 the main queue and ready descriptors take turns, also from run to run`() throws {
+        try Self.play("turns")
+    }
+
     @Test func `RL-52 deferred work does not wait for the main queue`() throws { try Self.play("RL-52") }
 
     @Test func `RL-59 the main queue is drained by the main loop only, in common modes, not nested`() throws {

@@ -268,9 +268,14 @@ final class ModeLoop {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {
-            let mayHaveWork = mainQueueWatcher.pointee.isStarted || mainQueue.method == .byAsking
-            noteMainQueue(hasWork: mayHaveWork && MainQueue.hasWork)
+            askMainQueue()
         }
+    }
+
+    /// Asks the main queue itself whether it has work, if the mode drains it.
+    func askMainQueue() {
+        let mayHaveWork = mainQueueWatcher.pointee.isStarted || mainQueue.method == .byAsking
+        noteMainQueue(hasWork: mayHaveWork && MainQueue.hasWork)
     }
 
     /// From libev's callback: records that the descriptor of `watcher` is ready.

@@ -20,9 +20,11 @@ extension Pass {
     ///
     /// While ready descriptors wait to be served, the kernel is not asked (rule RL-57), and changes to
     /// watchers can wait too: before a source is called, its membership and interest are checked. In the last
-    /// pass before the limit the changes are applied, since that pass serves everything that is ready. A
-    /// sleep can end without an event (a signal, a stale registration, libev's own limit of a minute); it is
-    /// then continued, because observers would otherwise see waits that were none.
+    /// pass before the limit the changes are applied, since that pass serves everything that is ready. In the
+    /// first pass of an activation the main queue is asked: a program that runs the loop again after each source
+    /// would otherwise leave it until all of these descriptors have been served. A sleep can end without an event
+    /// (a signal, a stale registration, libev's own limit of a minute); it is then continued, because observers
+    /// would otherwise see waits that were none.
     ///
     /// - Returns: Whether timers are due.
     func look(_ findings: inout PassFindings) -> Bool {
@@ -52,6 +54,7 @@ extension Pass {
                 let drains = plan.isCommon && !loop.threadState.isDrainingMainQueue
                 let borrows = drains && loop.threadState.bridge?.borrowsSleep ?? false
                 modeLoop.watchMainQueue(by: !drains ? .none : borrows ? .byAsking : .byDescriptor)
+                if !asksKernel, findings.mainQueueTurn == .first { modeLoop.askMainQueue() }
             }
             if let changes = plan.changes {
                 apply(changes)

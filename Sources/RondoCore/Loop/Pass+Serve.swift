@@ -49,8 +49,10 @@ extension Pass {
         }
     }
 
+    /// - Parameter mayLookAgain: Whether the last pass before the limit asks the kernel if no source was called: what an
+    ///   earlier look has found may be out of date, and no later pass would serve what is ready now.
     /// - Returns: Whether a source was called.
-    private func serveDescriptor() -> Bool {
+    private func serveDescriptor(mayLookAgain: Bool = true) -> Bool {
         while let (source, events) = modeLoop.nextReady() {
             // `Unmanaged`: the watcher retains the source until something is called, and before that `serve`
             // adds the source to `LoopThreadState.serving`. With a reference bench-guard's
@@ -62,7 +64,9 @@ extension Pass {
             }
             if served { return true }
         }
-        return false
+        guard mayLookAgain, limit.isReached(at: loop.now) else { return false }
+        modeLoop.pollWatched()
+        return serveDescriptor(mayLookAgain: false)
     }
 
     /// Calls a descriptor source that was found ready.

@@ -73,7 +73,7 @@ struct Pass {
         }
         if mustDrainMainQueue(findings) {
             drainMainQueue()
-            findings.drainedMainQueue = true
+            findings.mainQueueTurn = .drained
             findings.noteCall()
             findings.noteHandled()
         } else {
@@ -102,7 +102,7 @@ struct Pass {
 
     /// (f)
     private func mustDrainMainQueue(_ findings: PassFindings) -> Bool {
-        loop.isMain && !findings.drainedMainQueue && mainQueueHasWork
+        loop.isMain && findings.mainQueueTurn == .due && mainQueueHasWork
     }
 
     /// (g) to (j)
@@ -113,7 +113,7 @@ struct Pass {
         let timersAreDue = timersAreDue(from: findings) ?? look(&findings)
         if findings.maySleep { notify(.afterWaiting) }
         let served = serveReady(timersAreDue: timersAreDue)
-        findings.drainedMainQueue = served?.mainQueue ?? false
+        findings.mainQueueTurn = (served?.mainQueue ?? false) ? .drained : .due
         guard let served else { return }
         findings.noteCall()
         if served.source || served.mainQueue { findings.noteHandled() }

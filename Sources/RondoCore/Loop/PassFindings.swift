@@ -8,8 +8,7 @@ struct PassFindings {
     var knowsTimers = false
     /// `.never` if there is no timer.
     var nearestTimer = LoopInstant.never
-    /// Before the first pass true: that one does not look at the queue in (f).
-    var drainedMainQueue = true
+    var mainQueueTurn = MainQueueTurn.first
 
     // Of this pass:
 
@@ -22,6 +21,17 @@ struct PassFindings {
     private(set) var mayHaveCalled = false
     /// The pass calls the observers of a sleep.
     var maySleep = false
+
+    /// Where the main queue stands in the turns that the kinds of event take.
+    enum MainQueueTurn {
+        /// (f) looks at the queue.
+        case due
+        /// The previous pass has drained the queue, so (f) does not look at it.
+        case drained
+        /// The activation begins, and (f) does not look at the queue. Nor does the kernel while descriptors wait that an
+        /// earlier activation has found ready; so (h) asks the queue then.
+        case first
+    }
 
     init(hasWork: Bool) {
         self.hasWork = hasWork
