@@ -33,6 +33,8 @@ enum PythonServer {
         case flood
         /// Neither reads nor says anything after the handshake, until its input ends.
         case deaf
+        /// Sends 4,096 bytes and then some that are no record of TLS, and reads nothing until its input ends.
+        case broken
         /// Says nothing until told, then sends a line, or the argument; told again, closes.
         case told
     }
@@ -159,6 +161,10 @@ enum PythonServer {
             except OSError: print("STOPPED", total, flush=True)
         elif mode == "deaf":
             print("READY", flush=True)
+            sys.stdin.read()
+        elif mode == "broken":
+            tls.sendall(bytes(4096))
+            os.write(tls.fileno(), b"HTTP/1.1 200 OK" + bytes([13, 10]))
             sys.stdin.read()
         elif mode == "told":
             sys.stdin.readline()

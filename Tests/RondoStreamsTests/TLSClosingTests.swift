@@ -103,6 +103,34 @@ import Testing
         #expect(total < 64_000_000)
     }
 
+    @Test func `ST-24 ST-38 a waiting write fails when a read of another thread finds the connection lost`()
+        throws
+    {
+        let (server, port) = try PythonServer.start(.broken)
+        defer { server.terminate() }
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            input.open()
+            output.open()
+            // As many bytes are there as are read ahead. So no event looks at what follows, and the read below does.
+            try waitFor("the bytes") { input.hasBytesAvailable ? () : nil }
+            // The one thread writes and the other one reads.
+            nonisolated(unsafe) let written = output
+            let writer = LoopThread { _ in
+                let piece = [UInt8](repeating: 7, count: 65_536)
+                while written.writeAll(piece) {}
+                return "\(written.streamStatus == .error)"
+            }
+            try writer.loop.waitUntilAsleep()
+            let findings = ["\(input.bytes().0)", try writer.value(), "\(input.bytes().0)"]
+            input.close()
+            output.close()
+            return findings
+        }
+        #expect(findings == ["4096", "true", "-1"])
+    }
+
     /// The while is the machine's, also where the loop of the closing thread has a clock of its own.
     @Test(arguments: [false, true])
     func `a peer that never ends is left after a while, and the loop goes on meanwhile`(isTomorrow: Bool)

@@ -34,8 +34,6 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     var settings = SocketSettings.standard
     /// Nil before one of the streams is opened, and after both were closed.
     private(set) var channel: SocketChannel?
-    /// Made when a thread waits for the first time.
-    private var waiting: WaitingThreads?
     private let live = LiveObject(.connection)
 
     /// - Parameter early: Bytes of an open connection that were read already.
@@ -195,7 +193,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             }
             breakDown(error.streamError)
         }
-        waiting?.wakeUp()
+        writer.waiting?.wakeUp()
     }
 
     private func didOpen() {
@@ -249,7 +247,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         let waiter = WaitingThreads.Waiter()
         lock.withLock { _ in waitingCreatingIfNeeded.add(waiter) }
         defer {
-            lock.withLock { _ in waiting?.remove(waiter) }
+            lock.withLock { _ in writer.waiting?.remove(waiter) }
             waiter.end()
         }
         while true {
@@ -276,9 +274,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     }
 
     private var waitingCreatingIfNeeded: WaitingThreads {
-        if let waiting { return waiting }
+        if let waiting = writer.waiting { return waiting }
         let waiting = WaitingThreads()
-        self.waiting = waiting
+        writer.waiting = waiting
         return waiting
     }
 }

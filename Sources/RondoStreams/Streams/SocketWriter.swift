@@ -16,8 +16,12 @@ struct SocketWriter {
     }
 
     let core: StreamCore
-    /// The reason why nothing can be written any more.
-    private(set) var failure: NSError?
+    /// The reason why nothing can be written any more. It wakes the waiting threads: the call of another thread may have found
+    /// it, and the channel, which has no interest any more, gives their loops no event.
+    private(set) var failure: NSError? { didSet { waiting?.wakeUp() } }
+    /// The threads that wait in a read or a write of the connection. Made by the pair when a thread waits for the first
+    /// time.
+    var waiting: WaitingThreads?
     /// True while the client's stream is open: from its `open()` to its `close()`.
     private(set) var isOpen = false
     /// True if the stream was open and was closed, perhaps while the input is still read.
