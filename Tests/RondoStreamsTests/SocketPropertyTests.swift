@@ -182,6 +182,35 @@ import Testing
         for descriptor in filling { close(descriptor) }
     }
 
+    @Test func `ST-24 TM-13 the time to connect goes with a stream that was polled to another thread`() throws
+    {
+        // It listens, and its queue is full: the next client is not answered.
+        let listener = try TestListener(backlog: 0)
+        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
+        let findings = try onStreamThread { [port = listener.port] _ in
+            let (input, output) = streamsToHost(port)
+            var options = SocketOptions()
+            options.connectTimeout = 0.05
+            _ = input.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+            input.open()
+            // The poll starts the time in this thread's loop, which is not run from here on.
+            var findings = ["\(input.streamStatus == .opening)"]
+            nonisolated(unsafe) let polled = input
+            findings += try onStreamThread { loop in
+                let notes = StreamNotes()
+                polled.delegate = notes
+                polled.schedule(in: loop, forMode: .default)
+                try loop.run { !notes.events.isEmpty }
+                return notes.events + ["\((polled.streamError as NSError?)?.code == Int(ETIMEDOUT))"]
+            }
+            input.close()
+            withExtendedLifetime(output) {}
+            return findings
+        }
+        #expect(findings == ["true", "error", "true"])
+        for descriptor in filling { close(descriptor) }
+    }
+
     // MARK: - Sockets that exist already
 
     @Test func `ST-40 a socket that was handed in stays open`() throws {

@@ -157,7 +157,10 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     func schedule(in mode: LoopMode) {
         lock.withLock { _ in
-            channel?.schedule(in: mode.loop, forMode: mode.mode)
+            if let channel {
+                channel.schedule(in: mode.loop, forMode: mode.mode)
+                if writer.waiting?.isEmpty ?? true { WaitingThreads.release(channel) }
+            }
             checkSpaceUnlessItCanWait()
         }
     }

@@ -32,6 +32,14 @@ final class WaitingThreads {
         channel.schedule(in: loop, forMode: mode)
     }
 
+    /// Takes the channel, which is scheduled elsewhere and for which no thread waits, out of the waiting modes. The loop of a
+    /// thread that has only polled may not be run any more, and would keep the timers of the opening.
+    static func release(_ channel: SocketChannel) {
+        for left in channel.registration.modes where left.mode == mode {
+            channel.remove(from: left.loop, forMode: mode)
+        }
+    }
+
     /// Serves the sources that are ready in the waiting mode of `loop`, which must be the thread's own. Must
     /// be called without the lock.
     static func poll(_ loop: RunLoop) {
