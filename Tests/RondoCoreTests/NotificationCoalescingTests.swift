@@ -141,6 +141,37 @@ import Testing
         #expect(entries == ["default", "x", "y", "x"])
     }
 
+    /// A loop's thread in a test has half a minute. If each notification were compared with all that wait, that would not do.
+    @Test
+    func
+        `NQ-15 many notifications of different senders are coalesced in a time that grows with their number`()
+        throws
+    {
+        let senders = (0..<30_000).map { _ in Sender() }
+        let entries = try posted { posts in
+            for round in ["1", "2"] {
+                for sender in senders {
+                    posts.queue.enqueue(posts.notification("x", round, sender: sender), postingStyle: .asap)
+                }
+            }
+        }
+        #expect(entries == Array(repeating: "x 2", count: senders.count))
+    }
+
+    @Test
+    func `NQ-13 a value as a sender is the same as no other one, and does not hinder coalescing by name`()
+        throws
+    {
+        let entries = try posted { posts in
+            posts.enqueue("x", .asap, "1", sender: "value")
+            posts.enqueue("x", .asap, "2", [.onName, .onSender], sender: "value")
+            posts.enqueue("y", .asap, "3", .onSender)
+            posts.enqueue("x", .asap, "4", .onName, sender: "value")
+            posts.enqueue("z", .asap, "5", .onSender)
+        }
+        #expect(entries == ["x 4", "z 5"])
+    }
+
     @Test func `NQ-16 dequeueNotifications takes out what matches, with an empty mask nothing`() throws {
         let a = Sender()
         let entries = try posted { posts in

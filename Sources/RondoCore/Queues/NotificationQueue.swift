@@ -36,7 +36,10 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop = RunLoop.currentLoop()
     }
 
-    deinit { remove { _ in true } }
+    deinit {
+        let queue = ObjectIdentifier(self)
+        remove { $0.removeAll { $0.queue == queue } }
+    }
 
     /// A name for logs and traces; nil at first. Any thread may set it; it applies to notifications enqueued
     /// from then on.
@@ -89,7 +92,8 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
     /// with an empty mask, none (rule NQ-16). Any thread.
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing)
     {
-        remove { $0.coalesces(with: notification, coalesceMask) }
+        let queue = ObjectIdentifier(self)
+        remove { $0.removeAll(of: queue, matching: notification, coalesceMask) }
     }
 
     /// Why `notification` has not been posted. If several with its name and sender wait, the answer is for
@@ -150,14 +154,13 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop.warnUnlessRun()
     }
 
-    /// Removes the waiting notifications of this queue that match.
-    private func remove(where matches: (QueuedNotifications.Entry) -> Bool) {
-        let queue = ObjectIdentifier(self)
+    /// Removes waiting notifications of this queue.
+    private func remove(_ removal: (QueuedNotifications) -> [QueuedNotifications.Entry]) {
         // Removed entries are released after the lock.
         let removed = loop.state.withLock { [loop] state -> [QueuedNotifications.Entry] in
             guard let notifications = state.notifications else { return [] }
             defer { loop.hints.notePending(state.pendingWork) }
-            return notifications.removeAll { $0.queue == queue && matches($0) }
+            return removal(notifications)
         }
         withExtendedLifetime(removed) {}
     }
@@ -169,22 +172,5 @@ extension RunLoop {
         let make = { NotificationQueue(notificationCenter: .default) }
         guard !threadState.isEnding else { return make() }
         return attachment(NotificationQueue.self, orMake: make)
-    }
-}
-
-extension QueuedNotifications.Entry {
-    /// Whether a new notification of the same queue replaces this one (rule NQ-13).
-    fileprivate func coalesces(
-        with other: Notification, _ mask: NotificationQueue.NotificationCoalescing
-    ) -> Bool {
-        guard !mask.isEmpty, !mask.contains(.onName) || notification.name == other.name else { return false }
-        return !mask.contains(.onSender) || Self.isSame(notification.object, other.object)
-    }
-
-    /// Senders are compared by identity; values that are not objects have none and are never the same.
-    private static func isSame(_ sender: Any?, _ other: Any?) -> Bool {
-        guard let sender, let other else { return sender == nil && other == nil }
-        guard type(of: sender) is AnyClass, type(of: other) is AnyClass else { return false }
-        return (sender as AnyObject) === (other as AnyObject)
     }
 }

@@ -81,6 +81,21 @@ final class QueuedNotifications: @unchecked Sendable {
         asap.removeAll(where: matches) + whenIdle.removeAll(where: matches)
     }
 
+    /// Removes the entries of `queue` that coalesce with `notification` from both lists. The caller releases them after the
+    /// lock.
+    func removeAll(
+        of queue: ObjectIdentifier, matching notification: Notification,
+        _ mask: NotificationQueue.NotificationCoalescing
+    ) -> [Entry] {
+        let keys = CoalescingKey.all(of: notification, in: queue)
+        // A sender without an identity matches none.
+        if mask.contains(.onSender), keys.sender == nil { return [] }
+        var wanted: [CoalescingKey] = []
+        if mask.contains(.onName) { wanted.append(keys.name) }
+        if mask.contains(.onSender), let sender = keys.sender { wanted.append(sender) }
+        return asap.removeAll(with: wanted) + whenIdle.removeAll(with: wanted)
+    }
+
     /// The matching entry that was enqueued last, and its style.
     func last(where matches: (Entry) -> Bool) -> (entry: Entry, style: Style)? {
         Style.allCases.compactMap { style in self[style].last(where: matches).map { ($0, style) } }
@@ -88,7 +103,35 @@ final class QueuedNotifications: @unchecked Sendable {
     }
 }
 
+/// A property by which notifications of a queue coalesce.
+private enum CoalescingKey: Hashable {
+    case name(Notification.Name, in: ObjectIdentifier)
+    /// Senders are compared by identity; nil is the same as nil.
+    case sender(ObjectIdentifier?, in: ObjectIdentifier)
+
+    /// - Returns: Both keys of `notification`; no key of the sender if it is a value, which has no identity and is never the
+    ///   same as another one.
+    static func all(
+        of notification: Notification, in queue: ObjectIdentifier
+    ) -> (name: CoalescingKey, sender: CoalescingKey?) {
+        let name = CoalescingKey.name(notification.name, in: queue)
+        guard let sender = notification.object else { return (name, .sender(nil, in: queue)) }
+        guard type(of: sender) is AnyClass else { return (name, nil) }
+        return (name, .sender(ObjectIdentifier(sender as AnyObject), in: queue))
+    }
+}
+
 extension QueuedNotifications.Entry {
+    /// Whether a new notification of the same queue replaces this one (rule NQ-13).
+    func coalesces(with other: Notification, _ mask: NotificationQueue.NotificationCoalescing) -> Bool {
+        guard !mask.isEmpty else { return false }
+        let (own, others) = (
+            CoalescingKey.all(of: notification, in: queue), CoalescingKey.all(of: other, in: queue)
+        )
+        guard !mask.contains(.onName) || own.name == others.name else { return false }
+        return !mask.contains(.onSender) || own.sender != nil && own.sender == others.sender
+    }
+
     fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {
         modes.contains { $0 == mode || isCommon && $0 == QueuedNotifications.common }
     }
@@ -108,6 +151,8 @@ private struct NotificationList {
     private var filled = 0
     /// The number of entries that name each mode, so that a pass finds its own without looking at the others.
     private(set) var counts: [String: Int] = [:]
+    /// The numbers of the entries with each key, so that coalescing finds its own without looking at the others.
+    private var numbersByKey: [CoalescingKey: Set<UInt64>] = [:]
 
     var isEmpty: Bool { filled == 0 }
 
@@ -115,6 +160,7 @@ private struct NotificationList {
         slots.append(Slot(number: entry.number, entry: entry))
         filled += 1
         for mode in Set(entry.modes) { counts[mode, default: 0] += 1 }
+        for key in keys(of: entry) { numbersByKey[key, default: []].insert(entry.number) }
     }
 
     mutating func take(
@@ -145,6 +191,28 @@ private struct NotificationList {
         return removed
     }
 
+    /// Removes the entries that have all of `keys`; with none, no entry.
+    mutating func removeAll(with keys: [CoalescingKey]) -> [QueuedNotifications.Entry] {
+        var removed: [QueuedNotifications.Entry] = []
+        for number in numbers(with: keys) {
+            let index = firstIndex(after: number - 1)
+            guard let entry = slots[index].entry else { continue }
+            removed.append(entry)
+            empty(index)
+        }
+        compact()
+        return removed
+    }
+
+    /// The numbers of the entries that have all of `keys`, in order. An array of their own, so that no set of numbers is
+    /// copied when one of them is removed from it.
+    private func numbers(with keys: [CoalescingKey]) -> [UInt64] {
+        guard filled > 0 else { return [] }
+        let found = keys.map { numbersByKey[$0] ?? [] }.sorted { $0.count < $1.count }
+        guard let fewest = found.first else { return [] }
+        return fewest.filter { number in found.dropFirst().allSatisfy { $0.contains(number) } }.sorted()
+    }
+
     func last(where matches: (QueuedNotifications.Entry) -> Bool) -> QueuedNotifications.Entry? {
         slots.last { $0.entry.map(matches) ?? false }?.entry
     }
@@ -156,6 +224,15 @@ private struct NotificationList {
             let count = (counts[mode] ?? 1) - 1
             counts[mode] = count > 0 ? count : nil
         }
+        for key in keys(of: entry) {
+            numbersByKey[key]?.remove(entry.number)
+            if numbersByKey[key]?.isEmpty ?? false { numbersByKey[key] = nil }
+        }
+    }
+
+    private func keys(of entry: QueuedNotifications.Entry) -> [CoalescingKey] {
+        let keys = CoalescingKey.all(of: entry.notification, in: entry.queue)
+        return [keys.name] + (keys.sender.map { [$0] } ?? [])
     }
 
     private mutating func compact() {
