@@ -119,6 +119,56 @@ import Testing
         #expect(!budget.hasQueue)
     }
 
+    /// Waits for the process's limit, and counts the questions about its waiters.
+    private final class RankedCandidate: BudgetCandidate {
+        private let waiter: RankedWaiter
+        let group: ObjectIdentifier
+        let questions = Box(0)
+
+        init(_ waiter: RankedWaiter, in group: AnyObject) {
+            (self.waiter, self.group) = (waiter, ObjectIdentifier(group))
+        }
+
+        func admitFirst() -> Int? { nil }
+        var topWaiter: RankedWaiter? {
+            questions.mutate { $0 += 1 }
+            return waiter
+        }
+    }
+
+    @Test func `US-39 a server that goes by its rank again and again is in the queue once`() {
+        let pool = IdlePool(ConnectionBudget())
+        let first = RankedCandidate(RankedWaiter(rank: 0, waiterID: 1), in: pool)
+        let ranked = RankedCandidate(RankedWaiter(rank: 1, waiterID: 3), in: pool)
+        var queue = BudgetQueue()
+        queue.insert(first, waiterID: 1)
+        queue.insert(ranked, waiterID: 2)
+        var others = 0
+        for _ in 0..<10_000 {
+            let next = queue.popFirst()
+            if next !== ranked { others += 1 }
+            queue.insert(ranked, waiterID: 2)
+        }
+        #expect(others == 0 && queue.count == 2)
+        #expect(ranked.questions.value <= 10_000)
+    }
+
+    @Test func `US-39 a server that went by its rank is released`() {
+        let pool = IdlePool(ConnectionBudget())
+        let first = RankedCandidate(RankedWaiter(rank: 0, waiterID: 1), in: pool)
+        var queue = BudgetQueue()
+        queue.insert(first, waiterID: 1)
+        weak var released: RankedCandidate?
+        do {
+            let ranked = RankedCandidate(RankedWaiter(rank: 1, waiterID: 2), in: pool)
+            released = ranked
+            queue.insert(ranked, waiterID: 2)
+            let next = queue.popFirst()
+            #expect(next === ranked)
+        }
+        #expect(released == nil && queue.count == 1)
+    }
+
     @Test func `US-39 priorities are compared only while a load with another one than the usual waits`() {
         let ranked = RankedWaits()
         var wait: LeaseWait? = LeaseWait(priority: 0.5, in: ranked) {}

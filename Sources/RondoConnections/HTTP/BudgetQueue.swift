@@ -4,32 +4,44 @@
 /// servers. An origin that gets an earlier place, or that goes by its rank, leaves its entry behind, which is skipped
 /// later.
 struct BudgetQueue {
+    /// An entry that was left behind has another number than its origin. It does not retain the origin, and through it the
+    /// pool.
     private struct Entry {
         let waiterID: Int
+        let number: Int
+        let identity: ObjectIdentifier
+    }
+
+    private struct Place {
+        let waiterID: Int
+        let number: Int
         let origin: any BudgetCandidate
     }
 
     private var heap: [Entry] = []
-    /// The first waiters of the origins in the queue. An entry with another one was left behind.
-    private var firstWaiters: [ObjectIdentifier: Int] = [:]
+    /// The origins in the queue.
+    private var current: [ObjectIdentifier: Place] = [:]
+    /// The number of the last entry.
+    private var lastNumber = 0
 
-    var count: Int { firstWaiters.count }
+    var count: Int { current.count }
 
     /// Adds an origin, or gives it an earlier place: its place is that of its first waiter.
     mutating func insert(_ origin: any BudgetCandidate, waiterID: Int) {
         let identity = ObjectIdentifier(origin)
-        if let known = firstWaiters[identity], known <= waiterID { return }
-        firstWaiters[identity] = waiterID
+        if let known = current[identity], known.waiterID <= waiterID { return }
+        lastNumber += 1
+        current[identity] = Place(waiterID: waiterID, number: lastNumber, origin: origin)
         dropEntriesLeftBehind()
-        push(Entry(waiterID: waiterID, origin: origin))
+        push(Entry(waiterID: waiterID, number: lastNumber, identity: identity))
     }
 
     /// Removes the next origin: the one with the highest rank in the group of the first one.
     mutating func popFirst() -> (any BudgetCandidate)? {
         while let first = heap.first, !isCurrent(first) { removeTop() }
-        guard let first = heap.first?.origin else { return nil }
+        guard let identity = heap.first?.identity, let first = current[identity]?.origin else { return nil }
         let next = highestRanked(inGroupOf: first)
-        firstWaiters[ObjectIdentifier(next)] = nil
+        current[ObjectIdentifier(next)] = nil
         if next === first { removeTop() }
         return next
     }
@@ -39,22 +51,20 @@ struct BudgetQueue {
         guard var top = first.topWaiter else { return first }
         let group = first.group
         var next = first
-        for entry in heap.dropFirst() where entry.origin.group == group && isCurrent(entry) {
-            guard let other = entry.origin.topWaiter, other < top else { continue }
-            (next, top) = (entry.origin, other)
+        for place in current.values where place.origin !== first && place.origin.group == group {
+            guard let other = place.origin.topWaiter, other < top else { continue }
+            (next, top) = (place.origin, other)
         }
         return next
     }
 
-    private func isCurrent(_ entry: Entry) -> Bool {
-        firstWaiters[ObjectIdentifier(entry.origin)] == entry.waiterID
-    }
+    private func isCurrent(_ entry: Entry) -> Bool { current[entry.identity]?.number == entry.number }
 
     private mutating func dropEntriesLeftBehind() {
         guard heap.count > 2 * count + 64 else { return }
-        let current = heap.filter { isCurrent($0) }
+        let kept = heap.filter { isCurrent($0) }
         heap = []
-        for entry in current { push(entry) }
+        for entry in kept { push(entry) }
     }
 
     // MARK: The heap
