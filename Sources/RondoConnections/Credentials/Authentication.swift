@@ -5,10 +5,10 @@ internal import RondoHTTP
 // The challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
 //
 // A 401 names challenges, each with its scheme and protection space. They are tried in order, the strongest
-// scheme first. If the last credential was sent for one of their spaces, it has failed; then the delegate, the URL
-// and the storage are asked for another credential, in the order of the rules. If the delegate rejects a
-// space, the next challenge is tried. A credential that was once accepted is sent with every further request
-// of the load to that server.
+// scheme first. If a credential was sent, it has failed, unless it was accepted before and no challenge is for its
+// space. Then the delegate, the URL and the storage are asked for another credential, in the order of the rules. If
+// the delegate rejects a space, the next challenge is tried. A credential that was once accepted is sent with every
+// further request of the load to that server.
 
 /// The challenges of one side, a server or a proxy, and the credentials for them, as a value.
 struct Authentication {
@@ -107,14 +107,14 @@ struct Authentication {
         return next(makeSpace: makeSpace, candidates: candidates)
     }
 
-    /// Counts a failure of the credential, if a challenge is for its space. Otherwise the server has asked for another
-    /// realm, which says nothing about the credential (RFC 9110 §11.5): one that was accepted may be tried again.
+    /// Counts a failure of the credential, unless it was accepted and no challenge is for its space: then the server has
+    /// asked for another realm, which says nothing about the credential (RFC 9110 §11.5), and it may be tried again.
     private mutating func noteRefusal(of refused: Current) {
-        if open.contains(where: { Self.space(of: $0) == refused.space }) {
-            let count = failures[refused.space]?.count ?? 0
-            failures[refused.space] = (count + 1, refused.credential)
-        } else if refused.wasAccepted {
+        let isInSpace = open.contains { Self.space(of: $0) == refused.space }
+        if !isInSpace, refused.wasAccepted {
             tried[refused.space]?.removeAll { $0 == refused.source }
+        } else {
+            failures[refused.space] = ((failures[refused.space]?.count ?? 0) + 1, refused.credential)
         }
     }
 
