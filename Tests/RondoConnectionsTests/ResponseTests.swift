@@ -138,6 +138,11 @@ import Testing
         let one = url("http://host.example/one")
         let memory = RecentResponses()
         func response(_ url: URL) -> LoadedResponse? { memory.response(to: url, head, bodyLength: 5) }
+        // Only URLs of the same head are compared.
+        func other(_ text: String) -> LoadedResponse? {
+            memory.response(
+                to: url(text), ResponseHead(status: 200, fields: head.fields), bodyLength: 5)
+        }
         var kept = response(one)
         let identity = try ObjectIdentifier(#require(kept))
         var second = response(one)
@@ -146,17 +151,33 @@ import Testing
         kept = response(one)
         #expect(kept.map { ObjectIdentifier($0) } == identity)
         kept = nil
+        // The newer one of the two that are free.
+        let newer = try ObjectIdentifier(#require(second))
         second = nil
         // Two of them are remembered already.
         for number in 0..<RecentResponses.maximum - 2 {
             let again = response(one)
-            #expect(again.map { ObjectIdentifier($0) } == identity)
-            #expect(response(url("http://host.example/\(number)"))?.url?.lastPathComponent == "\(number)")
+            #expect(again.map { ObjectIdentifier($0) } == newer)
+            #expect(other("http://host.example/\(number)")?.url?.lastPathComponent == "\(number)")
         }
-        weak let first = response(one)
-        #expect(first.map { ObjectIdentifier($0) } == identity)
-        for number in 0..<2 { _ = response(url("http://other.example/\(number)")) }
-        #expect(first == nil)
+        weak let last = response(one)
+        #expect(last.map { ObjectIdentifier($0) } == newer)
+        for number in 0..<2 { _ = other("http://other.example/\(number)") }
+        #expect(last == nil)
+    }
+
+    /// The pages of a server, each with the same head.
+    @Test(arguments: [20, RecentResponses.maximum + 20])
+    func `UC-19 of many URLs with one head that which came last is found`(count: Int) {
+        let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
+        let memory = RecentResponses()
+        func response(_ number: Int) -> LoadedResponse? {
+            memory.response(to: url("http://host.example/\(number)"), head, bodyLength: 5)
+        }
+        for number in 0..<count { _ = response(number) }
+        weak let last = response(count - 1)
+        let again = response(count - 1)
+        #expect(again != nil && again === last)
     }
 
     @Test func `UC-25 expectedContentLength is the announced length, or -1`() throws {

@@ -15,6 +15,11 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
         _modify { yield &values[index] }
     }
 
+    /// The indices of the values, that of the last one added first.
+    var newestFirst: RecentIndices {
+        RecentIndices(index: oldest, left: values.count, count: values.count)
+    }
+
     /// - Returns: The index of the value until it is replaced.
     @discardableResult
     mutating func add(_ value: Value) -> Int {
@@ -25,5 +30,20 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
         defer { oldest = (oldest + 1) % maximum }
         values[oldest] = value
         return oldest
+    }
+}
+
+/// The indices of `RecentValues`, the newest first. It refers to no value, so that these may be changed meanwhile.
+struct RecentIndices: Sequence, IteratorProtocol {
+    /// The last one that was given.
+    fileprivate var index: Int
+    fileprivate var left: Int
+    fileprivate let count: Int
+
+    mutating func next() -> Int? {
+        guard left > 0 else { return nil }
+        left -= 1
+        index = (index == 0 ? count : index) - 1
+        return index
     }
 }

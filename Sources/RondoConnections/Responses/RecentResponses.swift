@@ -15,8 +15,9 @@ final class RecentResponses {
     /// use at once, because each may have a response that the program still holds.
     static let maximum = 128
 
-    /// The maximum of URLs that a request's is compared with. All pages of a server may have the same head, and a program that
-    /// loads one after the other would compare each with all: for that a load took a fifth of its instructions (W14).
+    /// The maximum of URLs that a request's is compared with, the newest first. All pages of a server may have the same
+    /// head, and a program that loads one after the other would compare each with all: for that a load took a fifth of its
+    /// instructions (W14).
     static let maximumCompared = 8
 
     private struct Entry {
@@ -39,7 +40,7 @@ final class RecentResponses {
 
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         var left = Self.maximumCompared
-        for index in recent.indices
+        for index in recent.newestFirst
         where recent[index].head === head && recent[index].bodyLength == bodyLength {
             // Responses are immutable: a program can notice that one is delivered again only by a weak reference to it. The URL
             // comes last, since comparing it takes longest.
