@@ -68,6 +68,48 @@ extension ConnectionPool {
         pools[1].closeAll()
     }
 
+    /// Counts the searches for the oldest idle connection.
+    private final class SearchedPool: BudgetPool {
+        let searches = Box(0)
+
+        var idleServers: [(server: ConnectionKey.Server, since: LoopInstant)] {
+            searches.mutate { $0 += 1 }
+            return []
+        }
+        func closeOldest(to server: ConnectionKey.Server, idleSince since: LoopInstant) -> LoopInstant? {
+            nil
+        }
+        func closeAll() {}
+    }
+
+    @Test func `where no connection may be idle, one that is free is closed without a search for the oldest`()
+        throws
+    {
+        let ended = Latch()
+        let server = try Self.server(ended)
+        let kept = try KeptConnection(connection: Self.usedConnection(server))
+        var limits = ConnectionLimits()
+        limits.idleConnections = 0
+        let budget = ConnectionBudget(limits)
+        let searched = SearchedPool()
+        budget.add(searched)
+        let pool = ConnectionPool(limits, within: budget)
+        let key = Self.key(server)
+        try onLoopThread { loop in
+            let origin = pool.origin(of: key.server)
+            let wait = LeaseWait(priority: 0.5) {}
+            switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: false) {
+            case .granted(let lease):
+                lease.passOn()
+                origin.endLease(keeping: kept.connection, of: loop)
+            case .wait: Issue.record("there is room")
+            }
+        }
+        try ended.wait()
+        #expect(!kept.connection.channel.isOpen)
+        #expect(budget.counts.inUse == 0 && budget.counts.idle == 0 && searched.searches.value == 0)
+    }
+
     @Test func `a kept connection that no load uses is closed when its time is over`() throws {
         let ended = Latch()
         let server = try Self.server(ended)

@@ -88,6 +88,9 @@ final class ConnectionBudget: Sendable {
 
     var isOverIdleLimit: Bool { counts.idle > maximumIdle.load(ordering: .relaxed) }
 
+    /// Whether any connection may become idle.
+    var keepsIdle: Bool { maximumIdle.load(ordering: .relaxed) > 0 }
+
     /// Counts one connection more in use, if there is room.
     ///
     /// - Parameters:

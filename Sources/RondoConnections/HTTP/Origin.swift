@@ -156,7 +156,7 @@ final class Origin: BudgetCandidate {
 
     /// Ends a lease whose connection is idle from now on.
     func endLease(keeping connection: HTTP1Connection, of loop: RunLoop) {
-        guard pool.keeps(connection.generation) else {
+        guard pool.keeps(connection.generation), budget.keepsIdle else {
             connection.unregister(unlessAt: nil)
             connection.channel.close()
             return endLease()
