@@ -189,7 +189,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         let client: any LoadClient
         switch delivery.method(of: call, inbox) {
         case .dropped: return false
-        case .waits: return true
+        case .waits, .superseded: return true
         case .byQueue(let queue, let called):
             client = called
             let outcome = inbox.beginQueueing()

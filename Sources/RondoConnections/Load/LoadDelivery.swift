@@ -9,9 +9,10 @@ struct LoadDelivery {
     enum Method {
         /// It is not made: the load was cancelled, or has ended in another way.
         case dropped
-        /// It waits until the load is resumed. (Or it is an end that is not made, because the end that the client has commanded
-        /// follows: the load must not leave its loops yet.)
+        /// It waits until the load is resumed.
         case waits
+        /// It is an end that is not made: the end that the client has commanded follows.
+        case superseded
         case byQueue(DelegateQueue?, any LoadClient)
         /// The caller makes it, on this thread.
         case atOnce(any LoadClient)
@@ -36,7 +37,7 @@ struct LoadDelivery {
     mutating func method(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Method {
         guard let client, !client.isCancelled else { return .dropped }
         if inbox.isAborted {
-            guard call.isMadeAfterAbort else { return call.isTerminal ? .waits : .dropped }
+            guard call.isMadeAfterAbort else { return call.isTerminal ? .superseded : .dropped }
         } else if inbox.isSuspended || waiting != nil {
             // A later call must not overtake those that wait.
             if waiting == nil { waiting = [] }
