@@ -23,6 +23,7 @@ import Testing
     private final class Keeper: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()
         let body = Box(Data())
+        let ended = Latch()
         let answer: @Sendable (CachedURLResponse) -> CachedURLResponse?
 
         init(_ answer: @escaping @Sendable (CachedURLResponse) -> CachedURLResponse? = { $0 }) {
@@ -44,10 +45,14 @@ import Testing
             return answer(cachedResponse)
         }
 
-        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            log.note("finish")
+            ended.open()
+        }
 
         func connection(_ connection: URLConnection, didFailWithError error: any Error) {
             log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+            ended.open()
         }
     }
 
@@ -804,11 +809,8 @@ import Testing
                     try peer.respond("200 OK", fields, body: "old")
                     continue
                 }
-                while keeper.log.entries.last.map({ $0 == "finish" || $0.hasPrefix("fail") }) != true {
-                    clock.advance(by: 60.1)
-                    sched_yield()
-                }
-                return peer.waitForEnd()
+                for _ in 0..<1_000 where !keeper.ended.isOpen(within: 0.01) { clock.advance(by: 60.1) }
+                return
             }
         }
         #expect(try Self.get(server.url("/a"), store).text == "old")

@@ -15,6 +15,14 @@ package final class Latch: Sendable {
         semaphore.signal()
     }
 
+    /// Waits until it is open, for `seconds` at most.
+    package func isOpen(within seconds: Double) -> Bool {
+        guard semaphore.wait(timeout: .now() + seconds) == .success else { return false }
+        // For other threads that wait.
+        semaphore.signal()
+        return true
+    }
+
     /// Waits until it is open; throws after a time that only a failure reaches.
     package func wait() throws {
         guard semaphore.wait(timeout: .now() + testPatience) == .success else {
