@@ -4,8 +4,8 @@ internal import RondoMutex
 /// The partial files that failed downloads of this process have left for resume data (rule US-64).
 ///
 /// Most programs never use that data, and would fill the disk: beyond the limits the oldest files are removed. A
-/// download whose file is gone begins anew. Files that the program has asked for, by a cancel that produces resume
-/// data, are not among these.
+/// download whose file is gone begins anew. Files that the program has asked for since they were last opened, by a
+/// cancel that produces resume data, are not among these.
 ///
 /// A download locks its file (`flock`) while it writes it, so that no file in use is removed, of this process or of
 /// another.

@@ -7,7 +7,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Cancels the task and passes the data with which a new task can continue the download (rule US-63).
     ///
     /// The partial file stays in the folder of temporary files until a task that was made from the data has
-    /// ended, or for ten days (rule US-64).
+    /// ended, or until a later process removes it, after ten days at the earliest (rule US-64).
     ///
     /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop, before
     ///   the last call of the task. It gets nil if the server does not announce that downloads can be
