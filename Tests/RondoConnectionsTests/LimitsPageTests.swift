@@ -1,81 +1,113 @@
 import Rondo
-import RondoHTTP
-import RondoStreams
+import RondoTestSupport
 import Testing
 
 @testable import RondoConnections
+@testable import RondoHTTP
 
-/// The article “Limits”, compared with the constants that it lists.
+/// The article “Limits”, compared with the constants that it lists. Its other sections are compared by the tests of streams
+/// and of the command.
 @Suite struct LimitsPageTests {
-    /// The values of the rows, by the name in their first cell.
-    private static func rows() throws -> [String: String] {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let page = root.appendingPathComponent("Sources/Rondo/Rondo.docc/EveryLimit.md")
-        var rows: [String: String] = [:]
-        let text = try String(contentsOf: page, encoding: .utf8)
-        for line in text.split(separator: "\n") {
-            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            guard cells.count == 4, cells[0].hasPrefix("`") else { continue }
-            rows[cells[0].trimmingCharacters(in: ["`"])] = cells[1]
-        }
-        return rows
+    @Test func `the sections of the article about limits are those that tests compare`() throws {
+        #expect(try LimitsPage.headings() == LimitsPage.Section.allCases.map(\.rawValue))
     }
 
-    /// The number in a cell such as “256 KiB” or “1,000”.
-    private static func number(_ cell: String) -> Int? {
-        let words = cell.split(separator: " ")
-        let units = ["KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-        guard let first = words.first, let count = Int(first.filter { $0 != "," }) else { return nil }
-        return words.count == 1 ? count : units[String(words[1])].map { count * $0 }
+    @Test func `the article about limits has the numbers of responses over HTTP`() throws {
+        let (head, part) = (HTTP1Limits(), MultipartReader.Limits())
+        let differences = try LimitsPage.differences(
+            in: .responses,
+            from: [
+                "HTTP1Limits.maximumStatusLineLength": head.maximumStatusLineLength,
+                "HTTP1Limits.maximumHeadSize": head.maximumHeadSize,
+                "HTTP1Limits.maximumFieldCount": head.maximumFieldCount,
+                "HTTP1Limits.maximumInformationalResponses": head.maximumInformationalResponses,
+                "HTTP1Limits.maximumEmptyLines": head.maximumEmptyLines,
+                "HTTP1Limits.maximumChunkLineLength": head.maximumChunkLineLength,
+                "HTTP1Limits.maximumTrailerSize": head.maximumTrailerSize,
+                "ReceiveBuffer.capacity": ReceiveBuffer.capacity,
+                "MultipartReader.maximumBoundaryLength": MultipartReader.maximumBoundaryLength,
+                "MultipartReader.Limits.maximumHeadSize": part.maximumHeadSize,
+                "MultipartReader.Limits.maximumFieldCount": part.maximumFieldCount,
+                "MultipartReader.Limits.maximumPadding": part.maximumPadding,
+            ])
+        #expect(differences == [])
     }
 
-    @Test func `the article about limits has the numbers of HTTP`() throws {
-        let (head, part, content) = (HTTP1Limits(), MultipartReader.Limits(), RondoHTTP.ContentLimits())
-        try Self.compare([
-            "HTTP1Limits.maximumStatusLineLength": head.maximumStatusLineLength,
-            "HTTP1Limits.maximumHeadSize": head.maximumHeadSize,
-            "HTTP1Limits.maximumFieldCount": head.maximumFieldCount,
-            "HTTP1Limits.maximumInformationalResponses": head.maximumInformationalResponses,
-            "HTTP1Limits.maximumEmptyLines": head.maximumEmptyLines,
-            "HTTP1Limits.maximumChunkLineLength": head.maximumChunkLineLength,
-            "HTTP1Limits.maximumTrailerSize": head.maximumTrailerSize,
-            "MultipartReader.Limits.maximumHeadSize": part.maximumHeadSize,
-            "MultipartReader.Limits.maximumFieldCount": part.maximumFieldCount,
-            "ContentLimits.maximumRatio": Int(content.maximumRatio),
-            "ContentLimits.ratioThreshold": Int(content.ratioThreshold),
-            "ContentLimits.maximumCodings": content.maximumCodings,
-            "SetCookie.maximumSize": SetCookie.maximumSize,
-            "CookieRules.maximumPerDomain": CookieRules.maximumPerDomain,
-            "CookieRules.maximumCount": CookieRules.maximumCount,
-            "StrictTransportSecurity.maximumCount": StrictTransportSecurity.maximumCount,
-        ])
+    @Test func `the article about limits has the numbers of content`() throws {
+        let content = RondoHTTP.ContentLimits()
+        let differences = try LimitsPage.differences(
+            in: .content,
+            from: [
+                "ContentLimits.maximumRatio": Int(content.maximumRatio),
+                "ContentLimits.ratioThreshold": Int(content.ratioThreshold),
+                "ContentLimits.maximumCodings": content.maximumCodings,
+                "ZstdDecoder.maximumWindowLog": Int(ZstdDecoder.maximumWindowLog),
+                "CollectedBody.maximumBytes": CollectedBody.maximumBytes,
+                "URLConnection.Lines.maximumLength": URLConnection.Lines.maximumLength,
+                "ProtocolBridge.maximumWaitingBytes": ProtocolBridge.maximumWaitingBytes,
+                "QueuedCalls.maximumWaitingBytes": QueuedCalls.maximumWaitingBytes,
+                "ByteSource.maximumWaitingBytes": ByteSource.maximumWaitingBytes,
+                "RequestBody.pieceSize": RequestBody.pieceSize,
+                "BodySpool.maximumInMemory": BodySpool.maximumInMemory,
+                "BodySpool.maximum": Int(BodySpool.maximum),
+            ],
+            uncompared: ["ContentLimits.maximumSize": "It is no limit unless a program sets one."])
+        #expect(differences == [])
     }
 
-    @Test func `the article about limits has the numbers of loads and streams`() throws {
+    @Test func `the article about limits has the numbers of loads`() throws {
         let connections = ConnectionLimits()
-        try Self.compare([
-            "CollectedBody.maximumBytes": CollectedBody.maximumBytes,
-            "ProtocolBridge.maximumWaitingBytes": ProtocolBridge.maximumWaitingBytes,
-            "BodySpool.maximumInMemory": BodySpool.maximumInMemory,
-            "BodySpool.maximum": Int(BodySpool.maximum),
-            "DownloadTarget.maximumResumptions": DownloadTarget.maximumResumptions,
-            "ConnectionLimits.connectionsPerServer": connections.connectionsPerServer,
-            "ConnectionLimits.connections": connections.connections,
-            "ConnectionLimits.idleConnectionsPerServer": connections.idleConnectionsPerServer,
-            "ConnectionLimits.idleConnections": connections.idleConnections,
-            "ResponseDisk.maximumSize": ResponseDisk.maximumSize,
-            "ResponseDisk.maximumWaiting": ResponseDisk.maximumWaiting,
-            "Resolver.lookUpLimit": Resolver.lookUpLimit,
-            "Resolver.threadLimit": Resolver.threadLimit,
-            "Resolver.waitingLimit": Resolver.waitingLimit,
-        ])
+        let differences = try LimitsPage.differences(
+            in: .load,
+            from: [
+                "RedirectPolicy.maximum": URLConnection.RedirectPolicy().maximum,
+                "RetryRule.maximum": RetryRule.maximum,
+                "DownloadTarget.maximumResumptions": DownloadTarget.maximumResumptions,
+                "Challenge.maximumCount": Challenge.maximumCount,
+                "Authentication.maximumRefusals": Authentication.maximumRefusals,
+                "Authentication.maximumRenewals": Authentication.maximumRenewals,
+                "ConnectionLimits.connectionsPerServer": connections.connectionsPerServer,
+                "ConnectionLimits.connections": connections.connections,
+                "ConnectionLimits.idleConnectionsPerServer": connections.idleConnectionsPerServer,
+                "ConnectionLimits.idleConnections": connections.idleConnections,
+                "IdleConnections.maximumIdleSeconds": Int(IdleConnections<Int>.maximumIdleSeconds),
+                "ServerTransfers.maximum": ServerTransfers.maximum,
+                "WebSocketLimits.maximumMessageSize": WebSocketLimits().maximumMessageSize,
+                "SuggestedFilename.maximumLength": SuggestedFilename.maximumLength,
+            ],
+            uncompared: [
+                "WebSocketUpgrade.closingTime": "It belongs to sessions, which these tests do not see."
+            ])
+        #expect(differences == [])
     }
 
-    private static func compare(_ limits: [String: Int]) throws {
-        let rows = try rows()
-        for (name, value) in limits {
-            #expect(rows[name].flatMap(number) == value, "\(name)")
-        }
+    @Test func `the article about limits has the numbers of storages`() throws {
+        let day = 86_400.0
+        let differences = try LimitsPage.differences(
+            in: .storages,
+            from: [
+                "SetCookie.maximumSize": SetCookie.maximumSize,
+                "SetCookie.maximumAttributeSize": SetCookie.maximumAttributeSize,
+                "CookieRules.maximumPerDomain": CookieRules.maximumPerDomain,
+                "CookieRules.maximumCount": CookieRules.maximumCount,
+                "CookieRules.maximumAge": Int(CookieRules.maximumAge / day),
+                "CookieTable.maximumComparisons": CookieTable.maximumComparisons,
+                "StrictTransportSecurity.maximumCount": StrictTransportSecurity.maximumCount,
+                "StrictTransportSecurity.maximumFieldLength": StrictTransportSecurity.maximumFieldLength,
+                "CredentialList.maximumCount": CredentialList.maximumCount,
+                "CredentialList.maximumPerServer": CredentialList.maximumPerServer,
+                "CredentialList.maximumEntrySize": CredentialList.maximumEntrySize,
+                "CacheEntry.maximumHeuristicLifetime": Int(CacheEntry.maximumHeuristicLifetime / day),
+                "ResponseDisk.maximumSize": ResponseDisk.maximumSize,
+                "ResponseDisk.maximumWaiting": ResponseDisk.maximumWaiting,
+                "ResponseDisk.maximumWaitingBytes": ResponseDisk.maximumWaitingBytes,
+                "ResponseDisk.maximumWaitingRemovals": ResponseDisk.maximumWaitingRemovals,
+                "MemoryTable.maximumVariants": MemoryTable.maximumVariants,
+                "KeptDownloads.maximumCount": KeptDownloads.maximumCount,
+                "KeptDownloads.maximumBytes": Int(KeptDownloads.maximumBytes),
+                "KeptDownloads.maximumAge": Int(KeptDownloads.maximumAge / day),
+            ],
+            uncompared: ["ResponseStore.maximumSize": "It is a part of the capacity."])
+        #expect(differences == [])
     }
 }

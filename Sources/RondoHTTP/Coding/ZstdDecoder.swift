@@ -9,7 +9,7 @@ internal import RondoLibraries
 /// the size itself.
 final class ZstdDecoder: CodingDecoder {
     /// The largest window, as a power of two: 8 MiB, the most that this content coding may use (RFC 9659).
-    private static let maximumWindowLog: Int32 = 23
+    static let maximumWindowLog: Int32 = 23
 
     private enum State {
         /// Before a frame, also the first one, its beginning is checked here: libzstd, as Debian builds it,

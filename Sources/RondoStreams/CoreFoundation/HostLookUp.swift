@@ -23,7 +23,7 @@ final class HostLookUp: Sendable {
 
     /// The most threads that look up names by address at the same time: each is blocked for as long as a name
     /// server takes, even if its look-up was cancelled.
-    private static let threadLimit = 16
+    static let threadLimit = 16
     private static let threads = Mutex(0)
 
     private struct State {
