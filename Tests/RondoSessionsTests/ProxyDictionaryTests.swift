@@ -74,9 +74,15 @@ import class Rondo.URLSessionConfiguration
             ],
         ]
         for dictionary in unusable {
-            #expect(throws: LoadFailure.self) { try Self.way(dictionary, "http://a.example/") }
-            #expect(throws: LoadFailure.self) {
+            let ofURL = #expect(throws: LoadFailure.self) {
+                try Self.way(dictionary, "http://a.example/")
+            }
+            let ofConnection = #expect(throws: LoadFailure.self) {
                 try Self.settings(dictionary).connection(toHost: "a.example", port: 1, limit: 0)
+            }
+            for failure in [ofURL, ofConnection] {
+                let isOfProxy = if case .unsupportedProxy? = failure { true } else { false }
+                #expect(isOfProxy, "\(dictionary): \(String(describing: failure))")
             }
         }
         #expect(try Self.way(unusable[0], "https://a.example/") == "direct")
@@ -87,7 +93,13 @@ import class Rondo.URLSessionConfiguration
             ("*.a.example", "b.a.example", true), ("*.a.example", "b.example", false),
             ("a.example", "a.example", true), ("*", "a.example", true), ("169.254/16", "169.254.1.2", true),
             ("169.254/16", "169.253.1.2", false), ("10.*", "10.1.2.3", true), ("10.*", "11.1.2.3", false),
-            ("10.0.0.0/8", "10.1.2.3", true), ("intra", "intra", true),
+            ("10.0.0.0/8", "10.1.2.3", true), ("intra", "intra", true), ("a.example", "b.a.example", false),
+            ("*.a.example", "a.example", false), ("*a.example", "ba.example", true),
+            ("192.168.*.*", "192.168.1.2", true), ("192.168.*.*", "192.16.1.2", false),
+            ("a.*.example", "a.b.c.example", true), ("a.*.example", "a.example", false),
+            ("*.b.*.d", "a.b.c.d", true), ("*.b.*.d", "a.c.b.d", false), ("aba*bab", "abab", false),
+            ("*.A.Example", "B.a.example", true), ("a.example", "a.example.", true),
+            ("::1", "[0::1]", true),
         ])
     func `US-15 hosts of the exceptions' list are reached without a proxy`(
         pattern: String, host: String, isDirect: Bool

@@ -120,7 +120,8 @@ package enum URLErrors {
             return (
                 .unsupportedURL,
                 "The environment, or the session's connectionProxyDictionary, names a proxy for \(host) that is "
-                    + "neither one of HTTP nor one of SOCKS, or has no host, or a port that does not exist.",
+                    + "neither one of HTTP nor one of SOCKS, or has no host, a port that does not exist, or an "
+                    + "unknown version.",
                 nil
             )
         case .invalidDataURL:

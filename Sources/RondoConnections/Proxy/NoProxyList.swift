@@ -21,10 +21,22 @@ package struct NoProxyList: Sendable, Hashable {
         }
     }
 
-    package func contains(host: String, port: Int) -> Bool {
-        var host = host.lowercased()
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+    /// Only the addresses and the networks of `texts`, not the names.
+    package init(networks texts: [String]) {
+        entries = texts.compactMap { Self.entry($0.lowercased()) }.filter {
+            if case .network = $0 { true } else { false }
+        }
+    }
+
+    /// A host as lists compare it: in lower case, without the brackets of an IPv6 address and the dot at the end.
+    static func compared(_ host: String) -> String {
+        var host = unbracketed(host.lowercased())
         while host.hasSuffix(".") { host.removeLast() }
+        return host
+    }
+
+    package func contains(host: String, port: Int) -> Bool {
+        let host = Self.compared(host)
         let address = Self.bytes(of: host)
         return entries.contains { entry in
             switch entry {

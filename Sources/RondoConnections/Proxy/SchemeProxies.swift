@@ -16,7 +16,10 @@ package struct SchemeProxies: Sendable, Hashable {
     package var https: Named?
     /// For each scheme that has no proxy of its own.
     package var socks: Named?
+    /// The addresses and networks that are reached without a proxy.
     package var exceptions = NoProxyList("")
+    /// Patterns of the hosts that are reached without a proxy, in lower case. `*` stands for any characters, or none.
+    package var patterns: [String] = []
     /// Whether a host whose name has no dot is reached without a proxy.
     package var excludesSimpleNames = false
 
@@ -38,10 +41,31 @@ package struct SchemeProxies: Sendable, Hashable {
         _ named: Named?, host: String, port: Int
     ) throws(ProxyEnvironment.Failure) -> StreamProxy? {
         guard let named, !exceptions.contains(host: host, port: port) else { return nil }
+        if !patterns.isEmpty {
+            let name = NoProxyList.compared(host)
+            if patterns.contains(where: { Self.matches(name, $0) }) { return nil }
+        }
         if excludesSimpleNames, !host.contains("."), !host.contains(":") { return nil }
         switch named {
         case .usable(let proxy): return proxy
         case .unusable(let text): throw .unsupported(text)
         }
+    }
+
+    /// True if `pattern` stands for the whole of `host`.
+    private static func matches(_ host: String, _ pattern: String) -> Bool {
+        let pieces = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard let first = pieces.first, let last = pieces.last, pieces.count > 1 else {
+            return host == pattern
+        }
+        guard host.hasPrefix(first), host.hasSuffix(last), host.count >= first.count + last.count else {
+            return false
+        }
+        var rest = host.dropFirst(first.count).dropLast(last.count)
+        for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
+            guard let found = rest.firstRange(of: piece) else { return false }
+            rest = rest[found.upperBound...]
+        }
+        return true
     }
 }

@@ -24,8 +24,9 @@ enum ProxyDictionary {
         proxies.https = proxy("HTTPS", dictionary)
         proxies.socks = proxy("SOCKS", dictionary)
         if proxies.isEmpty { return .direct }
-        let exceptions = (dictionary["ExceptionsList"] as? [Any] ?? []).map { exception("\($0)") }
-        proxies.exceptions = NoProxyList(exceptions.joined(separator: ","))
+        let exceptions = (dictionary["ExceptionsList"] as? [Any] ?? []).map { "\($0)".lowercased() }
+        proxies.exceptions = NoProxyList(networks: exceptions.map(wholeNetwork))
+        proxies.patterns = exceptions
         proxies.excludesSimpleNames = isOn(dictionary["ExcludeSimpleHostnames"])
         return .bySchemes(proxies)
     }
@@ -68,18 +69,15 @@ enum ProxyDictionary {
 
     // MARK: - Exceptions
 
-    /// The hosts of a pattern of `ExceptionsList`, as `no_proxy` names them: `*.x` is `.x`, and both `10.1/16` and `10.1.*`
-    /// are `10.1.0.0/16`.
-    private static func exception(_ pattern: String) -> String {
-        if pattern.hasPrefix("*"), pattern != "*" { return String(pattern.dropFirst()) }
-        let hasStar = pattern.hasSuffix(".*")
-        let address = hasStar ? pattern.dropLast(2) : pattern.prefix { $0 != "/" }
+    /// A network of `ExceptionsList` with all four numbers of its address: `10.1/16` is `10.1.0.0/16`.
+    private static func wholeNetwork(_ pattern: String) -> String {
+        let address = pattern.prefix { $0 != "/" }
         let parts = address.split(separator: ".", omittingEmptySubsequences: false)
         guard address.count < pattern.count, parts.count < 4, parts.allSatisfy({ UInt8($0) != nil }) else {
             return pattern
         }
         let whole = (parts + [Substring](repeating: "0", count: 4 - parts.count)).joined(separator: ".")
-        return whole + (hasStar ? "/\(8 * parts.count)" : String(pattern.dropFirst(address.count)))
+        return whole + String(pattern.dropFirst(address.count))
     }
 
     // MARK: - Values

@@ -151,10 +151,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// `HTTPS` for https, and with `SOCKS` for each of the two that has no proxy of its own. Stream tasks use the
     /// first of HTTPS, HTTP and SOCKS. A port that is not given is 80, or 1080 for SOCKS.
     ///
-    /// `ExceptionsList` and `ExcludeSimpleHostnames` name hosts that are reached without a proxy; user and password
-    /// are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also, with the version, from the
-    /// keys of streams (`kCFStreamPropertySOCKSUser` and so on). Other keys, such as those of automatic
-    /// configuration, have no effect.
+    /// `ExceptionsList` and `ExcludeSimpleHostnames` name hosts that are reached without a proxy. The list has names,
+    /// addresses, networks such as `169.254/16`, and patterns, in which `*` stands for any characters or none:
+    /// `a.example` does not stand for `b.a.example`, nor `*.a.example` for `a.example`.
+    ///
+    /// User and password are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also, with the
+    /// version, from the keys of streams (`kCFStreamPropertySOCKSUser` and so on). Other keys, such as those of
+    /// automatic configuration, have no effect.
     ///
     /// A dictionary that is empty, or whose `Enable` keys are all off, means no proxy. Nil, or a dictionary without
     /// such a key, leaves the proxy of `connection`. A task for which an enabled proxy has no host, a port that does
