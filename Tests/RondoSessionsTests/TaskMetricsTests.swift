@@ -123,6 +123,27 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-67 a connection whose proxy refuses the tunnel is not ready`() throws {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            peer.waitForEnd()
+        }
+        let delegate = Measuring()
+        let configuration = URLSessionConfiguration.default
+        configuration.connectionProxyDictionary = [
+            "HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port),
+        ]
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: try #require(URL(string: "https://a.example/"))).resume()
+        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
+        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        #expect(transaction.isProxyConnection && transaction.connectStartDate != nil)
+        #expect(transaction.secureConnectionStartDate == nil && transaction.connectEndDate == nil)
+        #expect(transaction.requestStartDate == nil)
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-67 a kept connection has the negotiated version and cipher, without the dates of TLS`()
         throws
     {

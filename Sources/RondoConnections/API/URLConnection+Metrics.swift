@@ -54,9 +54,10 @@ extension URLConnection {
         public var connectStart: TimeInterval? { values.connectStart }
         /// The TCP connection is established, with the proxy if there is one.
         public var connectEnd: TimeInterval? { values.connectEnd }
-        /// The TLS handshake with the server begins, through the proxy if there is one; nil without TLS.
+        /// The connection's last TLS handshake begins: the server's, or the proxy's where there is no other; nil without
+        /// any.
         public var secureStart: TimeInterval? { values.secureStart }
-        /// The TLS handshake is done; nil if it has failed.
+        /// That handshake is done; nil if it has failed.
         public var secureEnd: TimeInterval? { values.secureEnd }
         public var requestStart: TimeInterval? { values.requestStart }
         /// The kernel has accepted the last byte of the request.

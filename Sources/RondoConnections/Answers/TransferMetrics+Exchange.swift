@@ -19,6 +19,7 @@ extension TransferMetrics {
         connectEnd = seconds(times.connectEnd)
         secureStart = seconds(times.secureStart)
         secureEnd = seconds(times.secureEnd)
+        opened = seconds(times.opened)
         requestStart = seconds(times.requestStart)
         requestEnd = seconds(times.requestEnd)
         responseStart = seconds(times.responseStart)

@@ -10,9 +10,11 @@ final class ExchangeTimes {
     private(set) var lookUpEnd: LoopInstant?
     private(set) var connectStart: LoopInstant?
     private(set) var connectEnd: LoopInstant?
-    /// That of the last handshake: the host's, if there was one with a proxy before.
+    /// That of the last handshake: the server's, or the proxy's where there is no other.
     private(set) var secureStart: LoopInstant?
     private(set) var secureEnd: LoopInstant?
+    /// A new connection was ready for the request.
+    private(set) var opened: LoopInstant?
     private(set) var requestStart: LoopInstant?
     private(set) var requestEnd: LoopInstant?
     private(set) var responseStart: LoopInstant?
@@ -36,7 +38,8 @@ final class ExchangeTimes {
             secureEnd = LoopClock.now
             tls = (version, cipher)
             isTLSResumed = channel.isTLSResumed
-        case .negotiating, .open, .readable, .writable, .failed: break
+        case .open: opened = LoopClock.now
+        case .negotiating, .readable, .writable, .failed: break
         }
     }
 

@@ -51,6 +51,8 @@ package struct TransferMetrics: Sendable {
     package var connectEnd: TimeInterval?
     package var secureStart: TimeInterval?
     package var secureEnd: TimeInterval?
+    /// A new connection was ready for the request.
+    package var opened: TimeInterval?
     package var requestStart: TimeInterval?
     package var requestEnd: TimeInterval?
     package var responseStart: TimeInterval?

@@ -50,15 +50,14 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var domainLookupEndDate: Date? { date(values.lookUpEnd) }
     /// When the TCP connection was begun.
     open var connectStartDate: Date? { date(values.connectStart) }
-    /// When the TLS handshake began, after what a proxy had to say; also of a handshake that failed.
+    /// When the connection's last TLS handshake began: the server's, or the proxy's where there is no other; also if it
+    /// failed.
     open var secureConnectionStartDate: Date? { date(values.secureStart) }
-    /// When the TLS handshake ended; nil if it failed.
+    /// When that handshake ended; nil if it failed.
     open var secureConnectionEndDate: Date? { date(values.secureEnd) }
-    /// When the connection was ready for use: after the TLS handshake if there is one, otherwise when TCP was
-    /// connected; nil if the handshake failed.
-    open var connectEndDate: Date? {
-        date(values.secureStart == nil ? values.connectEnd : values.secureEnd)
-    }
+    /// When the connection was ready for use: TCP was connected, a proxy had made its tunnel, and the TLS handshake was
+    /// done, where these are needed. Nil if one of them failed.
+    open var connectEndDate: Date? { date(values.opened) }
     /// When the first byte of the request was written.
     open var requestStartDate: Date? { date(values.requestStart) }
     /// When the kernel had taken the last byte of the request.
