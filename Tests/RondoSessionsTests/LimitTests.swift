@@ -40,8 +40,8 @@ import Testing
         try waitFor("all to wait") { tasks.allSatisfy { $0.whyNotDelivering.reason == .waits } ? () : nil }
         tasks[4].priority = 5
         #expect(tasks[4].priority == 1)
-        // The change reaches the line in a pass of the driver, which answers the list after it.
-        try waitFor("the driver to sleep") { RunLoop.loader.isWaiting ? () : nil }
+        // The change reaches the waiting loads in a pass of the loop, which then sleeps.
+        try waitFor("the loop to sleep") { RunLoop.loader.isWaiting ? () : nil }
         go.open()
         try waitFor("the ends") { notes.completed == 6 ? () : nil }
         #expect(
