@@ -67,7 +67,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     /// The state on the loop's thread.
     private enum Phase {
-        /// The first pass has not begun, or a data task has not handed its connection over yet.
+        /// The first pass has not begun, a data task has not handed its connection over yet, or a wait for a network has
+        /// ended.
         case unconnected
         /// The channel connects, or is open.
         case connected(SocketChannel)
@@ -234,7 +235,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         switch order {
         case .run: break
         case .suspend:
-            transfer.pause()
+            transfer.suspend()
             total?.suspend()
             return schedule(false)
         case .abort(let failure): return end(failure)

@@ -70,7 +70,7 @@ final class StreamTransfer {
     private let tls: TLSSettings
     private var channel: SocketChannel?
     private var phase = Phase.closed
-    private var isPaused = false
+    private var isSuspended = false
 
     /// Bytes that were read and not delivered: a read waits until its minimum is there.
     private var inbox = ByteQueue()
@@ -111,7 +111,7 @@ final class StreamTransfer {
     /// Performs what is possible. Also called before the connection is open, because timeouts may expire.
     func serve() {
         if case .ended = phase { return }
-        guard !isPaused else { return }
+        guard !isSuspended else { return }
         startTimers()
         if let inquiry {
             do throws(LoadFailure) {
@@ -139,8 +139,8 @@ final class StreamTransfer {
         performOperations()
     }
 
-    func pause() {
-        isPaused = true
+    func suspend() {
+        isSuspended = true
         channel?.wantsRead = false
         channel?.wantsWrite = false
         for timer in timers.values { timer.invalidate() }
@@ -148,14 +148,14 @@ final class StreamTransfer {
     }
 
     func resume() {
-        guard isPaused else { return }
-        isPaused = false
+        guard isSuspended else { return }
+        isSuspended = false
         startTimers()
         performOperations()
     }
 
     private func performOperations() {
-        while isOpen, !isPaused {
+        while isOpen, !isSuspended {
             writeOn()
             readOn()
             guard isOpen, let change = withQueues({ $0.takeChange() }) else { break }
@@ -176,7 +176,7 @@ final class StreamTransfer {
 
     private func readOn() {
         var budget = Self.readAtOnce
-        while isOpen, !isPaused, let next = withQueues({ $0.nextRead }) {
+        while isOpen, !isSuspended, let next = withQueues({ $0.nextRead }) {
             switch next {
             case .close:
                 guard withQueues({ $0.take(next) }) else { continue }
@@ -252,7 +252,7 @@ final class StreamTransfer {
 
     private func writeOn() {
         var budget = Self.writtenAtOnce
-        while isOpen, !isPaused, let channel {
+        while isOpen, !isSuspended, let channel {
             guard let write = withQueues({ $0.current }) else {
                 guard let next = withQueues({ $0.takeWriting() }) else { break }
                 if case .close = next { closeWrite() } else { written = 0 }

@@ -34,7 +34,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     private var subprotocol: String?
     private var channel: SocketChannel?
     private var phase = Phase.handshake
-    private var isPaused = false
+    private var hasStoppedReading = false
     private var sawEnd = false
     private var timer: ScheduleTimer?
 
@@ -96,7 +96,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     func readable() {
-        guard isServed, !isPaused, !sawEnd, let channel else { return }
+        guard isServed, !hasStoppedReading, !sawEnd, let channel else { return }
         withUnsafeTemporaryAllocation(byteCount: Self.readAtOnce, alignment: 16) { buffer in
             do throws(ChannelError) {
                 switch try channel.read(into: buffer) {
@@ -121,13 +121,13 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     func stopReading() {
-        isPaused = true
+        hasStoppedReading = true
         channel?.wantsRead = false
     }
 
     func startReading() {
-        guard isPaused else { return }
-        isPaused = false
+        guard hasStoppedReading else { return }
+        hasStoppedReading = false
         if isServed { moveMessages() }
     }
 
@@ -151,7 +151,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         guard isServed else { return }
         if case .waitingForEnd = phase, sawEnd { return finish() }
         limitClosing()
-        channel?.wantsRead = !isPaused && !sawEnd && takesBytes
+        channel?.wantsRead = !hasStoppedReading && !sawEnd && takesBytes
     }
 
     /// True if more may be read. In every phase but `open`, what arrives is not kept.
@@ -163,14 +163,14 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
 
     private func readEvents() {
         connection.limits.maximumMessageSize = shared.maximumMessageSize
-        while !isPaused {
+        while !hasStoppedReading {
             switch phase {
             case .handshake, .waitingForEnd, .ended: return
             case .open, .closing: break
             }
             if !takesBytes {
                 handOver()
-                guard !isPaused, takesBytes else { return }
+                guard !hasStoppedReading, takesBytes else { return }
             }
             do throws(WebSocketError) {
                 switch try connection.nextEvent() {
@@ -229,7 +229,9 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
 
     /// Delivers messages, and fails operations that can no longer be performed.
     private func handOver() {
-        while !isPaused, let load, let (message, receiver) = shared.state.withLock({ $0.queues.takePair() }) {
+        while !hasStoppedReading, let load,
+            let (message, receiver) = shared.state.withLock({ $0.queues.takePair() })
+        {
             load.call("receive", size: message.size) { receiver(.success(message)) }
         }
         let isClosing = if case .closing = phase { true } else { false }
