@@ -71,6 +71,22 @@ private final class TransactionMock: URLSessionTaskTransactionMetrics, @unchecke
     }
 
     @available(*, deprecated)
+    @Test func `US-3 operations that a class inherits fail at once in a task without a session`() async {
+        let socket = SocketMock()
+        let ofReceive = await #expect(throws: URLError.self) { _ = try await socket.receive() }
+        #expect(ofReceive?.code == .cancelled)
+        socket.cancel()
+        #expect(socket.closeCode == .invalid)
+        let stream = StreamMock()
+        let ofRead = await #expect(throws: URLError.self) {
+            _ = try await stream.readData(ofMinLength: 1, maxLength: 1, timeout: 0)
+        }
+        #expect(ofRead?.code == .cancelled)
+        let ofWrite = await #expect(throws: URLError.self) { try await stream.write(Data([1]), timeout: 0) }
+        #expect(ofWrite?.code == .cancelled)
+    }
+
+    @available(*, deprecated)
     @Test func `US-7 a session that was made without anything has the default configuration, and loads`()
         async throws
     {

@@ -18,11 +18,11 @@ extension URLSession {
 
     /// Does what `reset(completionHandler:)` does, and returns when that would call its handler.
     public nonisolated(nonsending) func reset() async {
-        await HandlerWait.value({ answer in reset { answer(()) } }, or: ())
+        await HandlerWait.value({ give in reset { give(()) } }, or: ())
     }
 
     /// Does what `flush(completionHandler:)` does, and returns when that would call its handler.
     public nonisolated(nonsending) func flush() async {
-        await HandlerWait.value({ answer in flush { answer(()) } }, or: ())
+        await HandlerWait.value({ give in flush { give(()) } }, or: ())
     }
 }

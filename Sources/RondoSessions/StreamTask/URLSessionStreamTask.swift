@@ -21,12 +21,13 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         super.init(parts)
     }
 
-    /// Makes a task without a session: its operations are never answered. For classes that replace stream tasks in
-    /// tests.
+    /// Makes a task without a session: its operations fail with `URLError.cancelled`. For classes that replace stream
+    /// tasks in tests.
     @available(*, deprecated, message: "Stream tasks are made by a session.")
     public override init() {
         shared = StreamTaskState(host: "", port: 0, schedule: .queue(DelegateQueue()))
         super.init()
+        shared.endBeforeStart(URLErrors.error(.cancelled, "The stream task has no session.", url: nil))
     }
 
     // MARK: - Reading and writing
@@ -50,7 +51,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     /// Reads as `readData(ofMinLength:maxLength:timeout:completionHandler:)` does, and returns the bytes and
-    /// true if no more will come. If the Swift task is cancelled, a read that was not answered is withdrawn
+    /// true if no more will come. If the Swift task is cancelled, a read that was not performed is withdrawn
     /// and no byte is lost.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.

@@ -30,12 +30,13 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         super.init(parts, identifier: identifier)
     }
 
-    /// Makes a WebSocket without a session: its operations are never answered. For classes that replace WebSockets in
-    /// tests.
+    /// Makes a WebSocket without a session: its operations fail with `URLError.cancelled`. For classes that replace
+    /// WebSockets in tests.
     @available(*, deprecated, message: "WebSocket tasks are made by a session.")
     public override init() {
         shared = WebSocketTaskState(protocols: [], schedule: .queue(DelegateQueue()))
         super.init()
+        shared.endBeforeStart(URLErrors.error(.cancelled, "The WebSocket has no session.", url: nil))
     }
 
     /// If the program releases a running WebSocket that its session does not retain, a replacement closes it

@@ -122,7 +122,8 @@ final class WebSocketTaskState: Sendable {
 
     /// Begins to close the WebSocket.
     ///
-    /// - Returns: False if the WebSocket is not open, so that the task must be cancelled like any other.
+    /// - Returns: False if the WebSocket was not open yet and the task is not over, so that the task must be cancelled
+    ///   like any other.
     func close(with code: Int, reason: Data?) -> Bool {
         let close =
             code == 0
@@ -286,7 +287,7 @@ extension WebSocketTaskState.State {
 
     /// Closes the WebSocket for the program.
     ///
-    /// - Returns: False if it is not open yet; then it does not open any more.
+    /// - Returns: False if it was not open yet and the task is not over; then it does not open any more.
     mutating func close(_ frame: WebSocketClose, _ closing: Closing) -> Bool {
         switch phase {
         case .connecting, .cancelledBeforeOpen:
