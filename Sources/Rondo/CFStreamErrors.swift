@@ -21,7 +21,7 @@ extension CFStreamError {
     /// Core Foundation's domain for errors that have none of their own (`kCFStreamErrorDomainCustom`).
     private static let customDomain = -1
 
-    fileprivate init(ofStream error: (any Error)?) {
+    init(ofStream error: (any Error)?) {
         guard let error = error as NSError? else {
             self.init()
             return
