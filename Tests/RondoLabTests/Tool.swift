@@ -21,6 +21,13 @@ enum Tool {
     }
 }
 
+/// Calls `body` with the path of a file that does not exist yet, and removes the file afterwards.
+func withFile(_ body: (String) throws -> Void) rethrows {
+    let file = NSTemporaryDirectory() + "/rondo-lab-test-\(UUID().uuidString)"
+    defer { unlink(file) }
+    try body(file)
+}
+
 /// The files of the repository, found from this one.
 enum Repository {
     static func file(_ path: String) -> URL {
