@@ -3,9 +3,9 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// What takes the place of what, and what a loop says about its notifications.
+/// Tests which notification takes the place of another, and what a loop logs and reports about its notifications.
 @Suite(.leavesNothing, .timeLimit(.minutes(5))) struct NotificationCoalescingTests {
-    /// What a poll posts of what `enqueue` has enqueued.
+    /// Returns the notifications that a poll posts after `enqueue` has enqueued some.
     private func posted(_ enqueue: @escaping @Sendable (Posts) -> Void) throws -> [String] {
         try onLoopThread { loop in
             let posts = Posts()

@@ -139,7 +139,7 @@ private final class Items: @unchecked Sendable {
     }
 }
 
-/// What a subclass of `Port` is told, as Foundation's own test of it has it.
+/// A loop calls the methods of a subclass of `Port`, as Foundation's own test expects.
 @Suite(.leavesNothing) struct PortTests {
     private final class NotedPort: Port, @unchecked Sendable {
         let modes = EventLog()

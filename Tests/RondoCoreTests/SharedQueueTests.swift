@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    /// What each of them serves: the client that the last one has enqueued, and a ready descriptor (rule
+    /// The entries of those runs: each serves the client that the last one has enqueued, and a ready descriptor (rule
     /// RL-56).
     private func separate(_ numbers: ClosedRange<Int>) -> [String] {
         numbers.flatMap { ["served \($0)", "call", "returned"] }

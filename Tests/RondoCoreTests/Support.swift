@@ -131,6 +131,6 @@ final class SourceList: Sendable {
 }
 
 extension ExitTest.Result {
-    /// What the process printed as an error.
+    /// The text that the process wrote to its standard error.
     var standardErrorText: String { String(decoding: standardErrorContent, as: UTF8.self) }
 }

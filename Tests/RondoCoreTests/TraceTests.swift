@@ -332,7 +332,7 @@ private final class Recorder: RunLoop.Instrument {
 
     var all: [RunLoopEvent] { kept.withLock { $0 } }
 
-    /// What the loop did; passes and requests have tests of their own.
+    /// The events of the loop without passes and requests, which have tests of their own.
     var events: [RunLoopEvent] { all.filter { !$0.isPassOrRequest } }
 
     func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {

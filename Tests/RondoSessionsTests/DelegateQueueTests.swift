@@ -9,7 +9,7 @@ import class Rondo.URLSessionTask
 
 @testable import RondoConnections
 
-/// What a program may do to the queue that it gave a session.
+/// A program may suspend the queue that it gave a session, cancel its operations and add others.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DelegateQueueTests {
     @Test
     func `US-80 a call that is submitted after the program has read the queue waits behind earlier calls`()

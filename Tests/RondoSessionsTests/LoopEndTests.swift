@@ -28,7 +28,7 @@ import class Rondo.URLSession
         }
     }
 
-    /// What `wait` returns. A function that waits for ever fails the test.
+    /// Waits for `wait` and returns its value. A function that waits for ever fails the test.
     private static func value<Value: Sendable>(_ wait: @escaping @Sendable () async -> Value) throws -> Value
     {
         let value = Box<Value?>(nil)

@@ -3,9 +3,9 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// What a task holds for a slow delegate.
+/// A task holds only a limited number of bytes for a slow delegate.
 @Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct MemoryTests {
-    /// A server that sends without end, and counts what it was rid of.
+    /// A server that sends without end, and counts the bytes that the kernel has taken.
     private final class EndlessServer: Sendable {
         let server: TestServer
         private let sent: Box<Int>

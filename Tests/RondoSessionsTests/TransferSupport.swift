@@ -37,7 +37,7 @@ final class TransferNotes: NSObject, URLSessionDataDelegate, URLSessionDownloadD
     var errors: [URLError] { state.withLock { $0.errors } }
     var sent: [Int64] { state.withLock { [$0.sent.sum, $0.sent.total, $0.sent.expected] } }
     var written: [Int64] { state.withLock { [$0.written.sum, $0.written.total, $0.written.expected] } }
-    /// What the last file held, read in the call that told of it.
+    /// The content of the last file, which is read in the call that names the file.
     var content: Data? { state.withLock { $0.content } }
     var file: URL? { state.withLock { $0.file } }
     /// Those of the calls, each once.

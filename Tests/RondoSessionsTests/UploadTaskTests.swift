@@ -24,7 +24,7 @@ import Testing
         return request
     }
 
-    /// What `make` gives to its handler: content, status, and code of the error.
+    /// Resumes the task of `make`, and returns what its handler gets: content, status and code of the error.
     private func result(
         _ make: (@escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) -> URLSessionUploadTask
     ) throws -> (String, Int, URLError.Code?, URLSessionUploadTask) {

@@ -179,7 +179,7 @@ import Testing
         #expect(findings == ["[2]", "space"])
     }
 
-    /// What a thread finds that waits, when something is done about it.
+    /// Runs `body` on a thread, calls `change` when that thread waits, and returns the findings of `body`.
     private func whatWaits(
         _ body: @escaping @Sendable () -> Findings, until change: () -> Void
     ) throws -> Findings {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoStreams
 
-/// What the descriptors of a channel are watched for, while the channel is suspended and afterwards.
+/// Tests for which events the descriptors of a channel are watched while it is suspended, and afterwards.
 @Suite(.leavesNothing) struct ChannelRegistrationTests {
     @Test func `interest that is set while it is suspended takes effect when it is resumed`() {
         let registration = ChannelRegistration()

@@ -37,7 +37,7 @@ final class Conversation {
 
     var words: [String] { events.map { $0.word } }
 
-    /// What it failed by.
+    /// The error of the channel; nil if it has not failed.
     var failure: ChannelError? { if case .failed(let error) = events.last { error } else { nil } }
 
     /// In the default mode of a loop.

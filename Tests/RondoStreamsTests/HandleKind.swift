@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// What a `FileHandle` may have open that can be waited for, with the other end in the test's hand.
+/// The kinds of files for which a `FileHandle` can wait. The test has the other end.
 enum HandleKind: String, CaseIterable, Sendable {
     case pipe, fifo, unixSocket, tcpSocket, terminal
 

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// What only one kind does.
+/// Tests rules that hold for one kind of input stream only.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct InputStreamTests {
     private func events(_ make: @escaping @Sendable () -> InputStream) throws -> Findings {
         try onStreamThread { loop in

@@ -38,7 +38,8 @@ private struct LineNegotiation: ProxyNegotiation {
 }
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct NegotiatingChannelTests {
-    /// What a channel to "behind", by a proxy that plays a script, has said and got.
+    /// Opens a channel to "behind" through a proxy that plays a script, and returns its events and the bytes or the
+    /// error that it got.
     private func talk(_ script: @escaping @Sendable (TestPeer) throws -> Void) throws -> Findings {
         let server = try TestServer(serve: script)
         defer { server.stop() }

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// What only one kind does.
+/// Tests rules that hold for one kind of output stream only.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct OutputStreamTests {
     @Test func `ST-23 D11 a full buffer takes a part and then ends`() throws {
         let findings = try onStreamThread { loop in

@@ -101,7 +101,7 @@ enum PlainSocket {
         }
     }
 
-    /// What comes until the peer's end.
+    /// Returns the bytes that come until the peer closes.
     static func receiveAll(_ descriptor: Int32) -> [UInt8] {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)

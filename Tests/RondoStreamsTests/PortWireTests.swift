@@ -13,7 +13,7 @@ import Testing
             maximum: 1 << 20)
     }
 
-    /// What comes of `bytes`, given in pieces of `size` bytes.
+    /// Returns the messages that a reader finds if it gets `bytes` in pieces of `size` bytes.
     static func read(_ bytes: Data, inPiecesOf size: Int, maximum: Int = 1_000) -> Result<
         [WireMessage], WireError
     > {

@@ -4,14 +4,14 @@ import Testing
 
 @testable import RondoStreams
 
-/// What is said to proxies and understood from them, on bytes.
+/// Tests the bytes that are sent to proxies, and how their answers are understood.
 @Suite(.leavesNothing) struct ProxyNegotiationTests {
     /// A negotiation driven to its end: what was sent in each step, and how it ended.
     private struct Talk: Equatable {
         var sent: [[UInt8]] = []
         var isDone = false
         var error: NegotiationError?
-        /// What was left for the host.
+        /// The bytes that are left for the host.
         var rest: [UInt8] = []
 
         static func == (a: Talk, b: Talk) -> Bool {

@@ -127,7 +127,7 @@ import Testing
         while data := peer.recv(65536): peer.sendall(data)
         """
 
-    /// What is said when it does not work.
+    /// Opens streams that fail, and returns their error and the proxy's response.
     private func failure(_ proxy: StreamProxy, host: String = "127.0.0.1", port: Int) throws -> (
         NSError?, Data?
     ) {

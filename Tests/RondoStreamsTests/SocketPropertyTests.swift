@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// What can be asked and set on streams, and streams on sockets that exist already.
+/// Tests properties of socket streams, and streams on sockets that exist already.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketPropertyTests {
     private func option(_ descriptor: Int32, _ level: Int32, _ name: Int32) -> Int {
         var value: Int32 = -1
@@ -391,7 +391,7 @@ import Testing
 }
 
 extension OutputStream {
-    /// What of the pieces lies behind `offset`.
+    /// Writes the bytes of the pieces that lie behind `offset`.
     fileprivate func writeGathered(_ pieces: [[UInt8]], from offset: Int) -> Int {
         var skipped = offset
         var buffers: [UnsafeMutableRawBufferPointer] = []

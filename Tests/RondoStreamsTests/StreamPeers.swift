@@ -33,7 +33,7 @@ final class ContentServer {
     deinit { shutdown(listener.descriptor, Int32(SHUT_RDWR)) }
 }
 
-/// What was received on a connection, to its end.
+/// Keeps the bytes that were received on a connection, to its end.
 final class Sink: Sendable {
     private let bytes = Mutex<[UInt8]>([])
     private let done = DispatchSemaphore(value: 0)

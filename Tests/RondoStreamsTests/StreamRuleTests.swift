@@ -222,7 +222,7 @@ import Testing
         #expect(input.bytes().1 == [3, 4])
     }
 
-    /// What sockets' streams read into is used again, by whichever of them comes next.
+    /// The streams of sockets share a buffer, which the next one that reads uses again.
     @Test func `ST-27 lent bytes of a socket are not overwritten by other reads`() throws {
         let lent = try onStreamThread { _ in
             let sockets = try (0..<3).map { _ in try PlainSocket.pair() }

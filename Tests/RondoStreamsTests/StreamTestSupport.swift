@@ -36,7 +36,7 @@ extension Foundation.Stream.Event {
     }
 }
 
-/// What a test found out on its thread.
+/// The results of a test's body, which the test compares on its own thread.
 typealias Findings = [String]
 
 /// Runs a test's body on a thread with a loop of its own; what it throws is its last finding.

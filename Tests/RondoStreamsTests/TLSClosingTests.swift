@@ -74,7 +74,7 @@ import Testing
         #expect(!inner.client.peerMaySpeak)
     }
 
-    /// What comes behind all bytes.
+    /// Reads all bytes, and returns the result that follows them.
     private func end(of engine: TLSEngine) throws -> TLSEngine.ReadResult {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         while true {

@@ -5,7 +5,7 @@ import Testing
 
 /// Peers that break TLS's rules, or its sense.
 @Suite(.timeLimit(.minutes(5))) struct TLSHostilePeerTests {
-    /// What our client makes of a server of Python's that misbehaves once the handshake is done.
+    /// Connects our client to a server of Python's that misbehaves once the handshake is done.
     private func client(_ behaviour: String) throws -> (BlockingTLSClient, TestServerProcess) {
         let certificates = TestCertificates.shared
         let server = try TestServerProcess([

@@ -4,11 +4,11 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// What OpenSSL wants memory for, and does not get.
+/// OpenSSL asks for memory at many places, and is refused at one after another.
 @Suite(.timeLimit(.minutes(10))) struct TLSMemoryFailureTests {
     /// OpenSSL's memory, by functions of ours; to be called before OpenSSL has any, so in a process of its own.
     private enum Memory {
-        /// How many more are granted, and how many are refused then.
+        /// The number of requests that are still granted, and of those that are refused then.
         static let granted = Atomic(Int.max)
         static let refused = Atomic(0)
 

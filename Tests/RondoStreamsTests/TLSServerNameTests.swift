@@ -11,7 +11,8 @@ import Testing
             chainFile: certificates.path(kind), privateKeyFile: certificates.keyPath(kind))
     }
 
-    /// What `openssl s_client` is shown when it asks for `name` (nil: for none), and what the server hears.
+    /// Returns the subject that `openssl s_client` sees when it asks for `name` (nil: for none), and the name that the
+    /// server hears.
     private func meet(
         _ settings: TLSSettings, name: String?, _ options: [String] = []
     ) throws -> (subject: String, heard: String?) {

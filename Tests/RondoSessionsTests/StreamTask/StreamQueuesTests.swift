@@ -3,7 +3,7 @@ import Testing
 
 @testable import RondoSessions
 
-/// What a stream task does next, as a value.
+/// Tests the value that decides which operation a stream task performs next.
 @Suite struct StreamQueuesTests {
     private let read: StreamQueues.ReadHandler = { _, _, _ in }
     private let write: StreamQueues.WriteHandler = { _ in }

@@ -21,7 +21,7 @@ final class StreamNotes: NSObject, URLSessionStreamDelegate, @unchecked Sendable
         self.identity = identity
     }
 
-    /// What was told of the times of tasks.
+    /// The metrics that the delegate got.
     var metrics: [URLSessionTaskMetrics] { measured.value }
 
     func urlSession(
@@ -78,7 +78,7 @@ final class StreamNotes: NSObject, URLSessionStreamDelegate, @unchecked Sendable
     }
 }
 
-/// What a read has brought, as text.
+/// Returns the result of a read as text: its bytes, with `|` at the end of the stream, or the error's code.
 func readText(_ data: Data?, _ isAtEnd: Bool, _ error: (any Error)?) -> String {
     if let error { return "error \((error as? URLError)?.errorCode ?? 0)" }
     return String(decoding: data ?? Data(), as: UTF8.self) + (isAtEnd ? "|" : "")

@@ -4,7 +4,7 @@ import Testing
 
 /// Servers that send without end, or never end: what a WebSocket keeps of them, and how it gets rid of them.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct WebSocketHostileTests {
-    /// What a test may add to the process's memory: far less than what its server sends.
+    /// A test may add this many bytes to the process's memory: far fewer than its server sends.
     private static let memory = 24 << 20
 
     private func begin(
