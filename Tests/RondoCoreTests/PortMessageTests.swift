@@ -287,7 +287,11 @@ import Testing
         }
     }
 
-    @Test func `PM-3 PM-7 a run nested in handle gets a message that another loop has found`() throws {
+    /// - Parameter inside: The mode of the nested run. The loop has the port in the default mode until then.
+    @Test(arguments: [.default, .work] as [RunLoop.Mode])
+    func `PM-3 PM-7 a run nested in handle gets a message that another loop has found`(
+        inside: RunLoop.Mode
+    ) throws {
         let (port, keepAlive) = (Port(), Port())
         let inbox = Inbox(port)
         let other = LoopThread { loop in
@@ -302,9 +306,22 @@ import Testing
                 guard count == 1 else { return }
                 otherLoop.add(port, forMode: .default)
                 #expect(port.send("inner"))
-                // The other loop has taken the signal.
-                _ = try? waitFor("the other loop") { port.source?.isSignalled ?? true ? nil : () }
-                let result = loop.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: true)
+                // The other loop has taken the signal, and has left the message before the third of three blocks.
+                let takesSignal: () throws -> Void = {
+                    try waitFor("the other loop") { port.source?.isSignalled ?? true ? nil : () }
+                    for _ in 0..<3 {
+                        let isServed = Latch()
+                        otherLoop.perform { isServed.open() }
+                        try isServed.wait()
+                    }
+                }
+                try? takesSignal()
+                if inside != .default {
+                    loop.remove(port, forMode: .default)
+                    loop.add(port, forMode: inside)
+                    try? takesSignal()
+                }
+                let result = loop.run(in: inside, for: testPatience + 5, returnAfterSourceHandled: true)
                 nested.withLock { $0 = result }
             }
             loop.add(port, forMode: .default)

@@ -133,7 +133,7 @@ extension Port {
     /// Has a run of `loop`, nested in the delegate's method, handle the messages that wait.
     private func leaveMessages(to loop: RunLoop) {
         let modes = scheduledModes.filter { $0.loop === loop }.map { $0.mode }
-        // A loop that gets the port again is signalled then.
+        // A loop that the port enters is signalled then.
         guard !modes.isEmpty else {
             return state.withLock { state -> Void in state.handler?.isAsked = false }
         }

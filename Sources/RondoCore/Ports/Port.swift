@@ -163,7 +163,6 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
                 ) { [weak self] _ in self?.releaseSource() })
             state.withLock { $0.observer = observer }
         }
-        signalIfMessagesWait()
         return source
     }
 
@@ -189,9 +188,13 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
             state.memberships += 1
             // Another thread may already have removed the port from the mode, and called `left` first.
             state.held = state.memberships > 0 ? self : nil
+            // A loop that leaves messages asks again, in this mode too.
+            state.handler?.isAsked = false
         }
         backing?.entered(loop, mode)
         schedule(in: loop, forMode: mode)
+        // Last, because before the port was in the mode another loop could have used the signal up.
+        signalIfMessagesWait()
     }
 
     private func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
