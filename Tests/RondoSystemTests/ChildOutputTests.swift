@@ -213,10 +213,11 @@ import Testing
         #expect(size == 1_000_000)
     }
 
-    @Test(arguments: [false, true])
-    func `CH-12 CH-23 two loops tell one after the other, and the one that tells goes on`(runsInside: Bool)
-        throws
-    {
+    /// - Parameter inside: The mode that the callback runs its loop in; nil if it does not.
+    @Test(arguments: [nil, .default, .tracking] as [RunLoop.Mode?])
+    func `CH-12 CH-23 two loops tell one after the other, and the one that tells goes on`(
+        inside: RunLoop.Mode?
+    ) throws {
         var configuration = Child.Configuration("/bin/sh", ["-c", "exec 3<&0; cat <&3 & exit 0"])
         configuration.standardInput = .stream
         configuration.standardOutput = .stream
@@ -249,8 +250,14 @@ import Testing
                 try? isServed.wait()
             }
             // Run inside the callback, the loop that tells gets what the other one has found.
-            if runsInside {
-                _ = RunLoop.current.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: true)
+            if let inside {
+                let own = RunLoop.current
+                // What the other loop has left waits in the mode in which this one had the child.
+                if inside != .default {
+                    child.unschedule(from: own, forMode: .default)
+                    child.schedule(in: own, forMode: inside)
+                }
+                _ = own.run(in: inside, for: testPatience + 5, returnAfterSourceHandled: true)
             }
             log.note("end was told")
         }
@@ -266,7 +273,7 @@ import Testing
         other.stop()
         try reading.value()
         let (told, completed) = ("end was told", "completion on the same loop")
-        #expect(log.entries == ["end"] + (runsInside ? [completed, told] : [told, completed]))
+        #expect(log.entries == ["end"] + (inside != nil ? [completed, told] : [told, completed]))
     }
 
     @Test func `CH-13 while the modes of an output do not run nothing is read, and the child waits`() throws {

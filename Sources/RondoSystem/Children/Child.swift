@@ -153,6 +153,9 @@ public final class Child: Sendable {
             // Another thread may have removed the source meanwhile, and found that the reaper still watched the child.
             endSourceHasLeft()
         }
+        // A loop to which callbacks were left may have held the child in no mode, or in another one; the loops that leave
+        // some ask again.
+        if events.withLock({ $0.endAsking() }) { eventSource.signalAndWakeUp() }
     }
 
     /// Undoes `schedule(in:forMode:)`. Any thread.
