@@ -91,6 +91,7 @@ extension Process {
         if let change {
             change.apply()
             change.signal()
+            noteIfUnscheduled(change.source)
             if !state.withLock({ $0.schedule.isScheduled }) { WaitingNotifications.add(change.source) }
         } else {
             callHandlerInBackground(insteadOf: unneeded)
@@ -110,6 +111,11 @@ extension Process {
             return state.schedule.take()
         }
         if let unneeded { callHandlerInBackground(insteadOf: unneeded) }
+    }
+
+    /// The thread of the loop may have ended before the source could enter a mode: then no cancel callback comes.
+    private func noteIfUnscheduled(_ source: RunLoop.Source) {
+        if !source.isScheduled { sourceHasLeft() }
     }
 
     /// Called when a handler was set: if the child has ended, the handler is called soon.
@@ -174,6 +180,7 @@ extension Process {
         let isOwed = old?.isSignalled ?? false
         old?.invalidate()
         if isOwed || state.withLock({ $0.status != nil }) { change.signal() }
+        noteIfUnscheduled(change.source)
     }
 
     /// Why the end was not reported. Any thread may ask.
