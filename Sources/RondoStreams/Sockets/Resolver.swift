@@ -217,6 +217,7 @@ extension Resolver {
         // It reads files and asks name servers, for which it needs descriptors.
         if code != 0, DescriptorShortage.isReason(errno) {
             DescriptorShortage.giveBack()
+            errno = 0
             code = getaddrinfo(host, nil, &hints, &list)
         }
         let systemCode = errno
