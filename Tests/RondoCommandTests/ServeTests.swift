@@ -201,29 +201,6 @@ struct ServeTests {
         #expect(output == "503 ''")
     }
 
-    @Test func `clients that read nothing make room for others`() throws {
-        // At a rate the server's buffers are small, and soon full.
-        let server = try Server(["--rate", "10M"])
-        let output = try python(
-            """
-            def stall():
-                s = socket.socket()
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                s.connect((u.hostname, u.port))
-                s.sendall(b'GET /bytes/1000000000000 HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
-                return s
-            stalled = [stall() for _ in range(256)]
-            for s in stalled: s.recv(1)
-            def ask(): return talk('GET /digits.txt HTTP/1.0\\r\\n\\r\\n').split('\\r\\n')[0].split()[1]
-            print(ask())
-            # They make room after ten seconds.
-            limit = time.monotonic() + 120
-            while (status := ask()) == '503' and time.monotonic() < limit: time.sleep(0.2)
-            print(status)
-            """, server.address)
-        #expect(output == "503\n200")
-    }
-
     @Test func `TLS with a certificate that is made, which curl and Python trust by its file alone`() throws {
         let server = try Server(["--tls"])
         #expect(server.address.hasPrefix("https://127.0.0.1:"))

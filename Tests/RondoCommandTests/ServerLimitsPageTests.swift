@@ -11,6 +11,7 @@ import Testing
             from: [
                 "ServerLimits.connections": ServerLimits.connections,
                 "ServerLimits.yieldTime": Int(ServerLimits.yieldTime),
+                "ServerLimits.unsentBytes": Int(ServerLimits.unsentBytes),
                 "ServerLimits.headSize": ServerLimits.headSize,
                 "ServerLimits.headTime": Int(ServerLimits.headTime),
                 "ServerLimits.idleTime": Int(ServerLimits.idleTime),

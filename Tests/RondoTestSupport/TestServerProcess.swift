@@ -107,7 +107,8 @@ package final class TestServerProcess {
             && information.si_signo == SIGCHLD
     }
 
-    private func closeInput() {
+    /// Ends the standard input of the program.
+    package func closeInput() {
         if input >= 0 { _ = close(input) }
         input = -1
     }

@@ -11,6 +11,8 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
         /// Bytes a second; nil means no limit.
         let rate: Int?
         let log: RequestLog?
+        /// See `ServerLimits.yieldTime`.
+        var yieldTime = ServerLimits.yieldTime
     }
 
     private enum Phase {
@@ -39,11 +41,12 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The time at which the connection became idle; nil while a request is read or answered.
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
-    /// The seconds for which the client has read nothing of a response, if they are more than `limit` and the response
+    /// The seconds for which the client has taken nothing of a response, if they are more than `limit` and the response
     /// waits for the client.
     func secondsStalled(beyond limit: Double) -> Double? {
         guard case .sending = phase, let deadline else { return nil }
-        // The deadline is set anew with each piece that is taken.
+        // The deadline is set anew with each piece that the socket accepts, and it accepts one when the client has taken
+        // what was unsent before (`limitUnsentBytes()`).
         let seconds = ServerLimits.stallTime - deadline.fireDate.timeIntervalSinceNow
         return seconds > limit && !output.hasSpaceAvailable ? seconds : nil
     }
@@ -64,6 +67,7 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     }
 
     func start(in loop: RunLoop) {
+        limitUnsentBytes()
         if settings.rate != nil { limitSendBuffer() }
         deadline = timer(in: loop, label: "limit of a connection") { $0.passDeadline() }
         if settings.rate != nil { pause = timer(in: loop, label: "pace") { $0.turn() } }
@@ -87,14 +91,23 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
         return timer
     }
 
-    private func limitSendBuffer() {
+    /// Makes the socket accept the next piece whenever the client has taken about as much. Otherwise it accepts one only
+    /// when a third of its buffer is free, up to 4 MB: a slow client would seem to take nothing for a minute.
+    private func limitUnsentBytes() {
+        set(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, ServerLimits.unsentBytes)
+    }
+
+    /// A small buffer only makes the rate smoother.
+    private func limitSendBuffer() { set(SOL_SOCKET, SO_SNDBUF, ServerLimits.throttledSendBuffer) }
+
+    /// Sets an option of the socket. A failure is ignored: the options only make the server's limits more exact.
+    private func set(_ level: Int32, _ option: Int32, _ value: Int32) {
         guard let handle = input.property(forKey: .socketNativeHandleKey) as? Data,
             handle.count == MemoryLayout<Int32>.size
         else { return }
         let descriptor = handle.withUnsafeBytes { $0.loadUnaligned(as: Int32.self) }
-        var size = ServerLimits.throttledSendBuffer
-        // A small buffer only makes the rate smoother, so a failure is ignored.
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        var value = value
+        setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     // MARK: - Events
