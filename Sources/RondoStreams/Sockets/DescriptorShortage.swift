@@ -5,8 +5,8 @@ internal import RondoMutex
 package enum DescriptorShortage {
     private static let remedies = Mutex<[@Sendable () -> Void]>([])
 
-    /// Calls `giveBack` whenever a connection finds no descriptor, for the rest of the process: on any thread, with no lock
-    /// held. It must not wait.
+    /// Calls `giveBack` whenever a connection finds no descriptor, for the rest of the process: on any thread. The lock of two
+    /// streams, or the gate of a load, may be held: it must neither wait nor call the program.
     package static func onShortage(_ giveBack: @escaping @Sendable () -> Void) {
         remedies.withLock { $0.append(giveBack) }
     }
