@@ -659,6 +659,26 @@ import Testing
         }
     }
 
+    /// There are many rounds, because only the timing of the threads can bring the handler back.
+    @Test func `FH-14 a handler that is removed while the last schedule ends does not come back`() throws {
+        try onLoopThread { loop in
+            for _ in 0..<300 {
+                let handle = Pipe().fileHandleForReading
+                try? handle.schedule(in: loop, forMode: .work)
+                handle.readabilityHandler = { _ in }
+                DispatchQueue.concurrentPerform(iterations: 2) { number in
+                    if number == 0 {
+                        handle.remove(from: loop, forMode: .work)
+                    } else {
+                        handle.readabilityHandler = nil
+                    }
+                }
+                #expect(handle.readabilityHandler == nil)
+                handle.readabilityHandler = nil
+            }
+        }
+    }
+
     @Test func `FH-14 a handler that is replaced is released where its objects can ask the handle`() async {
         await #expect(processExitsWith: .success) {
             try onThrowingLoopThread { loop in

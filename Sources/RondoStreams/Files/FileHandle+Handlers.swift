@@ -1,4 +1,5 @@
 public import RondoCore
+internal import RondoMutex
 
 extension FileHandle {
     /// Calls `readabilityHandler` and `writeabilityHandler`, those set now and those set later, on the thread
@@ -14,39 +15,61 @@ extension FileHandle {
         // The sources are retained until `loop` has them: a loop that holds them may end meanwhile.
         let remains = FileHandleHandlers.of(self)?.remains
         defer { withExtendedLifetime(remains) {} }
-        let read = readabilityHandler ?? remains?.read
-        let write = writeabilityHandler ?? remains?.write
         // Made first, so that nothing has changed if one cannot be made.
-        let readDescriptor = try read.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
-        let writeDescriptor = try write.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
+        let read = try (readabilityHandler ?? remains?.read).map { _ in
+            try FileHandleHandlers.OwnDescriptor(of: self)
+        }
+        let write = try (writeabilityHandler ?? remains?.write).map { _ in
+            try FileHandleHandlers.OwnDescriptor(of: self)
+        }
         let handlers = FileHandleHandlers.enter(self, loop, mode)
-        // Foundation's own handlers, on its queue, are removed before a loop can call them. They are set again if another
-        // thread has removed the handle from the mode meanwhile.
-        if let read {
-            readabilityHandler = nil
-            if try !handlers.setRead(read, by: readDescriptor) { readabilityHandler = read }
+        // Foundation's own handlers, on its queue, are removed before a loop can call them.
+        let released = FileHandleHandlers.changes.withLock { _ in
+            (
+                move(\.readabilityHandler, to: \.read, of: handlers),
+                move(\.writeabilityHandler, to: \.write, of: handlers)
+            )
         }
-        if let write {
-            writeabilityHandler = nil
-            if try !handlers.setWrite(write, by: writeDescriptor) { writeabilityHandler = write }
+        withExtendedLifetime(released) {}
+        try handlers.connectRead(by: read)
+        try handlers.connectWrite(by: write)
+    }
+
+    /// Moves a handler from Foundation's property to a side, unless another thread has removed the handle from its last mode.
+    ///
+    /// - Returns: The handler, and the side as it was, to be released without a lock.
+    private func move(
+        _ property: HandlerProperty, to side: FileHandleHandlers.SidePath, of handlers: FileHandleHandlers
+    ) -> (FileHandleHandlers.Handler, FileHandleHandlers.Side)? {
+        guard let handler = self[keyPath: property], let old = handlers.store(handler, side) else {
+            return nil
         }
+        self[keyPath: property] = nil
+        return (handler, old)
     }
 
     /// Undoes `schedule(in:forMode:)`. With the last mode the handlers become Foundation's again, which calls
     /// them on a queue.
     public func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard let (read, write) = FileHandleHandlers.of(self)?.leave(loop, mode) else { return }
-        // One that is there was set by another thread since then.
-        if let read, readabilityHandler == nil { readabilityHandler = read }
-        if let write, writeabilityHandler == nil { writeabilityHandler = write }
+        guard let handlers = FileHandleHandlers.of(self) else { return }
+        let (departure, replaced) = FileHandleHandlers.changes.withLock { _ in
+            let departure = handlers.leave(loop, mode)
+            let replaced = (readabilityHandler, writeabilityHandler)
+            if let read = departure.removed?.read.handler { readabilityHandler = read }
+            if let write = departure.removed?.write.handler { writeabilityHandler = write }
+            return (departure, replaced)
+        }
+        handlers.finish(departure)
+        withExtendedLifetime(replaced) {}
     }
 
     /// The `readabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledReadabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.read ?? readabilityHandler }
         set {
-            let isScheduled = FileHandleHandlers.of(self)?.set(newValue, by: FileHandleHandlers.setRead)
-            if !(isScheduled ?? false) { readabilityHandler = newValue }
+            setHandler(newValue, \.readabilityHandler, \.read) { handlers throws(SystemError) in
+                try handlers.connectRead(by: nil)
+            }
         }
     }
 
@@ -54,25 +77,37 @@ extension FileHandle {
     package var scheduledWriteabilityHandler: (@Sendable (FileHandle) -> Void)? {
         get { FileHandleHandlers.of(self)?.write ?? writeabilityHandler }
         set {
-            let isScheduled = FileHandleHandlers.of(self)?.set(newValue, by: FileHandleHandlers.setWrite)
-            if !(isScheduled ?? false) { writeabilityHandler = newValue }
+            setHandler(newValue, \.writeabilityHandler, \.write) { handlers throws(SystemError) in
+                try handlers.connectWrite(by: nil)
+            }
         }
     }
-}
 
-extension FileHandleHandlers {
-    /// Sets a handler and logs a failure, because a property cannot throw.
-    ///
-    /// - Returns: False if the handle is scheduled no longer.
-    fileprivate func set(
-        _ handler: Handler?,
-        by setter: (FileHandleHandlers) -> (Handler?, OwnDescriptor?) throws(SystemError) -> Bool
-    ) -> Bool {
+    private typealias HandlerProperty = ReferenceWritableKeyPath<FileHandle, FileHandleHandlers.Handler?>
+
+    /// Sets a handler where it belongs now, and logs a failure, because a property cannot throw.
+    private func setHandler(
+        _ new: FileHandleHandlers.Handler?, _ property: HandlerProperty, _ side: FileHandleHandlers.SidePath,
+        connect: (FileHandleHandlers) throws(SystemError) -> Void
+    ) {
+        let (old, handlers, replaced) = FileHandleHandlers.changes.withLock { _ in
+            let old = self[keyPath: property]
+            let handlers = FileHandleHandlers.of(self)
+            let replaced = handlers?.store(new, side)
+            if replaced == nil {
+                self[keyPath: property] = new
+            } else if old != nil {
+                self[keyPath: property] = nil
+            }
+            return (old, handlers, replaced)
+        }
+        withExtendedLifetime(old) {}
+        guard let handlers, let replaced else { return }
+        if new == nil { replaced.source?.invalidate() }
         do throws(SystemError) {
-            return try setter(self)(handler, nil)
+            try connect(handlers)
         } catch {
             RunLoop.warn("A handler of a FileHandle cannot be called on its run loop: \(error).")
-            return true
         }
     }
 }

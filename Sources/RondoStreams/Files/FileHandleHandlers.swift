@@ -9,10 +9,10 @@ final class FileHandleHandlers: Sendable {
     typealias Handler = @Sendable (FileHandle) -> Void
 
     /// One of the two handlers, with its source.
-    private struct Side {
-        var handler: Handler?
+    struct Side {
+        fileprivate(set) var handler: Handler?
         /// Weak, because the source retains this object.
-        weak var source: RunLoop.Source?
+        fileprivate(set) weak var source: RunLoop.Source?
         /// The thread that calls the handler, and the nesting of its calls.
         private var server: (thread: pthread_t, depth: Int)?
 
@@ -23,9 +23,10 @@ final class FileHandleHandlers: Sendable {
 
         // What is replaced or removed is returned, because the caller must release it without the lock.
 
-        /// - Returns: The side as it was; nil, and nothing has changed, if there is no source.
-        mutating func replaceHandler(by new: @escaping Handler) -> Side? {
-            guard hasSource else { return nil }
+        /// Leaves the source there.
+        ///
+        /// - Returns: The side as it was.
+        mutating func replaceHandler(by new: @escaping Handler) -> Side {
             defer { handler = new }
             return self
         }
@@ -51,35 +52,36 @@ final class FileHandleHandlers: Sendable {
         }
     }
 
-    private struct State {
-        weak var handle: FileHandle?
+    struct State {
+        fileprivate weak var handle: FileHandle?
         var read = Side()
         var write = Side()
-        var modes: [LoopMode] = []
+        fileprivate var modes: [LoopMode] = []
         /// Whether the handle has left its last mode: then this object belongs to it no longer.
-        var isDetached = false
+        fileprivate var isDetached = false
 
-        var sources: [RunLoop.Source] { [read.source, write.source].compactMap(\.self) }
+        fileprivate var sources: [RunLoop.Source] { [read.source, write.source].compactMap(\.self) }
 
-        var isOnSeveralLoops: Bool { modes.contains { $0.loop !== modes[0].loop } }
+        fileprivate var isOnSeveralLoops: Bool { modes.contains { $0.loop !== modes[0].loop } }
 
         /// Removes modes, and those of loops whose threads have ended.
         ///
         /// - Returns: The modes as they were, which the caller must release without the lock.
-        mutating func removeModes(where isRemoved: (LoopMode) -> Bool) -> [LoopMode] {
+        fileprivate mutating func removeModes(where isRemoved: (LoopMode) -> Bool) -> [LoopMode] {
             let old = modes
             modes.removeAll { !$0.loop.isAlive || isRemoved($0) }
             return old
         }
 
         /// - Returns: Both sides as they were.
-        mutating func detach() -> Sides {
+        fileprivate mutating func detach() -> Sides {
             isDetached = true
             return (read.removeHandler(), write.removeHandler())
         }
     }
 
-    private typealias Sides = (read: Side, write: Side)
+    typealias Sides = (read: Side, write: Side)
+    typealias SidePath = any WritableKeyPath<State, Side> & Sendable
 
     /// A descriptor for the same open file as the handle's: after the program has closed the handle, it
     /// cannot refer to another file.
@@ -120,6 +122,10 @@ final class FileHandleHandlers: Sendable {
 
         mutating func remove(_ handle: ObjectIdentifier) -> Handlers? { entries.removeValue(forKey: handle) }
     }
+
+    /// Held while a handler moves between Foundation's property and a side, or is set where it belongs. The first lock to be
+    /// taken; no object of the program is released under it, and no loop called.
+    static let changes = Mutex(())
 
     private static let all = Mutex(Table<FileHandleHandlers>())
 
@@ -172,16 +178,31 @@ final class FileHandleHandlers: Sendable {
 
     var write: Handler? { state.withLock { $0.write.handler } }
 
-    /// - Parameter descriptor: Nil: one is made if necessary.
-    /// - Returns: False if the handle is scheduled no longer, and the handler was not set.
-    func setRead(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) -> Bool {
-        try set(handler, by: descriptor, \.read, .read, "readabilityHandler")
+    /// Sets or removes a handler. The caller then calls `connectRead(by:)` or `connectWrite(by:)` for one that was set, and
+    /// invalidates the source of one that was removed.
+    ///
+    /// - Returns: The side as it was, to be released without a lock; nil, and nothing has changed, if the handle is scheduled
+    ///   no longer.
+    func store(_ handler: Handler?, _ side: SidePath) -> Side? {
+        state.withLock { state -> Side? in
+            guard !state.isDetached else { return nil }
+            guard let handler else { return state[keyPath: side].removeHandler() }
+            return state[keyPath: side].replaceHandler(by: handler)
+        }
     }
 
+    /// Makes the source of the handler, if that has none.
+    ///
     /// - Parameter descriptor: Nil: one is made if necessary.
-    /// - Returns: False if the handle is scheduled no longer, and the handler was not set.
-    func setWrite(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) -> Bool {
-        try set(handler, by: descriptor, \.write, .write, "writeabilityHandler")
+    func connectRead(by descriptor: OwnDescriptor?) throws(SystemError) {
+        try connect(\.read, by: descriptor, .read, "readabilityHandler")
+    }
+
+    /// Makes the source of the handler, if that has none.
+    ///
+    /// - Parameter descriptor: Nil: one is made if necessary.
+    func connectWrite(by descriptor: OwnDescriptor?) throws(SystemError) {
+        try connect(\.write, by: descriptor, .write, "writeabilityHandler")
     }
 
     /// The sources, and the handlers that have none any more and must be set again.
@@ -204,19 +225,31 @@ final class FileHandleHandlers: Sendable {
         return true
     }
 
-    /// - Returns: The handlers, which a loop calls no longer, if that was the last of its modes.
-    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> (read: Handler?, write: Handler?)? {
-        let (sources, old, modes, removed) = state.withLock {
-            state -> ([RunLoop.Source], [LoopMode], [LoopMode], Sides?) in
-            let old = state.removeModes { $0 == LoopMode(loop: loop, mode: mode) }
-            let sources = state.sources
-            return (sources, old, state.modes, state.modes.isEmpty ? state.detach() : nil)
+    /// What a handle leaves behind in a mode, to be ended and released without a lock.
+    struct Departure {
+        fileprivate let mode: LoopMode
+        fileprivate let sources: [RunLoop.Source]
+        fileprivate let old: [LoopMode]
+        fileprivate let remaining: [LoopMode]
+        /// Both sides as they were, if that was the last of the modes.
+        let removed: Sides?
+    }
+
+    /// Removes the handle from a mode. The caller then calls `finish(_:)`.
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Departure {
+        let mode = LoopMode(loop: loop, mode: mode)
+        return state.withLock { state -> Departure in
+            let old = state.removeModes { $0 == mode }
+            return Departure(
+                mode: mode, sources: state.sources, old: old, remaining: state.modes,
+                removed: state.modes.isEmpty ? state.detach() : nil)
         }
-        for source in sources { loop.remove(source, forMode: mode, keeping: modes) }
-        withExtendedLifetime(old) {}
-        guard let removed else { return nil }
-        end(removed)
-        return (removed.read.handler, removed.write.handler)
+    }
+
+    func finish(_ departure: Departure) {
+        let (loop, mode) = (departure.mode.loop, departure.mode.mode)
+        for source in departure.sources { loop.remove(source, forMode: mode, keeping: departure.remaining) }
+        if let removed = departure.removed { end(removed) }
     }
 
     /// Ends what `detach()` has removed.
@@ -237,26 +270,19 @@ final class FileHandleHandlers: Sendable {
     /// Removes a handler and its source.
     ///
     /// - Returns: What was there.
-    @discardableResult
-    private func takeOff(_ side: any WritableKeyPath<State, Side> & Sendable) -> Side {
+    private func takeOff(_ side: SidePath) -> Side {
         let removed = state.withLock { state -> Side in state[keyPath: side].removeHandler() }
         removed.source?.invalidate()
         return removed
     }
 
-    private func set(
-        _ handler: Handler?, by prepared: OwnDescriptor?,
-        _ side: any WritableKeyPath<State, Side> & Sendable, _ interest: RunLoop.Source.Interest,
-        _ label: String
-    ) throws(SystemError) -> Bool {
-        guard let handler else {
-            takeOff(side)
-            return state.withLock { !$0.isDetached }
+    private func connect(
+        _ side: SidePath, by prepared: OwnDescriptor?, _ interest: RunLoop.Source.Interest, _ label: String
+    ) throws(SystemError) {
+        let found = state.withLock { state in
+            state[keyPath: side].orphan == nil ? nil : state.handle
         }
-        let (replaced, handle) = state.withLock { state -> (Side?, FileHandle?) in
-            (state[keyPath: side].replaceHandler(by: handler), state.handle)
-        }
-        guard replaced == nil, let handle else { return true }
+        guard let handle = found else { return }
         let original = handle.fileDescriptor
         let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
@@ -266,19 +292,13 @@ final class FileHandleHandlers: Sendable {
             serve(handle, descriptor.number, side, interest)
         }
         source.label = label
-        let stored = state.withLock { state -> (Side, [LoopMode])? in
-            guard !state.isDetached else { return nil }
-            let old = state[keyPath: side]
-            state[keyPath: side].handler = handler
-            // Another thread may have stored a source meanwhile, which calls this handler; the one made here is then released.
-            guard !old.hasSource else { return (old, []) }
+        let modes = state.withLock { state -> [LoopMode] in
+            // Another thread may have stored a source meanwhile, which calls the handler, or have removed the handler.
+            guard state[keyPath: side].orphan != nil else { return [] }
             state[keyPath: side].source = source
-            return (old, state.modes)
+            return state.modes
         }
-        guard let (old, modes) = stored else { return false }
         for scheduled in modes { add(source, in: scheduled) }
-        withExtendedLifetime(old) {}
-        return true
     }
 
     private func add(_ source: RunLoop.Source, in scheduled: LoopMode) {
@@ -294,7 +314,7 @@ final class FileHandleHandlers: Sendable {
     /// Calls the handler, unless another thread is calling it. Until that one has read or written, this loop finds the
     /// descriptor ready in each pass.
     private func serve(
-        _ handle: FileHandle, _ descriptor: Int32, _ side: any WritableKeyPath<State, Side> & Sendable,
+        _ handle: FileHandle, _ descriptor: Int32, _ side: SidePath,
         _ interest: RunLoop.Source.Interest
     ) {
         let (mayServe, isShared) = state.withLock { state -> (Bool, Bool) in
