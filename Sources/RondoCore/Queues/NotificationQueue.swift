@@ -93,7 +93,11 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing)
     {
         let queue = ObjectIdentifier(self)
-        remove { $0.removeAll(of: queue, matching: notification, coalesceMask) }
+        remove {
+            $0.removeAll(
+                of: queue, like: notification, inName: coalesceMask.contains(.onName),
+                inSender: coalesceMask.contains(.onSender))
+        }
     }
 
     /// Why `notification` has not been posted. If several with its name and sender wait, the answer is for
@@ -102,7 +106,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         let queue = ObjectIdentifier(self)
         let found = loop.state.withLock { state in
             state.notifications?.last {
-                $0.queue == queue && $0.coalesces(with: notification, [.onName, .onSender])
+                $0.queue == queue && $0.isLike(notification, inName: true, inSender: true)
             }
         }
         guard let found else {

@@ -81,18 +81,17 @@ final class QueuedNotifications: @unchecked Sendable {
         asap.removeAll(where: matches) + whenIdle.removeAll(where: matches)
     }
 
-    /// Removes the entries of `queue` that coalesce with `notification` from both lists. The caller releases them after the
-    /// lock.
+    /// Removes the entries of `queue` that have the name of `notification`, its sender, or both, as is asked, from both lists.
+    /// The caller releases them after the lock.
     func removeAll(
-        of queue: ObjectIdentifier, matching notification: Notification,
-        _ mask: NotificationQueue.NotificationCoalescing
+        of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
     ) -> [Entry] {
         let keys = CoalescingKey.all(of: notification, in: queue)
         // A sender without an identity matches none.
-        if mask.contains(.onSender), keys.sender == nil { return [] }
+        if inSender, keys.sender == nil { return [] }
         var wanted: [CoalescingKey] = []
-        if mask.contains(.onName) { wanted.append(keys.name) }
-        if mask.contains(.onSender), let sender = keys.sender { wanted.append(sender) }
+        if inName { wanted.append(keys.name) }
+        if inSender, let sender = keys.sender { wanted.append(sender) }
         return asap.removeAll(with: wanted) + whenIdle.removeAll(with: wanted)
     }
 
@@ -122,14 +121,14 @@ private enum CoalescingKey: Hashable {
 }
 
 extension QueuedNotifications.Entry {
-    /// Whether a new notification of the same queue replaces this one (rule NQ-13).
-    func coalesces(with other: Notification, _ mask: NotificationQueue.NotificationCoalescing) -> Bool {
-        guard !mask.isEmpty else { return false }
+    /// Whether this has the name of `other`, its sender, or both, as is asked. Both are of the same queue.
+    func isLike(_ other: Notification, inName: Bool, inSender: Bool) -> Bool {
+        guard inName || inSender else { return false }
         let (own, others) = (
             CoalescingKey.all(of: notification, in: queue), CoalescingKey.all(of: other, in: queue)
         )
-        guard !mask.contains(.onName) || own.name == others.name else { return false }
-        return !mask.contains(.onSender) || own.sender != nil && own.sender == others.sender
+        guard !inName || own.name == others.name else { return false }
+        return !inSender || own.sender != nil && own.sender == others.sender
     }
 
     fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {

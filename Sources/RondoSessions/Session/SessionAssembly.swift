@@ -7,6 +7,8 @@ extension URLSession {
     static let sharedSession = URLSession(
         .default, SessionCalls(nil), .queue(DelegateQueue()), isShared: true)
 
+    static var clientWithoutDelegate: any SessionClient { SessionCalls(nil) }
+
     /// Makes a session without a delegate. Completion handlers are called on a serial queue of the session's
     /// own (rule US-17).
     public convenience init(configuration: URLSessionConfiguration) {

@@ -47,7 +47,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         queue = DelegateQueue()
         ownConfiguration = .default
         engine = SessionEngine(ownConfiguration.values, .queue(queue), isShared: false)
-        client = SessionCalls(nil)
+        client = Self.clientWithoutDelegate
         super.init()
     }
 
