@@ -134,7 +134,7 @@ struct Pass {
 
     /// (k) and (l): if several conditions hold, the first in this order is the result (rule RL-28).
     private func exitCheck(_ findings: inout PassFindings) -> RunLoop.RunResult? {
-        var facts = Facts.hasBlocks
+        var facts = ExitFacts.hasBlocks
         if loop.intake.isEmpty { facts = askFacts(&findings) }
         if facts.contains(.hasBlocks) {
             performBlocks()
@@ -150,24 +150,15 @@ struct Pass {
         return facts.contains(.isStopped) ? .stopped : facts.contains(.isEmpty) ? .finished : nil
     }
 
-    /// The conditions that decide whether the activation ends.
-    private struct Facts: OptionSet {
-        let rawValue: UInt8
-
-        static let hasBlocks = Facts(rawValue: 1)
-        static let isStopped = Facts(rawValue: 2)
-        static let isEmpty = Facts(rawValue: 4)
-    }
-
     /// Reads the facts for the exit check and for the next pass in one step, under the lock.
-    private func askFacts(_ findings: inout PassFindings) -> Facts {
+    private func askFacts(_ findings: inout PassFindings) -> ExitFacts {
         loop.state.withLock { [mode, loop, modeLoop] state in
             findings.hasWork = state.hasWork(for: mode)
             findings.knowsTimers = !modeLoop.ready.isEmpty
             if findings.knowsTimers {
                 findings.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
             }
-            var facts: Facts = []
+            var facts: ExitFacts = []
             if state.hasQueuedBlocks(for: mode) { facts.insert(.hasBlocks) }
             if state.isStopped { facts.insert(.isStopped) }
             if state.isEmpty(mode, loop.intake), !loop.drainsMainQueue(in: state.modes[mode]) {

@@ -47,3 +47,12 @@ struct PassFindings {
 
     mutating func noteHandled() { handled = true }
 }
+
+/// The conditions that decide at the end of a pass whether the activation ends.
+struct ExitFacts: OptionSet {
+    let rawValue: UInt8
+
+    static let hasBlocks = ExitFacts(rawValue: 1)
+    static let isStopped = ExitFacts(rawValue: 2)
+    static let isEmpty = ExitFacts(rawValue: 4)
+}

@@ -1,5 +1,3 @@
-internal import CRondoSystem
-internal import Glibc
 public import RondoCore
 
 extension Process {
@@ -12,7 +10,7 @@ extension Process {
         let settings = try claim()
         let child: ChildHandle
         do {
-            child = try spawn(settings)
+            child = try settings.spawn()
         } catch {
             state.withLock { $0.hasStarted = false }
             throw error
@@ -36,35 +34,13 @@ extension Process {
     private func claim() throws -> ProcessSettings {
         try state.withLock { state in
             guard !state.hasStarted else {
-                throw NSError(
-                    domain: NSCocoaErrorDomain, code: CocoaError.Code.executableLoad.rawValue,
-                    userInfo: [NSLocalizedDescriptionKey: "a Process runs once: make a new one"])
+                throw NSError.ofProcess(.executableLoad, "a Process runs once: make a new one")
             }
             guard state.settings.executableURL != nil else {
-                throw NSError(
-                    domain: NSCocoaErrorDomain, code: CocoaError.Code.fileNoSuchFile.rawValue,
-                    userInfo: [NSLocalizedDescriptionKey: "executableURL was not set"])
+                throw NSError.ofProcess(.fileNoSuchFile, "executableURL was not set")
             }
             state.hasStarted = true
             return state.settings
-        }
-    }
-
-    private func spawn(_ settings: ProcessSettings) throws -> ChildHandle {
-        let path = settings.executableURL?.path ?? ""
-        let (descriptors, null) = try settings.descriptors()
-        defer { if null >= 0 { close(null) } }
-        let spawner = Spawner(
-            // A path with a slash is not searched in PATH.
-            program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
-            variables: settings.environment.map { $0.map { Array("\($0)=\($1)".utf8) } },
-            workingDirectory: settings.workingDirectory, descriptors: descriptors,
-            group: rondo_spawn_group_own)
-        do throws(ChildError) {
-            return try spawner.spawn()
-        } catch {
-            throw NSError.ofProcess(
-                error.systemCode, path: error.path ?? path, description: error.description)
         }
     }
 
@@ -119,9 +95,7 @@ extension Process {
     }
 
     /// Called when a handler was set: if the child has ended, the handler is called soon.
-    func handlerWasSet() {
-        if state.withLock({ $0.status != nil }) { announce() }
-    }
+    func handlerWasSet() { if state.withLock({ $0.status != nil }) { announce() } }
 
     /// Reports the end, on a loop that the process is scheduled on.
     func tell() {

@@ -1,3 +1,5 @@
+internal import CRondoSystem
+internal import Glibc
 internal import RondoCore
 
 /// The program, arguments and standard files of a `Process`.
@@ -57,9 +59,32 @@ struct ProcessSettings: @unchecked Sendable {
         (standardOutput as? Pipe)?.fileHandleForWriting.closeFile()
         (standardError as? Pipe)?.fileHandleForWriting.closeFile()
     }
+
+    /// Starts the child. Only a path without a slash would be searched in PATH, so such a path gets one.
+    func spawn() throws -> ChildHandle {
+        let path = executableURL?.path ?? ""
+        let (descriptors, null) = try descriptors()
+        defer { if null >= 0 { close(null) } }
+        let spawner = Spawner(
+            program: path.contains("/") ? path : "./" + path, arguments: arguments ?? [],
+            variables: environment.map { $0.map { Array("\($0)=\($1)".utf8) } },
+            workingDirectory: workingDirectory, descriptors: descriptors, group: rondo_spawn_group_own)
+        do throws(ChildError) {
+            return try spawner.spawn()
+        } catch {
+            throw NSError.ofProcess(
+                error.systemCode, path: error.path ?? path, description: error.description)
+        }
+    }
 }
 
 extension NSError {
+    /// An error that Foundation's `Process` throws before it starts anything.
+    static func ofProcess(_ code: CocoaError.Code, _ text: String) -> NSError {
+        NSError(
+            domain: NSCocoaErrorDomain, code: code.rawValue, userInfo: [NSLocalizedDescriptionKey: text])
+    }
+
     /// The error that Foundation's `Process` throws for an errno: in Cocoa's domain, with path and errno.
     static func ofProcess(_ code: Int32, path: String?, description: String? = nil) -> NSError {
         let cocoa: CocoaError.Code =
