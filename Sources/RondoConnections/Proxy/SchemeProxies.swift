@@ -18,7 +18,8 @@ package struct SchemeProxies: Sendable, Hashable {
     package var socks: Named?
     /// The addresses and networks that are reached without a proxy.
     package var exceptions = NoProxyList("")
-    /// Patterns of the hosts that are reached without a proxy, in lower case. `*` stands for any characters, or none.
+    /// Patterns of the hosts that are reached without a proxy, each as `NoProxyList.compared` writes a host. `*` stands
+    /// for any characters, or none.
     package var patterns: [String] = []
     /// Whether a host whose name has no dot is reached without a proxy.
     package var excludesSimpleNames = false

@@ -24,9 +24,11 @@ enum ProxyDictionary {
         proxies.https = proxy("HTTPS", dictionary)
         proxies.socks = proxy("SOCKS", dictionary)
         if proxies.isEmpty { return .direct }
-        let exceptions = (dictionary["ExceptionsList"] as? [Any] ?? []).map { "\($0)".lowercased() }
+        let exceptions = (dictionary["ExceptionsList"] as? [Any] ?? []).map {
+            "\($0)".trimmingCharacters(in: .whitespaces).lowercased()
+        }
         proxies.exceptions = NoProxyList(networks: exceptions.map(wholeNetwork))
-        proxies.patterns = exceptions
+        proxies.patterns = exceptions.map(pattern)
         proxies.excludesSimpleNames = isOn(dictionary["ExcludeSimpleHostnames"])
         return .bySchemes(proxies)
     }
@@ -68,6 +70,13 @@ enum ProxyDictionary {
     private static let userKey = "kCFProxyUsernameKey", passwordKey = "kCFProxyPasswordKey"
 
     // MARK: - Exceptions
+
+    /// A pattern of `ExceptionsList` as hosts are compared with it, without a dot at its end.
+    private static func pattern(_ exception: String) -> String {
+        let pattern = NoProxyList.compared(exception)
+        // Without its dot, `*.` would stand for every host.
+        return pattern.hasSuffix("*") ? exception : pattern
+    }
 
     /// A network of `ExceptionsList` with all four numbers of its address: `10.1/16` is `10.1.0.0/16`.
     private static func wholeNetwork(_ pattern: String) -> String {
