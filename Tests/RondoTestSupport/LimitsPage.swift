@@ -8,6 +8,7 @@ package enum LimitsPage {
         case responses = "Responses over HTTP/1.1"
         case content = "Content and its size"
         case load = "A load"
+        case webSockets = "WebSockets"
         case storages = "Storages"
         case streams = "Streams, names and TLS"
         case ports = "Ports between processes"

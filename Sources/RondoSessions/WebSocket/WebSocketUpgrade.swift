@@ -23,7 +23,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
 
     /// The closing timeout in seconds: for the closing handshake, and for the server to end the connection (rules WS-17 and
     /// WS-22).
-    private static let closingTime = 2.0
+    static let closingTime = 2.0
     /// The most bytes that one pass reads. The limit leaves time for other tasks.
     private static let readAtOnce = 64 * 1024
 
