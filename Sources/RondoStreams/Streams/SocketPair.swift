@@ -159,7 +159,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         lock.withLock { _ in
             if let channel {
                 channel.schedule(in: mode.loop, forMode: mode.mode)
-                if writer.waiting?.isEmpty ?? true { WaitingThreads.release(channel) }
+                if waitingCount == 0 { WaitingThreads.release(channel) }
             }
             checkSpaceUnlessItCanWait()
         }
@@ -256,7 +256,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         while true {
             let result = lock.withLock { _ in
                 let result = attempt()
-                if result == nil, let channel { WaitingThreads.drive(channel, in: waiter.loop) }
+                if result == nil, let channel {
+                    WaitingThreads.drive(channel, in: waiter.loop, isAlone: waitingCount == 1)
+                }
                 return result
             }
             if let result { return result }
@@ -270,11 +272,13 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         let loop = lock.withLock { _ -> RunLoop? in
             guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }
             let loop = RunLoop.currentLoop()
-            WaitingThreads.drive(channel, in: loop)
+            WaitingThreads.drive(channel, in: loop, isAlone: waitingCount == 0)
             return loop
         }
         if let loop { WaitingThreads.poll(loop) }
     }
+
+    private var waitingCount: Int { writer.waiting?.count ?? 0 }
 
     private var waitingCreatingIfNeeded: WaitingThreads {
         if let waiting = writer.waiting { return waiting }

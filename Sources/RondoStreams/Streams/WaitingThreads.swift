@@ -15,7 +15,7 @@ final class WaitingThreads {
 
     private var sources: [RunLoop.Source] = []
 
-    var isEmpty: Bool { sources.isEmpty }
+    var count: Int { sources.count }
 
     func add(_ waiter: Waiter) { sources.append(waiter.source) }
 
@@ -27,15 +27,19 @@ final class WaitingThreads {
     }
 
     /// Adds the channel to the waiting mode of `loop`.
-    static func drive(_ channel: SocketChannel, in loop: RunLoop) {
-        guard !channel.registration.contains(LoopMode(loop: loop, mode: mode)) else { return }
+    ///
+    /// - Parameter isAlone: No other thread waits. Then the channel leaves the waiting modes of the other loops.
+    static func drive(_ channel: SocketChannel, in loop: RunLoop, isAlone: Bool) {
+        let own = LoopMode(loop: loop, mode: mode)
+        guard !channel.registration.contains(own) else { return }
         channel.schedule(in: loop, forMode: mode)
+        if isAlone { release(channel, except: own) }
     }
 
-    /// Takes the channel, which is scheduled elsewhere and for which no thread waits, out of the waiting modes. The loop of a
-    /// thread that has only polled may not be run any more, and would keep the timers of the opening.
-    static func release(_ channel: SocketChannel) {
-        for left in channel.registration.modes where left.mode == mode {
+    /// Takes the channel, for which no thread waits in other loops, out of their waiting modes. The loop of a thread that has
+    /// only polled may not be run any more, and would keep the timers of the opening.
+    static func release(_ channel: SocketChannel, except kept: LoopMode? = nil) {
+        for left in channel.registration.modes where left.mode == mode && left != kept {
             channel.remove(from: left.loop, forMode: mode)
         }
     }
