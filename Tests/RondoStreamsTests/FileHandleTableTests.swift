@@ -1,3 +1,5 @@
+import RondoCore
+import RondoTestSupport
 import Testing
 
 @testable import RondoStreams
@@ -31,5 +33,25 @@ import Testing
         }
         #expect(removed.sorted() == Array(0..<16))
         #expect(table[ObjectIdentifier(handles[16])] == 16)
+    }
+
+    /// Rondo's own properties are in another module: in this file they are Foundation's.
+    @Test func `FH-14 a handler that Foundation's property gets meanwhile outlasts a schedule`() throws {
+        let (pipe, log, isCalled) = (Pipe(), EventLog(), Latch())
+        try onLoopThread { loop in
+            let handle = pipe.fileHandleForReading
+            handle.readabilityHandler = { _ in log.note("earlier") }
+            try? handle.schedule(in: loop, forMode: .default)
+            #expect(handle.readabilityHandler == nil)
+            handle.readabilityHandler = { handle in
+                handle.readabilityHandler = nil
+                log.note("later")
+                isCalled.open()
+            }
+            handle.remove(from: loop, forMode: .default)
+        }
+        pipe.fileHandleForWriting.write(Data("x".utf8))
+        try withExtendedLifetime(pipe) { try isCalled.wait() }
+        #expect(log.entries == ["later"])
     }
 }

@@ -31,8 +31,9 @@ extension FileHandle {
             )
         }
         withExtendedLifetime(released) {}
-        try handlers.connectRead(by: read)
-        try handlers.connectWrite(by: write)
+        // A handler without a descriptor was set since by another thread, as one that is set after this call.
+        handlers.connectRead(by: read)
+        handlers.connectWrite(by: write)
     }
 
     /// Moves a handler from Foundation's property to a side, unless another thread has removed the handle from its last mode.
@@ -49,46 +50,53 @@ extension FileHandle {
     }
 
     /// Undoes `schedule(in:forMode:)`. With the last mode the handlers become Foundation's again, which calls
-    /// them on a queue.
+    /// them on a queue; one that Foundation's property got meanwhile stays there.
     public func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let handlers = FileHandleHandlers.of(self) else { return }
-        let (departure, replaced) = FileHandleHandlers.changes.withLock { _ in
+        let (departure, later) = FileHandleHandlers.changes.withLock { _ in
             let departure = handlers.leave(loop, mode)
-            let replaced = (readabilityHandler, writeabilityHandler)
-            if let read = departure.removed?.read.handler { readabilityHandler = read }
-            if let write = departure.removed?.write.handler { writeabilityHandler = write }
-            return (departure, replaced)
+            let later = (read: readabilityHandler, write: writeabilityHandler)
+            if let read = departure.removed?.read.handler, later.read == nil { readabilityHandler = read }
+            if let write = departure.removed?.write.handler, later.write == nil {
+                writeabilityHandler = write
+            }
+            return (departure, later)
         }
         handlers.finish(departure)
-        withExtendedLifetime(replaced) {}
+        withExtendedLifetime(later) {}
     }
 
     /// The `readabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledReadabilityHandler: (@Sendable (FileHandle) -> Void)? {
-        get { FileHandleHandlers.of(self)?.read ?? readabilityHandler }
-        set {
-            setHandler(newValue, \.readabilityHandler, \.read) { handlers throws(SystemError) in
-                try handlers.connectRead(by: nil)
-            }
-        }
+        get { handler(\.readabilityHandler, \.read) }
+        set { setHandler(newValue, \.readabilityHandler, \.read) { $0.connectRead(by: nil) } }
     }
 
     /// The `writeabilityHandler`, whether a loop or Foundation calls it.
     package var scheduledWriteabilityHandler: (@Sendable (FileHandle) -> Void)? {
-        get { FileHandleHandlers.of(self)?.write ?? writeabilityHandler }
-        set {
-            setHandler(newValue, \.writeabilityHandler, \.write) { handlers throws(SystemError) in
-                try handlers.connectWrite(by: nil)
-            }
-        }
+        get { handler(\.writeabilityHandler, \.write) }
+        set { setHandler(newValue, \.writeabilityHandler, \.write) { $0.connectWrite(by: nil) } }
     }
 
     private typealias HandlerProperty = ReferenceWritableKeyPath<FileHandle, FileHandleHandlers.Handler?>
 
-    /// Sets a handler where it belongs now, and logs a failure, because a property cannot throw.
+    /// The handler, where it is now. While it moves, it is in neither place.
+    private func handler(
+        _ property: HandlerProperty, _ side: FileHandleHandlers.SidePath
+    ) -> FileHandleHandlers.Handler? {
+        let (handler, handlers) = FileHandleHandlers.changes.withLock { _ in
+            let handlers = FileHandleHandlers.of(self)
+            return (handlers?.handler(side) ?? self[keyPath: property], handlers)
+        }
+        // Released without the lock, if another thread has ended them.
+        withExtendedLifetime(handlers) {}
+        return handler
+    }
+
+    /// Sets a handler where it belongs now.
     private func setHandler(
         _ new: FileHandleHandlers.Handler?, _ property: HandlerProperty, _ side: FileHandleHandlers.SidePath,
-        connect: (FileHandleHandlers) throws(SystemError) -> Void
+        connect: (FileHandleHandlers) -> Void
     ) {
         let (old, handlers, replaced) = FileHandleHandlers.changes.withLock { _ in
             let old = self[keyPath: property]
@@ -104,10 +112,6 @@ extension FileHandle {
         withExtendedLifetime(old) {}
         guard let handlers, let replaced else { return }
         if new == nil { replaced.source?.invalidate() }
-        do throws(SystemError) {
-            try connect(handlers)
-        } catch {
-            RunLoop.warn("A handler of a FileHandle cannot be called on its run loop: \(error).")
-        }
+        connect(handlers)
     }
 }

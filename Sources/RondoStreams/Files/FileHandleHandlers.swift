@@ -174,9 +174,7 @@ final class FileHandleHandlers: Sendable {
         handlers.end(handlers.state.withLock { $0.detach() })
     }
 
-    var read: Handler? { state.withLock { $0.read.handler } }
-
-    var write: Handler? { state.withLock { $0.write.handler } }
+    func handler(_ side: SidePath) -> Handler? { state.withLock { $0[keyPath: side].handler } }
 
     /// Sets or removes a handler. The caller then calls `connectRead(by:)` or `connectWrite(by:)` for one that was set, and
     /// invalidates the source of one that was removed.
@@ -193,16 +191,16 @@ final class FileHandleHandlers: Sendable {
 
     /// Makes the source of the handler, if that has none.
     ///
-    /// - Parameter descriptor: Nil: one is made if necessary.
-    func connectRead(by descriptor: OwnDescriptor?) throws(SystemError) {
-        try connect(\.read, by: descriptor, .read, "readabilityHandler")
+    /// - Parameter descriptor: Nil: one is made if necessary. If the kernel has none left, that is logged.
+    func connectRead(by descriptor: OwnDescriptor?) {
+        connect(\.read, by: descriptor, .read, "readabilityHandler")
     }
 
     /// Makes the source of the handler, if that has none.
     ///
-    /// - Parameter descriptor: Nil: one is made if necessary.
-    func connectWrite(by descriptor: OwnDescriptor?) throws(SystemError) {
-        try connect(\.write, by: descriptor, .write, "writeabilityHandler")
+    /// - Parameter descriptor: Nil: one is made if necessary. If the kernel has none left, that is logged.
+    func connectWrite(by descriptor: OwnDescriptor?) {
+        connect(\.write, by: descriptor, .write, "writeabilityHandler")
     }
 
     /// The sources, and the handlers that have none any more and must be set again.
@@ -278,13 +276,19 @@ final class FileHandleHandlers: Sendable {
 
     private func connect(
         _ side: SidePath, by prepared: OwnDescriptor?, _ interest: RunLoop.Source.Interest, _ label: String
-    ) throws(SystemError) {
+    ) {
         let found = state.withLock { state in
             state[keyPath: side].orphan == nil ? nil : state.handle
         }
         guard let handle = found else { return }
         let original = handle.fileDescriptor
-        let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
+        let descriptor: OwnDescriptor
+        do throws(SystemError) {
+            descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
+        } catch {
+            RunLoop.warn("A handler of a FileHandle cannot be called on its run loop: \(error).")
+            return
+        }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
             [self] source, ready in
             // Once the handle is closed, it has another descriptor, or none.
