@@ -1,7 +1,8 @@
-import RondoCore
 import RondoMutex
 import RondoTestSupport
 import Testing
+
+@testable import RondoCore
 
 /// Tests which notification takes the place of another, and what a loop logs and reports about its notifications.
 @Suite(.leavesNothing, .timeLimit(.minutes(5))) struct NotificationCoalescingTests {
@@ -141,13 +142,31 @@ import Testing
         #expect(entries == ["default", "x", "y", "x"])
     }
 
-    /// A loop's thread in a test has half a minute. If each notification were compared with all that wait, that would not do.
-    @Test
-    func
-        `NQ-15 many notifications of different senders are coalesced in a time that grows with their number`()
-        throws
+    @Test func `NQ-15 a notification is compared with those of its sender, and not with all that wait`() {
+        let waiting = QueuedNotifications()
+        let (queue, senders) = (Sender(), (0..<3000).map { _ in Sender() })
+        let notifications = senders.map { Notification(name: .init("x"), object: $0) }
+        for notification in notifications {
+            waiting.append(
+                QueuedNotifications.Entry(
+                    queue: ObjectIdentifier(queue), label: nil, center: .default, notification: notification,
+                    modes: [RunLoop.Mode.default.rawValue]),
+                .asap)
+        }
+        for (notification, sender) in zip(notifications, senders) {
+            let count = waiting.candidateCount(
+                of: ObjectIdentifier(queue), like: notification, inName: true, inSender: true)
+            #expect(count == 1)
+            let removed = waiting.removeAll(
+                of: ObjectIdentifier(queue), like: notification, inName: true, inSender: true)
+            #expect(removed.map { $0.notification.object as? Sender } == [sender])
+        }
+        #expect(waiting.isEmpty(.asap))
+    }
+
+    @Test func `NQ-15 many notifications of different senders keep their order when each is replaced`() throws
     {
-        let senders = (0..<30_000).map { _ in Sender() }
+        let senders = (0..<3000).map { _ in Sender() }
         let entries = try posted { posts in
             for round in ["1", "2"] {
                 for sender in senders {

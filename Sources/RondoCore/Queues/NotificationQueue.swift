@@ -105,9 +105,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
     public func whyNotDelivering(notification: Notification) -> DeliveryObstacle {
         let queue = ObjectIdentifier(self)
         let found = loop.state.withLock { state in
-            state.notifications?.last {
-                $0.queue == queue && $0.isLike(notification, inName: true, inSender: true)
-            }
+            state.notifications?.last { $0.queue == queue && $0.isSame(as: notification) }
         }
         guard let found else {
             if !loop.isAlive { return DeliveryObstacle.threadEnded }

@@ -86,13 +86,29 @@ final class QueuedNotifications: @unchecked Sendable {
     func removeAll(
         of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
     ) -> [Entry] {
+        let wanted = keys(of: queue, like: notification, inName: inName, inSender: inSender)
+        return asap.removeAll(with: wanted) + whenIdle.removeAll(with: wanted)
+    }
+
+    /// The number of entries that `removeAll(of:like:inName:inSender:)` would look at.
+    func candidateCount(
+        of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
+    ) -> Int {
+        let wanted = keys(of: queue, like: notification, inName: inName, inSender: inSender)
+        return [asap, whenIdle].reduce(0) { $0 + ($1.candidates(with: wanted).first?.count ?? 0) }
+    }
+
+    /// The keys that an entry must have; none if no entry matches.
+    private func keys(
+        of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
+    ) -> [CoalescingKey] {
         let keys = CoalescingKey.all(of: notification, in: queue)
         // A sender without an identity matches none.
         if inSender, keys.sender == nil { return [] }
         var wanted: [CoalescingKey] = []
         if inName { wanted.append(keys.name) }
         if inSender, let sender = keys.sender { wanted.append(sender) }
-        return asap.removeAll(with: wanted) + whenIdle.removeAll(with: wanted)
+        return wanted
     }
 
     /// The matching entry that was enqueued last, and its style.
@@ -121,14 +137,12 @@ private enum CoalescingKey: Hashable {
 }
 
 extension QueuedNotifications.Entry {
-    /// Whether this has the name of `other`, its sender, or both, as is asked. Both are of the same queue.
-    func isLike(_ other: Notification, inName: Bool, inSender: Bool) -> Bool {
-        guard inName || inSender else { return false }
+    /// Whether this has the name of `other` and the same sender, which has an identity. Both are of the same queue.
+    func isSame(as other: Notification) -> Bool {
         let (own, others) = (
             CoalescingKey.all(of: notification, in: queue), CoalescingKey.all(of: other, in: queue)
         )
-        guard !inName || own.name == others.name else { return false }
-        return !inSender || own.sender != nil && own.sender == others.sender
+        return own.name == others.name && own.sender != nil && own.sender == others.sender
     }
 
     fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {
@@ -207,9 +221,14 @@ private struct NotificationList {
     /// copied when one of them is removed from it.
     private func numbers(with keys: [CoalescingKey]) -> [UInt64] {
         guard filled > 0 else { return [] }
-        let found = keys.map { numbersByKey[$0] ?? [] }.sorted { $0.count < $1.count }
+        let found = candidates(with: keys)
         guard let fewest = found.first else { return [] }
         return fewest.filter { number in found.dropFirst().allSatisfy { $0.contains(number) } }.sorted()
+    }
+
+    /// The numbers of the entries with each of `keys`, the rarest key first: only its entries are looked at.
+    func candidates(with keys: [CoalescingKey]) -> [Set<UInt64>] {
+        keys.map { numbersByKey[$0] ?? [] }.sorted { $0.count < $1.count }
     }
 
     func last(where matches: (QueuedNotifications.Entry) -> Bool) -> QueuedNotifications.Entry? {
