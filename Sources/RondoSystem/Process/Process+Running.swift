@@ -65,9 +65,7 @@ extension Process {
             return (state.schedule.listen(for: self), nil)
         }
         if let change {
-            change.apply()
-            change.signal()
-            noteIfUnscheduled(change.source)
+            carryOut(change)
             if !state.withLock({ $0.schedule.isScheduled }) { WaitingNotifications.add(change.source) }
         } else {
             callHandlerInBackground(insteadOf: unneeded)
@@ -89,9 +87,15 @@ extension Process {
         if let unneeded { callHandlerInBackground(insteadOf: unneeded) }
     }
 
-    /// The thread of the loop may have ended before the source could enter a mode: then no cancel callback comes.
-    private func noteIfUnscheduled(_ source: RunLoop.Source) {
-        if !source.isScheduled { sourceHasLeft() }
+    /// Makes the change, and has the end reported if it has come.
+    ///
+    /// - Parameter old: Invalidated once the new source is in the modes, so that these are not empty meanwhile.
+    private func carryOut(_ change: ProcessSchedule.Change, insteadOf old: RunLoop.Source? = nil) {
+        change.apply()
+        old?.invalidate()
+        if state.withLock({ $0.status != nil }) { change.signal() }
+        // The threads of the loops may have ended before the source could enter a mode: then no cancel callback comes.
+        if !change.source.isScheduled { sourceHasLeft() }
     }
 
     /// Called when a handler was set: if the child has ended, the handler is called soon.
@@ -130,7 +134,7 @@ extension Process {
             guard state.status == nil || state.schedule.source != nil else { return (nil, nil) }
             return (state.schedule.take(), state.schedule.listen(for: self))
         }
-        move(from: old, to: change)
+        if let change { carryOut(change, insteadOf: old) }
     }
 
     /// Undoes `schedule(in:forMode:)`. With the last mode, a handler that is due is called on a queue in the background
@@ -144,17 +148,11 @@ extension Process {
             if isDue, !state.schedule.isScheduled { return (old, nil) }
             return (old, state.schedule.listen(for: self))
         }
-        if let old, change == nil { callHandlerInBackground(insteadOf: old) }
-        move(from: old, to: change)
-    }
-
-    private func move(from old: RunLoop.Source?, to change: ProcessSchedule.Change?) {
-        guard let change else { return }
-        change.apply()
-        let isOwed = old?.isSignalled ?? false
-        old?.invalidate()
-        if isOwed || state.withLock({ $0.status != nil }) { change.signal() }
-        noteIfUnscheduled(change.source)
+        if let change {
+            carryOut(change, insteadOf: old)
+        } else if let old {
+            callHandlerInBackground(insteadOf: old)
+        }
     }
 
     /// Why the end was not reported. Any thread may ask.
