@@ -62,8 +62,8 @@ struct FileServerTests {
         #expect(output == status)
     }
 
-    /// What the system holds for a client counts as taken.
-    @Test func `of a response that the client does not take little is held for it`() throws {
+    /// Bytes that the system holds for a client count as taken.
+    @Test func `the system holds little of a response for a client that does not take it`() throws {
         let log = EventLog()
         let thread = LoopThread { loop in
             var served: ServedConnection?

@@ -306,14 +306,10 @@ import Testing
                 guard count == 1 else { return }
                 otherLoop.add(port, forMode: .default)
                 #expect(port.send("inner"))
-                // The other loop has taken the signal, and has left the message before the third of three blocks.
+                // The other loop takes the signal, and leaves the message.
                 let takesSignal: () throws -> Void = {
                     try waitFor("the other loop") { port.source?.isSignalled ?? true ? nil : () }
-                    for _ in 0..<3 {
-                        let isServed = Latch()
-                        otherLoop.perform { isServed.open() }
-                        try isServed.wait()
-                    }
+                    try otherLoop.waitUntilServed()
                 }
                 try? takesSignal()
                 if inside != .default {

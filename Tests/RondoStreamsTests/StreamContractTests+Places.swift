@@ -57,12 +57,8 @@ extension StreamContractTests {
                 guard notes.count(of: "bytes") == 1 else { return }
                 stream.schedule(in: other, forMode: .default)
                 _ = output.writeAll([2])
-                // The other loop has taken the stream from its queue before the third of three blocks.
-                for _ in 0..<3 {
-                    let isServed = Latch()
-                    other.perform { isServed.open() }
-                    try? isServed.wait()
-                }
+                // The other loop takes the stream from its queue.
+                try? other.waitUntilServed()
                 try? loop.run { notes.count(of: "bytes") == 2 }
                 notes.note("back")
             }

@@ -243,12 +243,8 @@ import Testing
             child.input?.open()
             child.input?.close()
             try? outputHasEnded.wait()
-            // Signalled by then, its source has been served before the third of three blocks.
-            for _ in 0..<3 {
-                let isServed = Latch()
-                other.perform { isServed.open() }
-                try? isServed.wait()
-            }
+            // Its source has been signalled by then.
+            try? other.waitUntilServed()
             // Run inside the callback, the loop that tells gets what the other one has found.
             if let inside {
                 let own = RunLoop.current

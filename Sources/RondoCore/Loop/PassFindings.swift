@@ -28,8 +28,8 @@ struct PassFindings {
         case due
         /// The previous pass has drained the queue, so (f) does not look at it.
         case drained
-        /// The activation begins, and (f) does not look at the queue. Nor does the kernel while descriptors wait that an
-        /// earlier activation has found ready; so (h) asks the queue then.
+        /// The activation begins. (f) does not look at the queue then; and while descriptors that an earlier activation has
+        /// found ready wait, the kernel is not asked about it either. So (h) asks the queue itself.
         case first
     }
 
