@@ -7,12 +7,13 @@ extension RunLoop {
         run(in: mode, for: 60, returnAfterSourceHandled: false)
     }
 
-    /// Waits until the loop, which runs `mode` on another thread, has served what is ready there now.
+    /// Waits until the loop, which runs `mode` on another thread, has performed the sources that are signalled now, and served a
+    /// ready descriptor.
     ///
-    /// A pass calls blocks before its sources and at its end. The first of three blocks may be called at an end, and the second
-    /// before the sources of the next pass: these have been served when the third is called.
+    /// A pass calls blocks before its signalled sources, after them if there were any, and at its end. So of four blocks, each of
+    /// which is handed in when the one before was called, the last comes after all steps of a pass that began after this call.
     package func waitUntilServed(_ mode: Mode = .default) throws {
-        for _ in 0..<3 {
+        for _ in 0..<4 {
             let isCalled = Latch()
             perform(inModes: [mode]) { isCalled.open() }
             try isCalled.wait()
