@@ -90,13 +90,8 @@ final class QueuedNotifications: @unchecked Sendable {
         return asap.removeAll(with: wanted) + whenIdle.removeAll(with: wanted)
     }
 
-    /// The number of entries that `removeAll(of:like:inName:inSender:)` would look at.
-    func candidateCount(
-        of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
-    ) -> Int {
-        let wanted = keys(of: queue, like: notification, inName: inName, inSender: inSender)
-        return [asap, whenIdle].reduce(0) { $0 + ($1.candidates(with: wanted).first?.count ?? 0) }
-    }
+    /// The number of entries at which removals have looked, for tests: it may not grow with those that wait.
+    var lookedAt: Int { asap.lookedAt + whenIdle.lookedAt }
 
     /// The keys that an entry must have; none if no entry matches.
     private func keys(
@@ -167,6 +162,8 @@ private struct NotificationList {
     /// The numbers of the entries with each key, so that coalescing finds its own without looking at the others.
     private var numbersByKey: [CoalescingKey: Set<UInt64>] = [:]
 
+    private(set) var lookedAt = 0
+
     var isEmpty: Bool { filled == 0 }
 
     mutating func append(_ entry: QueuedNotifications.Entry) {
@@ -194,6 +191,7 @@ private struct NotificationList {
     mutating func removeAll(where matches: (QueuedNotifications.Entry) -> Bool) -> [QueuedNotifications.Entry]
     {
         guard filled > 0 else { return [] }
+        lookedAt += slots.count
         var removed: [QueuedNotifications.Entry] = []
         for index in slots.indices {
             guard let entry = slots[index].entry, matches(entry) else { continue }
@@ -219,16 +217,13 @@ private struct NotificationList {
 
     /// The numbers of the entries that have all of `keys`, in order. An array of their own, so that no set of numbers is
     /// copied when one of them is removed from it.
-    private func numbers(with keys: [CoalescingKey]) -> [UInt64] {
+    private mutating func numbers(with keys: [CoalescingKey]) -> [UInt64] {
         guard filled > 0 else { return [] }
-        let found = candidates(with: keys)
+        // The rarest key first: only its entries are looked at.
+        let found = keys.map { numbersByKey[$0] ?? [] }.sorted { $0.count < $1.count }
         guard let fewest = found.first else { return [] }
+        lookedAt += fewest.count
         return fewest.filter { number in found.dropFirst().allSatisfy { $0.contains(number) } }.sorted()
-    }
-
-    /// The numbers of the entries with each of `keys`, the rarest key first: only its entries are looked at.
-    func candidates(with keys: [CoalescingKey]) -> [Set<UInt64>] {
-        keys.map { numbersByKey[$0] ?? [] }.sorted { $0.count < $1.count }
     }
 
     func last(where matches: (QueuedNotifications.Entry) -> Bool) -> QueuedNotifications.Entry? {
