@@ -24,7 +24,7 @@ extension Process {
             guard state.handler == nil || state.schedule.isScheduled else { return nil }
             return state.schedule.listen(for: self)
         }
-        change?.apply()
+        if let change { carryOut(change) }
         // The child retains the process until its end (rule PR-9).
         child.whenEnded { [self] status in noteEnd(status) }
         child.reaper.watch(child)
