@@ -99,8 +99,8 @@ import class Rondo.URLSessionConfiguration
             ("a.*.example", "a.b.c.example", true), ("a.*.example", "a.example", false),
             ("*.b.*.d", "a.b.c.d", true), ("*.b.*.d", "a.c.b.d", false), ("aba*bab", "abab", false),
             ("*.A.Example", "B.a.example", true), ("a.example", "a.example.", true),
-            ("::1", "[0::1]", true), ("a.example.", "a.example", true), (" a.example", "a.example", true),
-            ("*.", "a.example", false),
+            ("::1", "[0::1]", true), ("a.example.", "a.example", true), (" a.example ", "a.example", true),
+            ("*.", "a.example", false), ("[fe80::*]", "[fe80::1]", true),
         ])
     func `US-15 hosts of the exceptions' list are reached without a proxy`(
         pattern: String, host: String, isDirect: Bool

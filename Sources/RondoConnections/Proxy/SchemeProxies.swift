@@ -19,7 +19,7 @@ package struct SchemeProxies: Sendable, Hashable {
     /// The addresses and networks that are reached without a proxy.
     package var exceptions = NoProxyList("")
     /// Patterns of the hosts that are reached without a proxy, each as `NoProxyList.compared` writes a host. `*` stands
-    /// for any characters, or none.
+    /// for any characters, or none; a pattern that ends in `*.` stands for no host.
     package var patterns: [String] = []
     /// Whether a host whose name has no dot is reached without a proxy.
     package var excludesSimpleNames = false

@@ -75,7 +75,7 @@ enum ProxyDictionary {
     private static func pattern(_ exception: String) -> String {
         let pattern = NoProxyList.compared(exception)
         // Without its dot, `*.` would stand for every host.
-        return pattern.hasSuffix("*") ? exception : pattern
+        return pattern.hasSuffix("*") && exception.hasSuffix(".") ? exception : pattern
     }
 
     /// A network of `ExceptionsList` with all four numbers of its address: `10.1/16` is `10.1.0.0/16`.
