@@ -92,6 +92,20 @@ import Testing
         #expect(made == Resolver.threadLimit && queue.threads == Resolver.threadLimit)
     }
 
+    @Test func `a thread stands by only while look-ups wait`() {
+        var (queue, _) = queue(of: (0..<5).map { "host\($0)" })
+        for _ in 0..<4 { _ = queue.next(now: instant(0)) }
+        let step = queue.next(now: instant(0))
+        #expect(step == .standBy(until: instant(1_000)))
+        _ = queue.end(place("host0"))
+        #expect(!queue.needsNoStandby)
+        let last = queue.next(now: instant(0))
+        #expect(last == .lookUp(place("host4"), .enough))
+        #expect(queue.needsNoStandby)
+        queue.endStandby()
+        #expect(!queue.needsNoStandby)
+    }
+
     @Test func `a look-up whose requests were all cancelled is not made`() {
         var queue = LookUpQueue(patience: .seconds(1))
         let requests = ["a", "a", "b"].map { request($0) }

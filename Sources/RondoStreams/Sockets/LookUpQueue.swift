@@ -27,7 +27,7 @@ struct LookUpQueue {
     /// What the thread that has asked does next.
     enum Step: Equatable {
         case lookUp(Place, Call)
-        /// Sleep, call `endStandby()`, and ask again.
+        /// Sleep until then, or until `needsNoStandby`; call `endStandby()`, and ask again.
         case standBy(until: DispatchTime)
         /// Wait to be woken.
         case idle
@@ -97,6 +97,9 @@ struct LookUpQueue {
         running[place] = now
         return .lookUp(place, waiting.isEmpty || hasStandby ? .enough : callThread(now: now))
     }
+
+    /// Whether a thread stands by, and nothing waits any more.
+    var needsNoStandby: Bool { hasStandby && waiting.isEmpty }
 
     mutating func endStandby() { hasStandby = false }
 

@@ -35,6 +35,8 @@ package final class Resolver: Sendable {
 
     private let queue: Mutex<LookUpQueue>
     private let work = DispatchSemaphore(value: 0)
+    /// The thread that stands by waits here.
+    private let standby = DispatchSemaphore(value: 0)
     private let lookup: Lookup
     private let idleTime: DispatchTimeInterval
 
@@ -150,10 +152,12 @@ extension Resolver {
             case .lookUp(let place, let call):
                 answer(call)
                 let outcome = lookup(place.host, place.port)
-                for request in queue.withLock({ $0.end(place) }) { request.finish(outcome) }
+                let (requests, needsNoStandby) = queue.withLock { ($0.end(place), $0.needsNoStandby) }
+                if needsNoStandby { standby.signal() }
+                for request in requests { request.finish(outcome) }
             case .standBy(let time):
-                // Nothing signals this semaphore.
-                _ = DispatchSemaphore(value: 0).wait(timeout: time)
+                // A signal more than is needed makes the thread ask again.
+                _ = standby.wait(timeout: time)
                 queue.withLock { $0.endStandby() }
             case .idle:
                 guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
