@@ -92,6 +92,10 @@ extension CFSocket {
 
     // MARK: - Sending
 
+    /// The bytes that one system call sends over a stream. Between two calls the time is looked at: while the receiver takes bytes
+    /// as fast as they come, one call goes on until it has sent all of them.
+    private static var pieceSize: Int { 1 << 20 }
+
     /// Sends all of `data` or fails (rule CS-10).
     ///
     /// - Parameters:
@@ -101,12 +105,13 @@ extension CFSocket {
         let end = timeout > 0 ? LoopClock.systemNow.advanced(bySeconds: timeout) : .never
         guard takeTurn(timeout) else { return .timeout }
         defer { sending.signal() }
+        let isStream = handle.kind == Int32(SOCK_STREAM.rawValue)
         var rest = data[...]
         var hasWaited = false
         while true {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
-                let outcome = handle.send(rest, to: address)
+                let outcome = handle.send(isStream ? rest.prefix(Self.pieceSize) : rest, to: address)
                 if case .wouldBlock = outcome { state.waitingThreads += 1 }
                 return outcome
             }
@@ -123,7 +128,7 @@ extension CFSocket {
                 hasWaited = false
                 if count >= rest.count { return .success }
                 // A datagram is sent as a whole, or not at all.
-                guard handle.kind == Int32(SOCK_STREAM.rawValue), count > 0 else { return .error }
+                guard isStream, count > 0 else { return .error }
                 rest = rest.dropFirst(count)
                 // A receiver that takes them as fast never lets the thread wait.
                 guard end > LoopClock.systemNow else { return .timeout }
