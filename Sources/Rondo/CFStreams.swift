@@ -11,6 +11,7 @@ public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -
     CFReadStream(url: fileURL)
 }
 
+// Disfavoured for nil and other values that fit both forms: otherwise such calls would be ambiguous.
 /// The same, for `url as CFURL`.
 @_disfavoredOverload
 public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: CFURL!) -> CFReadStream! {
@@ -36,6 +37,7 @@ public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) 
     CFWriteStream(url: fileURL, append: false)
 }
 
+// Disfavoured for nil and other values that fit both forms: otherwise such calls would be ambiguous.
 /// The same, for `url as CFURL`.
 @_disfavoredOverload
 public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: CFURL!) -> CFWriteStream! {

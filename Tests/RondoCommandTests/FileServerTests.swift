@@ -36,6 +36,7 @@ struct FileServerTests {
         let thread = LoopThread { loop in
             var settings = Self.settings
             settings.yieldTime = yieldTime
+            // Without a server no port is noted, and the wait for it fails the test.
             guard
                 let server = try? FileServer(
                     settings, address: "127.0.0.1", port: 0, identity: nil, loop: loop)

@@ -21,7 +21,7 @@ import Testing
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "rondo-configured-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // What is left of a temporary folder is no failure of the test.
+        // A temporary folder that cannot be removed does not fail the test.
         defer { try? FileManager.default.removeItem(at: folder) }
         try await body(folder)
     }

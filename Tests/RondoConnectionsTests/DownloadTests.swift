@@ -155,7 +155,7 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "rondo-download-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // What is left of a temporary folder is no failure of the test.
+        // A temporary folder that cannot be removed does not fail the test.
         defer { try? FileManager.default.removeItem(at: folder) }
         return try body(folder.path)
     }

@@ -65,7 +65,7 @@ import Testing
         let manager = FileManager.default
         let folder = manager.temporaryDirectory.appendingPathComponent("rondo-test-\(UUID().uuidString)")
         try manager.createDirectory(at: folder, withIntermediateDirectories: true)
-        // What is left of a temporary folder is no failure of the test.
+        // A temporary folder that cannot be removed does not fail the test.
         defer { try? manager.removeItem(at: folder) }
         let names = (0..<3).map { _ in "rondo-download-\(UUID().uuidString)" }
         let (old, inUse, new) = (names[0], names[1], names[2])

@@ -7,7 +7,8 @@ internal import RondoMutex
 ///
 /// The handler of `flush` waits until the storages are on the disk. The handlers behind it wait as well.
 final class OrderedHandlers: Sendable {
-    /// What is done in its turn. The function, which `prepare` made, schedules the call of the handler.
+    /// A step of the session, done after those before it. The function that it carries was made by `prepare`, and schedules the
+    /// call of the program's handler.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
         case flush(LoadSettings, @Sendable () -> Void)
