@@ -52,7 +52,9 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true
         }
-        guard modeLoop.isWhole, let (wakingSet, use) = equip(), wakingSet.add(modeLoop.setDescriptor) else {
+        guard modeLoop.hasKernelObjects, let (wakingSet, use) = acquireWakingSet(),
+            wakingSet.add(modeLoop.setDescriptor)
+        else {
             return sleepInSlices(modeLoop, until: instant)
         }
         // Foundation's run ends by its own timer.
@@ -91,7 +93,8 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         return Foundation.RunLoop.main.run(mode: .default, before: limit)
     }
 
-    private func equip() -> (WakingSet, MainQueueUse)? {
+    /// - Returns: The two objects, made by the first call; nil while the kernel refuses the set.
+    private func acquireWakingSet() -> (WakingSet, MainQueueUse)? {
         if mainQueueUse == nil { mainQueueUse = MainQueueUse() }
         // If descriptors have run out, this sleep is made in slices, and the next one tries again.
         if wakingSet == nil { wakingSet = try? WakingSet { [weak self] in self?.descriptorIsReady() } }
@@ -147,7 +150,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard loop.now.seconds(since: lastServed) > Self.longestBusyTime, borrowsSleep,
             !loop.threadState.isDrainingMainQueue
         else { return }
-        FoundationPoll(loop, .default, use: equip()?.1).run()
+        FoundationPoll(loop, .default, use: acquireWakingSet()?.1).run()
         lastServed = loop.now
     }
 

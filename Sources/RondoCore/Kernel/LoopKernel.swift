@@ -2,8 +2,8 @@ internal import CRondoEv
 
 /// The kernel objects of a run loop: the two descriptors that end its sleep, and an `ev_loop` for each mode.
 ///
-/// It also records refusals of the kernel; the loop goes on without the refused object (`ModeLoop+Bare`).
-/// Loop's thread only.
+/// It also records refusals of the kernel; the loop goes on without the refused object
+/// (`ModeLoop+WithoutEpoll`). Loop's thread only.
 final class LoopKernel {
     /// The least number of seconds between two log messages of one loop about refusals of the kernel.
     static let complaintInterval: Double = 60
@@ -36,14 +36,14 @@ final class LoopKernel {
         if let modeLoop = modeLoops[index] { return modeLoop }
         let modeLoop = ModeLoop(of: self)
         modeLoops[index] = modeLoop
-        equip(modeLoop)
+        acquireKernelObjects(for: modeLoop)
         return modeLoop
     }
 
     /// Asks the kernel for the objects that a mode lacks. Not to be called under the loop's lock.
-    func equip(_ modeLoop: ModeLoop) {
+    func acquireKernelObjects(for modeLoop: ModeLoop) {
         do throws(SystemError) {
-            try modeLoop.becomeWhole(intactWakeUp())
+            try modeLoop.acquireKernelObjects(with: intactWakeUp())
         } catch {
             refusal = error
             complain(of: error)

@@ -43,8 +43,8 @@ extension RunLoop {
         init(_ loop: RunLoop, _ mode: Mode, mirrorsMainQueue: Bool) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
             let modeLoop = loop.threadState.kernel.modeLoop(index)
-            if !modeLoop.isWhole { loop.threadState.kernel.equip(modeLoop) }
-            guard modeLoop.isWhole, let wakeUp = loop.threadState.kernel.wakeUp else {
+            if !modeLoop.hasKernelObjects { loop.threadState.kernel.acquireKernelObjects(for: modeLoop) }
+            guard modeLoop.hasKernelObjects, let wakeUp = loop.threadState.kernel.wakeUp else {
                 throw Self.error(loop.threadState.kernel.refusal?.code ?? EMFILE)
             }
             let mirror: DescriptorMirror

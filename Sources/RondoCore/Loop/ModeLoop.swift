@@ -6,7 +6,8 @@ internal import CRondoEv
 /// thread only.
 ///
 /// If the kernel refuses the mode an epoll set, or to add the loop's own descriptors to it, the loop goes on:
-/// the mode looks at its descriptors by `poll(2)` (`ModeLoop+Bare`), and asks the kernel again at each look.
+/// the mode looks at its descriptors by `poll(2)` (`ModeLoop+WithoutEpoll`), and asks the kernel again at each
+/// look.
 final class ModeLoop {
     /// `unowned`: the kernel owns this object.
     private unowned let kernel: LoopKernel
@@ -35,7 +36,7 @@ final class ModeLoop {
     // Unchecked: see `started`. With the check bench-guard's descriptor.event takes 4 % more instructions.
     @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
     /// Whether the mode has all its kernel objects.
-    private(set) var isWhole = false
+    private(set) var hasKernelObjects = false
     /// The last look has failed: before the next look that sleeps, the thread rests for a moment.
     private var mustRest = false
     private(set) var mainQueue = MainQueueWatch()
@@ -68,8 +69,8 @@ final class ModeLoop {
     /// Asks the kernel for the objects that the mode lacks.
     ///
     /// - Throws: The kernel's refusal: descriptors or `fs.epoll.max_user_watches` are used up.
-    func becomeWhole(_ wakeUp: WakeUp) throws(SystemError) {
-        guard !isWhole else { return }
+    func acquireKernelObjects(with wakeUp: WakeUp) throws(SystemError) {
+        guard !hasKernelObjects else { return }
         if self.wakeUp !== wakeUp {
             wakeUpWatcher.stop(in: loop)
             timerWatcher.stop(in: loop)
@@ -82,7 +83,7 @@ final class ModeLoop {
             wakeUp.timerDescriptor, events: Int32(EV_READ), in: loop, ioReadiness)
         // In this look libev hands the two descriptors to the kernel.
         if let code = look(sleeps: false) { throw SystemError("epoll_ctl", code: code) }
-        isWhole = hasOwnWatchers
+        hasKernelObjects = hasOwnWatchers
     }
 
     private var hasOwnWatchers: Bool { wakeUpWatcher.pointee.isStarted && timerWatcher.pointee.isStarted }
@@ -117,7 +118,7 @@ final class ModeLoop {
         for watcher in [wakeUpWatcher, timerWatcher, mainQueueWatcher]
         where watcher.pointee.isStarted && rondo_descriptor_kind(watcher.pointee.io.fd) < 0 {
             watcher.stop(in: loop)
-            isWhole = false
+            hasKernelObjects = false
         }
     }
 
@@ -177,7 +178,7 @@ final class ModeLoop {
                 noteStarted(watcher)
             }
         }
-        if own != nil { isWhole = false }
+        if own != nil { hasKernelObjects = false }
         if let code = SystemFailure.take() { lookHasFailed(code) }
         return own
     }
@@ -215,7 +216,7 @@ final class ModeLoop {
         guard let loop else { return }
         table.forEach { if $0.pointee.isStarted { $0.unregister(from: loop) } }
         for watcher in [wakeUpWatcher, timerWatcher] { watcher.stop(in: nil) }
-        isWhole = false
+        hasKernelObjects = false
         libev.giveUp(closing: false)
     }
 
@@ -235,10 +236,10 @@ final class ModeLoop {
             mustRest = false
             SystemFailure.rest()
         }
-        if isWhole, hasTimer || !sleeps {
+        if hasKernelObjects, hasTimer || !sleeps {
             _ = look(sleeps: sleeps)
         } else {
-            pollBare(until: sleeps ? end : nil)
+            pollWithoutEpoll(until: sleeps ? end : nil)
         }
         ready.collect()
         if mainQueue.method == .byAsking { noteMainQueue(hasWork: MainQueue.hasWork) }
@@ -254,18 +255,19 @@ final class ModeLoop {
     }
 
     /// Asks the kernel for the objects that the mode lacks, and looks at the descriptors if it gets them.
-    func completeEquipment() { kernel.equip(self) }
+    func acquireKernelObjects() { kernel.acquireKernelObjects(for: self) }
 
-    /// For `pollBare`: whether another thread has asked for attention since the loop has begun to wait.
+    /// For `pollWithoutEpoll`: whether another thread has asked for attention since the loop has begun to
+    /// wait.
     var wasAskedForAttention: Bool { kernel.wasAskedForAttention }
 
-    /// For `pollBare`.
+    /// For `pollWithoutEpoll`.
     func lookAtOnce() { _ = look(sleeps: false) }
 
     /// Looks at the kernel without sleeping, if the mode has descriptors. Without descriptors a look would
     /// find nothing: due timers are found by the clock, and requests of other threads in `LoopState`.
     func pollWatched() {
-        if !started.isEmpty || ready.hasReport || !isWhole {
+        if !started.isEmpty || ready.hasReport || !hasKernelObjects {
             poll(mayBlock: false)
         } else {
             askMainQueue()
@@ -430,7 +432,7 @@ final class ModeLoop {
             mainQueueWatcher.set(descriptor, events: Int32(EV_READ), ioReadiness)
             mainQueueWatcher.start(in: loop)
             // This look does not sleep; it finds out whether the kernel refuses the descriptor.
-            if isWhole { applyChanges() }
+            if hasKernelObjects { applyChanges() }
         } else if method != .byDescriptor, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)
             mainQueue.forget()

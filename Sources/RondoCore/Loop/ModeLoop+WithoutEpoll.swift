@@ -8,14 +8,14 @@ extension ModeLoop {
     static let longestSleepUnwakeable: Int64 = 10
     /// The longest sleep otherwise, in milliseconds; after it the loop asks the kernel again for the refused
     /// object.
-    static let longestSleepBare: Int64 = 1_000
+    static let longestSleepWithoutEpoll: Int64 = 1_000
 
     /// - Parameter end: The instant at which the sleep ends at the latest; nil if the call must not sleep.
-    func pollBare(until end: LoopInstant?) {
-        if !isWhole {
-            completeEquipment()
+    func pollWithoutEpoll(until end: LoopInstant?) {
+        if !hasKernelObjects {
+            acquireKernelObjects()
             // As in `Sleep`, that look may have read the eventfd.
-            if isWhole || end != nil && wasAskedForAttention { return }
+            if hasKernelObjects || end != nil && wasAskedForAttention { return }
         }
         var list = PollList()
         if let wakeUp {
@@ -33,9 +33,8 @@ extension ModeLoop {
                 list.add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
             }
         }
-        guard
-            list.poll(until: end, atMost: wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare)
-        else {
+        let longestSleep = wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepWithoutEpoll
+        guard list.poll(until: end, atMost: longestSleep) else {
             if end != nil { SystemFailure.rest() }
             return
         }
