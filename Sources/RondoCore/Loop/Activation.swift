@@ -49,7 +49,7 @@ struct Activation {
         let pass = Pass(activation: self, mode: mode, modeLoop: consume modeLoop)
         let result = pass.run(hasWork: hasWork)
         pass.loop.threadState.endRun(outer: outer)
-        pass.activation.end(mode, pass.modeLoop)
+        pass.activation.end()
         return result
     }
 
@@ -95,7 +95,7 @@ struct Activation {
         return hasWork
     }
 
-    private func end(_ mode: Int, _ modeLoop: ModeLoop) {
+    private func end() {
         let now = loop.now
         let (outer, mustLookAgain) = loop.state.withLock {
             [attention = loop.attention] state -> (Int?, Bool) in

@@ -179,7 +179,7 @@ final class ModeLoop {
             }
         }
         if own != nil { hasKernelObjects = false }
-        if let code = SystemFailure.take() { lookHasFailed(code) }
+        if SystemFailure.take() != nil { lookHasFailed() }
         return own
     }
 
@@ -203,7 +203,7 @@ final class ModeLoop {
     }
 
     /// Called when `epoll_wait` has failed: the program may have closed libev's epoll set by its number.
-    private func lookHasFailed(_ code: Int32) {
+    private func lookHasFailed() {
         let isWatched = wakeUpWatcher.pointee.isStarted
         guard let wakeUp, setDescriptor >= 0,
             !libev.setIsOpen(watched: wakeUp.eventDescriptor, isWatched: isWatched)
