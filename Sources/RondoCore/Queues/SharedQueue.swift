@@ -131,13 +131,13 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
         guard isLast else { return }
         let hasLeft = loop.sharedQueues.withLock { queues -> Bool in
-            let timer = members.withLock { members -> Timer?? in
+            let isEmpty = members.withLock { members in
                 members.count -= 1
-                if members.count > 0 { return nil }
-                defer { members.delayTimer = nil }
-                return .some(members.delayTimer)
+                return members.count == 0
             }
-            guard case .some(let timer) = timer else { return false }
+            guard isEmpty else { return false }
+            // No member is left to set the timer again, and none joins while `sharedQueues` is locked.
+            let timer = members.withLock { $0.delayTimer.take() }
             queues.removeAll { $0 === self }
             source.invalidate()
             timer?.invalidate()
