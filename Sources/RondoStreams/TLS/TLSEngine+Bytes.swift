@@ -8,11 +8,11 @@ extension TLSEngine {
     /// proxy) may have decrypted only half a record of this one; a read then consumes that half and wants
     /// more, so the caller does not spin.
     package var hasPendingPlaintext: Bool {
-        SSL_pending(ssl) > 0 || hasUnreadOutcome || carrier?.hasPendingPlaintext ?? false
+        SSL_pending(ssl) > 0 || reading.hasUnreadOutcome || carrier?.hasPendingPlaintext ?? false
     }
 
     /// Whether bytes of an earlier write still wait for the socket; call `flush()` when it is writable.
-    package var hasUnsentBytes: Bool { unsent != nil }
+    package var hasUnsentBytes: Bool { writing.unsent != nil }
 
     /// Reads records until the buffer is full, a record is shorter than the longest, or no more bytes are
     /// here.
@@ -23,7 +23,8 @@ extension TLSEngine {
         if let failure { throw failure }
         guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
         OpenSSLErrors.clear()
-        (hasUnreadOutcome, readNeedsWrite) = (false, false)
+        reading.hasUnreadOutcome = false
+        reading.needsWrite = false
         var filled = 0
         while filled < buffer.count {
             var count = 0
@@ -31,8 +32,8 @@ extension TLSEngine {
             if result == 1 {
                 filled += count
                 // The rest of a record that was read in part is always short, so its length says nothing.
-                if count < Self.recordLimit && !hasRestOfRecord { break }
-                hasRestOfRecord = false
+                if count < Self.recordLimit && !reading.hasRestOfRecord { break }
+                reading.hasRestOfRecord = false
                 continue
             }
             let outcome = outcome(of: result)
@@ -41,21 +42,21 @@ extension TLSEngine {
                 if filled == 0 { throw error }
             }
             if filled > 0 {
-                readNeedsWrite = outcome == .wantsWrite
-                hasUnreadOutcome = outcome != .wantsRead && outcome != .wantsWrite
+                reading.needsWrite = outcome == .wantsWrite
+                reading.hasUnreadOutcome = outcome != .wantsRead && outcome != .wantsWrite
                 break
             }
             switch outcome {
             case .wantsRead: return .wantsRead
             case .wantsWrite:
-                readNeedsWrite = true
+                reading.needsWrite = true
                 return .wantsWrite
             case .end: return .end
             case .closed: return .truncated
             case .done, .failed, .waits: return .bytes(0)
             }
         }
-        hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
+        reading.hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
         return .bytes(filled)
     }
 
@@ -94,8 +95,8 @@ extension TLSEngine {
             case .done:
                 written += count
             case .wantsRead, .wantsWrite:
-                writeNeedsRead = outcome == .wantsRead
-                unsent = Array(piece)
+                writing.needsRead = outcome == .wantsRead
+                writing.unsent = Array(piece)
                 return .bytes(written + piece.count)
             case .end, .closed, .failed, .waits:
                 let error = failWriting(outcome)
@@ -108,14 +109,14 @@ extension TLSEngine {
 
     /// Sends the bytes that an earlier write has left, see `hasUnsentBytes`.
     package func flush() throws(TLSError) -> Progress {
-        writeNeedsRead = false
-        if let error = failure ?? writeFailure { throw error }
-        while let rest = unsent {
+        writing.needsRead = false
+        if let error = failure ?? writing.failure { throw error }
+        while let rest = writing.unsent {
             let (outcome, count) = rest.withUnsafeBytes { send($0) }
             switch outcome {
-            case .done: unsent = count < rest.count ? Array(rest[count...]) : nil
+            case .done: writing.unsent = count < rest.count ? Array(rest[count...]) : nil
             case .wantsRead:
-                writeNeedsRead = true
+                writing.needsRead = true
                 return .wantsRead
             case .wantsWrite: return .wantsWrite
             case .end, .closed, .failed, .waits: throw failWriting(outcome)
@@ -125,12 +126,12 @@ extension TLSEngine {
     }
 
     private func failWriting(_ outcome: TLSOutcome) -> TLSError {
-        (unsent, writeNeedsRead) = (nil, false)
+        writing.stop()
         var reason = TLSError.Reason.system(EPIPE)
         if case .failed(let found) = outcome { reason = found }
         guard case .system = reason else { return fail(reason) }
         let error = TLSError(reason, host: peerName, isServers: isServers)
-        writeFailure = error
+        writing.failure = error
         return error
     }
 

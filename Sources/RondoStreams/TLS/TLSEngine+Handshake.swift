@@ -67,14 +67,14 @@ extension TLSEngine {
         guard failure == nil, SSL_is_init_finished(ssl) == 1 else { return .done }
         // A failure here loses nothing: the connection is being closed.
         guard let flushed = try? flush() else { return .done }
-        guard flushed == .done, !hasSentEnd else { return flushed }
+        guard flushed == .done, writing.end != .sent else { return flushed }
         OpenSSLErrors.clear()
         // Called again until it succeeds: OpenSSL's own flag (SSL_SENT_SHUTDOWN) is set before close_notify
         // is sent.
         let result = SSL_shutdown(ssl)
         // 0 means that the peer's close_notify has not come yet; this side does not wait for it.
         if result < 0, outcome(of: result) == .wantsWrite { return .wantsWrite }
-        hasSentEnd = true
+        writing.end = .sent
         return .done
     }
 
@@ -91,7 +91,7 @@ extension TLSEngine {
     /// peer is the proxy, which is next to the socket.
     package var peerMaySpeak: Bool {
         if let carrier { return carrier.peerMaySpeak }
-        if case .system = (failure ?? writeFailure)?.reason { return false }
+        if case .system = (failure ?? writing.failure)?.reason { return false }
         guard failure != nil || SSL_is_init_finished(ssl) == 1 else { return false }
         return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0
             && !SocketBIO.hasReachedEnd(SSL_get_wbio(ssl))
@@ -110,7 +110,7 @@ extension TLSEngine {
     func fail(_ reason: TLSError.Reason) -> TLSError {
         let error = TLSError(reason, host: peerName, isServers: isServers)
         failure = error
-        (unsent, writeNeedsRead) = (nil, false)
+        writing.stop()
         return error
     }
 }

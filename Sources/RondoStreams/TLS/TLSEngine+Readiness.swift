@@ -4,14 +4,24 @@ internal import RondoCore
 // reverse.
 extension TLSEngine {
     /// Ends this side's stream: sends close_notify, or has `sendRest()` send it.
-    func endWriting() { owesEnd = shutdown() != .done }
+    func endWriting() {
+        let progress = shutdown()
+        guard writing.end != .sent else { return }
+        writing.end = progress == .done ? .open : .owed
+    }
+
+    /// Whether close_notify must still be sent.
+    var owesEnd: Bool { writing.end == .owed }
+
+    /// Whether the last read waits until the socket can be written to.
+    var readNeedsWrite: Bool { reading.needsWrite }
 
     func canRead(_ ready: RunLoop.Source.Interest) -> Bool {
         ready.contains(.read) || (readNeedsWrite && ready.contains(.write))
     }
 
     func canWrite(_ ready: RunLoop.Source.Interest) -> Bool {
-        ready.contains(.write) || (writeNeedsRead && ready.contains(.read))
+        ready.contains(.write) || (writing.needsRead && ready.contains(.read))
     }
 
     /// Whether something must be sent before the owner can write.
@@ -26,7 +36,7 @@ extension TLSEngine {
             if owesEnd { endWriting() }
         } catch {
             // The next write throws this error again; until then the owner can still read.
-            owesEnd = false
+            if owesEnd { writing.end = .open }
         }
         return true
     }
@@ -34,9 +44,9 @@ extension TLSEngine {
     /// What the socket is to be watched for, if the owner wants `wanted`.
     func interest(for wanted: RunLoop.Source.Interest) -> RunLoop.Source.Interest {
         var interest = wanted
-        if writeNeedsRead { interest.insert(.read) }
+        if writing.needsRead { interest.insert(.read) }
         // What waits for the peer's bytes does not wait for room.
-        if hasToSend && !writeNeedsRead || readNeedsWrite && wanted.contains(.read) {
+        if hasToSend && !writing.needsRead || readNeedsWrite && wanted.contains(.read) {
             interest.insert(.write)
         }
         return interest

@@ -71,24 +71,10 @@ package final class TLSEngine {
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
     var readsMemory = false
-    /// Bytes that the socket has not taken yet, of which OpenSSL has encrypted the first record.
-    var unsent: [UInt8]?
-    /// True if the last read has left a part of a record behind, because its buffer was full.
-    var hasRestOfRecord = false
-    /// True if the last read has met the end or a failure behind its bytes; the socket will not become
-    /// readable for that.
-    var hasUnreadOutcome = false
-    /// True if the last read waits until the socket can be written to.
-    var readNeedsWrite = false
-    /// True if the last write waits until the socket can be read.
-    var writeNeedsRead = false
-    /// True if close_notify must be sent once the bytes written before it are gone.
-    var owesEnd = false
-    /// close_notify has gone out.
-    var hasSentEnd = false
+    var reading = TLSReadingSide()
+    var writing = TLSWritingSide()
+    /// A failure that ends both directions.
     var failure: TLSError?
-    /// A failure that ends writing only.
-    var writeFailure: TLSError?
 
     /// The TLS connection with a proxy that this one goes through: TLS inside TLS. Retained here because
     /// OpenSSL's BIO has a pointer to it.
