@@ -213,32 +213,61 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     /// - Parameter resumedFrom: Nil for a download that does not continue an earlier one.
     private func receive(_ connection: URLConnection, _ response: URLResponse, from resumedFrom: Int64?) {
-        guard let download else { return }
-        let offset = resumedFrom ?? 0
+        guard let download, announce(response, of: download, by: connection, from: resumedFrom) else {
+            return
+        }
+        if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
+        askAboutCodings(of: connection, download)
+        guard let (path, allowOverwrite) = chooseDestination(of: download, for: response) else { return }
+        createFile(
+            at: path, allowOverwrite: allowOverwrite, of: download, for: response, from: resumedFrom ?? 0)
+    }
+
+    /// Tells the delegate of the response.
+    ///
+    /// - Returns: False if the download has ended because of the response's status.
+    private func announce(
+        _ response: URLResponse, of download: URLDownload, by connection: URLConnection,
+        from resumedFrom: Int64?
+    ) -> Bool {
         if let resumedFrom {
             delegate?.download(download, willResumeWith: response, fromByte: resumedFrom)
         } else {
             delegate?.download(download, didReceive: response)
         }
-        if download.failsOnErrorStatus, let status = (response as? HTTPURLResponse)?.statusCode, status >= 400
-        {
-            guard self.download != nil else { return }
-            return refuse(status, connection)
-        }
-        if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
-        askAboutCodings(of: connection, download)
+        guard download.failsOnErrorStatus, let status = (response as? HTTPURLResponse)?.statusCode,
+            status >= 400
+        else { return true }
+        // The delegate may have cancelled the download.
+        if self.download != nil { refuse(status, connection) }
+        return false
+    }
+
+    /// Has the delegate choose the file, if the program has not set it.
+    ///
+    /// - Returns: Nil if the download has been cancelled.
+    private func chooseDestination(
+        of download: URLDownload, for response: URLResponse
+    ) -> (path: String, allowOverwrite: Bool)? {
         // The response may come from a protocol of the program, and Foundation takes the name from it
         // unchecked.
         let name = response.suggestedFilename.flatMap(SuggestedFilename.harmless) ?? "unknown"
         if download.destination == nil, self.download != nil {
             delegate?.download(download, decideDestinationWithSuggestedFilename: name)
         }
-        guard self.download != nil else { return }
+        guard self.download != nil else { return nil }
         let fallback = (
             path: FileManager.default.temporaryDirectory.appendingPathComponent(name).path,
             allowOverwrite: false
         )
-        let (path, allowOverwrite) = download.destination ?? fallback
+        return download.destination ?? fallback
+    }
+
+    /// Creates the file, or opens that of the earlier download, and tells the delegate.
+    private func createFile(
+        at path: String, allowOverwrite: Bool, of download: URLDownload, for response: URLResponse,
+        from offset: Int64
+    ) {
         do throws(SystemError) {
             let file =
                 offset > 0

@@ -178,18 +178,27 @@ final class TaskWork: Sendable {
         } catch {
             return fail(URLErrors.noThread(error, url: plan.stream?.url ?? request.url), order.earlier)
         }
-        let load: any TaskLoad =
-            if let stream = plan.stream {
-                StreamLoad(for: self, stream, schedule: modes, by: engine)
-            } else {
-                Load(
-                    for: self, request: LoadRequest(sent), schedule: modes,
-                    settings: plan.content.settings(engine.settings),
-                    defaults: client.defaults, writesFile: plan.kind == .download,
-                    continuing: order.earlier,
-                    upgrade: webSocket.map { WebSocketUpgrade($0) } ?? streamUpgrade(order.request),
-                    failing: order.failure)
-            }
+        begin(makeLoad(order, sending: sent, in: modes, by: engine, for: client))
+    }
+
+    /// - Parameter request: The request of `order` as it is sent, which a WebSocket changes.
+    private func makeLoad(
+        _ order: TaskContent.Order, sending request: URLRequest, in modes: [LoopMode],
+        by engine: SessionEngine, for client: any TaskClient
+    ) -> any TaskLoad {
+        if let stream = plan.stream {
+            return StreamLoad(for: self, stream, schedule: modes, by: engine)
+        }
+        return Load(
+            for: self, request: LoadRequest(request), schedule: modes,
+            settings: plan.content.settings(engine.settings),
+            defaults: client.defaults, writesFile: plan.kind == .download,
+            continuing: order.earlier,
+            upgrade: webSocket.map { WebSocketUpgrade($0) } ?? streamUpgrade(order.request),
+            failing: order.failure)
+    }
+
+    private func begin(_ load: any TaskLoad) {
         let (isSuspended, isCanceling, priority) = state.withLock { state in
             state.load = load
             return (state.life.isSuspended, state.life.isCanceling, state.priority)
