@@ -42,18 +42,22 @@ func readResponse(_ bytes: [UInt8], in lengths: [Int], toHead: Bool) -> Report {
         let head = RequestHead(method: toHead ? "HEAD" : "GET", target: "/", fields: fields)
         try codec.send(head: head, body: .none, into: &request)
         try codec.sendEnd(into: &request)
+        var (input, consumed): ([UInt8], Int) = ([], 0)
         while true {
-            switch try codec.nextEvent() {
+            let event = try input.withUnsafeBytes { try codec.nextEvent(from: $0, consumed: &consumed) }
+            switch event {
             case .needMoreData:
-                if let piece = pieces.next() { codec.receive(piece) } else { codec.receiveEnd() }
-            case .body(let piece):
-                if piece.isEmpty { fatalError("an empty piece") }
-                report.body += piece
+                if consumed < input.count { fatalError("more is wanted, and not all was read") }
+                let piece = pieces.next()
+                if piece == nil { codec.receiveEnd() }
+                (input, consumed) = (Array(piece ?? []), 0)
+            case .body(let range):
+                if range.isEmpty { fatalError("an empty piece") }
+                report.body += input[range]
             case .informational(let head): report.events.append("\(head.status) \(head.fields)")
             case .response(let head, let length):
                 report.events.append("\(head.status) \(head.fields) \(length ?? -1)")
             case .trailers(let fields): report.events.append("\(fields)")
-            case .bodyRange: fatalError("a range outside of the bytes")
             case .end, .paused, .closed, .switchedProtocol:
                 report.events.append("end")
                 return report

@@ -66,8 +66,10 @@ private func head(_ bytes: [UInt8]) -> ResponseHead? {
     do {
         try codec.send(head: head, body: .none, into: &request)
         try codec.sendEnd(into: &request)
-        codec.receive((Array("HTTP/1.1 200 OK\r\n".utf8) + bytes + Array("\r\n\r\n".utf8))[...])
-        if case .response(let head, _) = try codec.nextEvent() { return head }
+        let response = Array("HTTP/1.1 200 OK\r\n".utf8) + bytes + Array("\r\n\r\n".utf8)
+        var consumed = 0
+        let event = try response.withUnsafeBytes { try codec.nextEvent(from: $0, consumed: &consumed) }
+        if case .response(let head, _) = event { return head }
     } catch {}
     return nil
 }

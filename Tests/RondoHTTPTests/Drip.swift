@@ -34,20 +34,20 @@ struct Outcome: Equatable {
 
 /// One way of feeding a connection.
 enum Feeding: CaseIterable {
-    /// `receive(_:)` and `nextEvent()`.
+    /// From the queue of a `QueuedCodec`.
     case queue
-    /// `nextEvent(from:consumed:)`.
+    /// From the piece that has come, as connections do.
     case inPlace
 }
 
 /// Sends a request and listens to what `pieces` answer.
 struct Listener {
-    private(set) var codec: HTTP1Codec
+    private(set) var codec: QueuedCodec
     private(set) var outcome = Outcome()
     private var leftover: [UInt8]?
 
     init(_ request: RequestHead = .get, limits: HTTP1Limits = HTTP1Limits()) throws {
-        codec = HTTP1Codec(limits: limits)
+        codec = QueuedCodec(limits: limits)
         try send(request)
     }
 
@@ -91,16 +91,18 @@ struct Listener {
         switch feeding {
         case .queue:
             codec.receive(piece)
-            while note(try codec.nextEvent(), in: UnsafeRawBufferPointer(start: nil, count: 0)) {}
+            while note(try codec.nextEvent(), codec.bytes) {}
         case .inPlace:
             let input = Array(piece)
             var consumed = 0
             try input.withUnsafeBufferPointer { (buffer) throws(HTTP1Error) in
                 let raw = UnsafeRawBufferPointer(buffer)
                 var event: HTTP1Event
+                var bytes: ArraySlice<UInt8>
                 repeat {
-                    event = try codec.nextEvent(from: raw, consumed: &consumed)
-                } while note(event, in: raw)
+                    event = try codec.base.nextEvent(from: raw, consumed: &consumed)
+                    bytes = if case .body(let range) = event { input[range] } else { [] }
+                } while note(event, bytes)
                 if event == .needMoreData { #expect(consumed == raw.count) }
             }
             if leftover != nil { leftover! += input[consumed...] }
@@ -108,20 +110,19 @@ struct Listener {
     }
 
     /// - Returns: Whether to ask for another event.
-    private mutating func note(_ event: HTTP1Event, in input: UnsafeRawBufferPointer) -> Bool {
+    private mutating func note(_ event: HTTP1Event, _ bytes: ArraySlice<UInt8>) -> Bool {
         switch event {
         case .informational(let head):
             outcome.heard.append(.informational(head.status, head.fields.map { "\($0.name): \($0.value)" }))
         case .response(let head, let length):
             outcome.head = head
             outcome.heard.append(.response(head.status, length: length))
-        case .body(let bytes): noteBody(bytes)
-        case .bodyRange(let range): noteBody(input[range])
+        case .body: noteBody(bytes)
         case .trailers(let fields):
             outcome.heard.append(.trailers(fields.map { "\($0.name): \($0.value)" }))
         case .end: outcome.heard.append(.end)
-        case .switchedProtocol(let rest):
-            leftover = Array(rest)
+        case .switchedProtocol:
+            leftover = Array(bytes)
             return false
         case .needMoreData, .paused: return false
         case .closed:
@@ -131,7 +132,7 @@ struct Listener {
         return true
     }
 
-    private mutating func noteBody(_ bytes: some Collection<UInt8>) {
+    private mutating func noteBody(_ bytes: ArraySlice<UInt8>) {
         #expect(!bytes.isEmpty)
         let text = String(decoding: bytes, as: UTF8.self)
         if case .body(let before) = outcome.heard.last {

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func `bytes before any request are unsolicited`() throws {
-        var codec = HTTP1Codec()
+        var codec = QueuedCodec()
         #expect(try codec.nextEvent() == .needMoreData)
         codec.receive("HTTP/1.1 408 Timeout\r\n\r\n".utf8)
         let error = HTTP1Error.peer(.unsolicitedBytes(excerpt: #"HTTP/1.1 408 Timeout\x0D\x0A\x0D\x0A"#))
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `the end before any request closes`() throws {
-        var codec = HTTP1Codec()
+        var codec = QueuedCodec()
         codec.receiveEnd()
         #expect(try codec.nextEvent() == .closed)
     }

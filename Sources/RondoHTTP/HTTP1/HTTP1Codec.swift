@@ -1,10 +1,6 @@
 // The client's side of one HTTP/1.1 connection: turns requests into bytes, and received bytes into events. It
-// has no socket and no clock; the end of the connection is an input like any other.
-//
-// There are two ways to pass in received bytes. The fast one, `nextEvent(from:consumed:)`, reads the bytes in
-// place and reports pieces of the body as ranges of them, so no byte of a body is copied or stored. The
-// simple one, `receive(_:)` and `nextEvent()`, does the same with a queue of its own. Use only one way for a
-// connection.
+// has no socket and no clock; the end of the connection is an input like any other. Received bytes are read in
+// place, and pieces of the body reported as ranges of them, so no byte of a body is copied or stored.
 
 /// An event on a connection.
 package enum HTTP1Event: Sendable, Equatable {
@@ -12,10 +8,8 @@ package enum HTTP1Event: Sendable, Equatable {
     case informational(ResponseHead)
     /// The final response; `bodyLength` is nil if the length of the body is not known in advance.
     case response(ResponseHead, bodyLength: Int64?)
-    /// Bytes of the body, from `nextEvent()`; never empty.
-    case body(ArraySlice<UInt8>)
-    /// The same from `nextEvent(from:consumed:)`: the range of the bytes in its input.
-    case bodyRange(Range<Int>)
+    /// Bytes of the body: their range in the input; never empty.
+    case body(Range<Int>)
     /// Fields after a chunked body; there is no such event if there are none.
     case trailers(HeaderFields)
     /// The response is complete.
@@ -25,22 +19,20 @@ package enum HTTP1Event: Sendable, Equatable {
     /// The response is complete and the connection can be kept: call `startNextCycle()` once the request is
     /// complete too.
     case paused
-    /// Comes after the `response` to an Upgrade (101) or a CONNECT (2xx): HTTP has ended, and other bytes
-    /// follow. `leftover` are those in the queue of `receive(_:)`; with `nextEvent(from:consumed:)` they stay
-    /// in its input.
-    case switchedProtocol(leftover: ArraySlice<UInt8>)
+    /// Comes after the `response` to an Upgrade (101) or a CONNECT (2xx): HTTP has ended, and the rest of the
+    /// input is not HTTP's.
+    case switchedProtocol
     /// Nothing more will be received: close the connection.
     case closed
 }
 
 /// A client's side of one HTTP/1.1 connection (RFC 9112).
 ///
-/// For each request, call `send(head:body:into:)`, `send(body:into:)` any number of times, and always
+/// For each request, call `send(head:body:into:)`, `frame(bodyOf:)` for each piece of the body, and always
 /// `sendEnd`; and read events until `.end`. Then, if `canBeReused`, call `startNextCycle()`.
 package struct HTTP1Codec: Sendable {
     private var state = HTTP1State()
     private var reader: HTTP1Reader
-    private var received = ByteQueue()
     private var written = RecentRequestHead()
     private var known: KnownHead?
     /// Whether `recentHeads` have changed since they were shared with other connections; see `share(_:_:)`.
@@ -92,7 +84,7 @@ package struct HTTP1Codec: Sendable {
     /// Whether `startNextCycle()` makes the connection ready for another request: request and response are
     /// complete, neither asked to close the connection, the server has not closed it, and no bytes came after
     /// the response.
-    package var canBeReused: Bool { state.canBeReused && received.isEmpty }
+    package var canBeReused: Bool { state.canBeReused }
 
     /// Makes a connection that `canBeReused` ready for the next request. (It checks that itself: a check by a
     /// caller in another module would copy the connection.)
@@ -136,18 +128,8 @@ package struct HTTP1Codec: Sendable {
         reader.expectHead()
     }
 
-    /// Appends a piece of the body, with its framing, to `output`.
-    package mutating func send(
-        body: UnsafeRawBufferPointer, into output: inout [UInt8]
-    ) throws(HTTP1Error) {
-        let isChunk = try state.requestBody(body.count) && !body.isEmpty
-        if isChunk { HTTP1Writer.writeChunkSize(body.count, into: &output) }
-        output.append(contentsOf: body)
-        if isChunk { HTTP1Writer.writeLineEnd(into: &output) }
-    }
-
-    /// The bytes to write before and after a piece of the body of `count` bytes, for a caller that avoids
-    /// copying the piece. Both are empty unless the body is chunked.
+    /// The bytes to write before and after a piece of the body of `count` bytes, which the caller writes itself,
+    /// without a copy. Both are empty unless the body is chunked.
     package mutating func frame(
         bodyOf count: Int
     ) throws(HTTP1Error) -> (prefix: [UInt8], suffix: [UInt8]) {
@@ -175,34 +157,7 @@ package struct HTTP1Codec: Sendable {
         }
     }
 
-    // MARK: Receiving, the simple way
-
-    /// Stores bytes for `nextEvent()`.
-    package mutating func receive(_ bytes: some Sequence<UInt8>) {
-        received.append(bytes)
-    }
-
-    /// The next event from the bytes stored by `receive(_:)`. An error is thrown again by each further call.
-    package mutating func nextEvent() throws(HTTP1Error) -> HTTP1Event {
-        let unread = received.unread
-        var consumed = 0
-        let event = try unread.withUnsafeBufferPointer { (input) throws(HTTP1Error) in
-            try advance(in: UnsafeRawBufferPointer(input), consumed: &consumed)
-        }
-        received.consume(consumed)
-        switch event {
-        case .bodyRange(let range):
-            return .body(unread[unread.startIndex + range.lowerBound..<unread.startIndex + range.upperBound])
-        case .switchedProtocol:
-            let leftover = received.unread
-            received = ByteQueue()
-            return .switchedProtocol(leftover: leftover)
-        case .informational, .response, .body, .trailers, .end, .needMoreData, .paused, .closed:
-            return event
-        }
-    }
-
-    // MARK: Receiving without a copy
+    // MARK: Receiving
 
     /// The next event from `input`, starting at `consumed`, which is advanced past the bytes read.
     ///
@@ -211,18 +166,6 @@ package struct HTTP1Codec: Sendable {
     /// next call may get another one.
     package mutating func nextEvent(
         from input: UnsafeRawBufferPointer, consumed: inout Int
-    ) throws(HTTP1Error) -> HTTP1Event {
-        precondition(received.isEmpty, "bytes were stored by receive(_:): use nextEvent()")
-        return try advance(in: input, consumed: &consumed)
-    }
-
-    /// Tells that the server closed its side of the connection: no bytes follow those passed in before.
-    package mutating func receiveEnd() { state.peerEnd() }
-
-    // MARK: Inside
-
-    private mutating func advance(
-        in input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(HTTP1Error) -> HTTP1Event {
         switch state.reading {
         case .message:
@@ -242,13 +185,18 @@ package struct HTTP1Codec: Sendable {
             return .closed
         case .switching:
             state.didSwitch()
-            return .switchedProtocol(leftover: [])
+            return .switchedProtocol
         case .switched:
             return .closed
         case .failed(let error):
             throw error
         }
     }
+
+    /// Tells that the server closed its side of the connection: no bytes follow those passed in before.
+    package mutating func receiveEnd() { state.peerEnd() }
+
+    // MARK: Inside
 
     private mutating func readMessage(
         in input: UnsafeRawBufferPointer, consumed: inout Int
@@ -261,7 +209,7 @@ package struct HTTP1Codec: Sendable {
         switch output {
         case .needMoreData: return .needMoreData
         case .head(let head): return try takeHead(head)
-        case .body(let range): return .bodyRange(range)
+        case .body(let range): return .body(range)
         case .trailers(let fields): return .trailers(fields)
         case .end:
             state.responseEnd()

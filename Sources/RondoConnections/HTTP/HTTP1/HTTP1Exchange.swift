@@ -193,7 +193,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         while true {
             do throws(HTTP1Error) {
                 switch try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed) {
-                case .informational, .response, .body, .bodyRange, .trailers: continue
+                case .informational, .response, .body, .trailers: continue
                 case .end, .needMoreData, .paused, .closed, .switchedProtocol: return
                 }
             } catch {
@@ -371,10 +371,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             }
         case .response(let head, let bodyLength):
             return take(connection.share(head), bodyLength: bodyLength)
-        case .bodyRange(let range):
+        case .body(let range):
             bodyReceived += Int64(range.count)
             owner.received(.body(input.data(range)), from: self)
-        case .trailers, .body:
+        case .trailers:
             break
         case .needMoreData:
             return takeEndOfInput()

@@ -78,7 +78,7 @@ struct TunnelNegotiation: ProxyNegotiation {
                 case .response(let head, _):
                     consumed = bytes.count
                     return .failed(refusal(head))
-                case .body, .bodyRange, .trailers, .end, .paused, .switchedProtocol, .closed:
+                case .body, .trailers, .end, .paused, .switchedProtocol, .closed:
                     return .failed(
                         failure(.protocolViolation, "it sent something other than a response to CONNECT"))
                 }
