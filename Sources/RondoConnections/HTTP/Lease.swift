@@ -55,8 +55,8 @@ final class LeaseWait: Sendable {
 }
 
 /// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
-/// taken its connection, by a method of `HTTP1Connection`: `endLease(keptFor:registeredAt:)`, `endLease()`, or
-/// `endUpgradedLease()` if the connection has left HTTP.
+/// taken its connection, by `HTTP1Connection.endLease(keptFor:registeredAt:)` or a method of its origin: `endLease()`, or
+/// `endLeaseOutsideServerCount()` if the connection has left HTTP.
 struct Lease: ~Copyable {
     /// The connection of the lease.
     enum Connection {
@@ -83,7 +83,7 @@ struct Lease: ~Copyable {
         case .kept(let connection):
             connection.unregister(unlessAt: nil)
             connection.channel.close()
-            connection.endLease()
+            connection.origin.endLease()
         case .new(let origin, _): origin.endLease()
         }
     }

@@ -152,7 +152,7 @@ final class Origin: BudgetCandidate {
     }
 
     /// Ends the lease of a connection that `leaveServerCount()` was called for, and that is closed.
-    func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
+    func endLeaseOutsideServerCount() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
     func endLease(keeping connection: HTTP1Connection, of loop: RunLoop) {

@@ -13,7 +13,7 @@ internal import struct Synchronization.Atomic
 final class HTTP1Connection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
-    private let origin: Origin
+    let origin: Origin
     /// See `ConnectionPool.renew()`.
     let generation: Int
     /// Also changed by the exchange that uses the connection.
@@ -70,15 +70,6 @@ final class HTTP1Connection: DeferredWork {
     }
 
     // MARK: The end of its use
-
-    /// Ends the lease of this connection, which is closed.
-    func endLease() { origin.endLease() }
-
-    /// Stops counting the connection among those to its server, because it serves no more requests.
-    func leaveServerCount() { origin.leaveServerCount() }
-
-    /// Ends the lease after `leaveServerCount()`; the connection is closed.
-    func endUpgradedLease() { origin.endUpgradedLease() }
 
     /// Ends the lease of this connection, which is ready for its next exchange and is kept.
     ///

@@ -9,10 +9,21 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
+        /// As `open`, but another protocol gets the connection once the codec has read that the server switches to it.
+        case switching(any Upgrade)
         /// Another protocol has the connection.
         case upgraded(any Upgrade)
         /// No event comes any more. The connection may be open still, until `end(registeredAt:)`.
         case finished
+    }
+
+    /// How the lease counts. The exchange ends it once.
+    private enum LeaseState {
+        /// The connection counts among those to its server.
+        case counted
+        /// It was upgraded: it counts only among all connections (rule WS-29).
+        case leftServerCount
+        case ended
     }
 
     private let connection: HTTP1Connection
@@ -40,10 +51,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The status of the final response, once it has come.
     private var status: Int?
     private var hasInformational = false
-    /// The protocol that gets the connection when the head has been read.
-    private var upgrade: (any Upgrade)?
-
-    private var hasEndedLease = false
+    private var leaseState = LeaseState.counted
 
     /// - Parameters:
     ///   - lease: The lease, which the exchange ends.
@@ -74,7 +82,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         input.giveBack()
         // Its owner calls `end(registeredAt:)`; a connection that counted as in use for ever would make all loads of its
         // server wait in the end.
-        if !hasEndedLease { close() }
+        if leaseState != .ended { close() }
     }
 
     var progress: RetryRule.Progress {
@@ -86,12 +94,19 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private var isSent: Bool { sender?.isSent ?? false }
 
+    /// Whether the exchange sends and receives over the connection: it is open, and no other protocol has it.
+    private var isRunning: Bool {
+        switch phase {
+        case .open, .switching: true
+        case .opening, .upgraded, .finished: false
+        }
+    }
+
     var waitsLocally: Bool { !channel.wantsRead || hasUnreadInput }
 
     /// Whether bytes have come that were not parsed yet.
     private var hasUnreadInput: Bool {
-        guard case .open = phase else { return false }
-        return !input.isEmpty || channel.hasUnreadBytes
+        isRunning && (!input.isEmpty || channel.hasUnreadBytes)
     }
 
     var key: ConnectionKey { connection.key }
@@ -149,7 +164,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch phase {
         case .opening: channel.open()
         case .open: didOpen()
-        case .upgraded, .finished: break
+        case .switching, .upgraded, .finished: break
         }
     }
 
@@ -161,12 +176,12 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             channel.handlers.onTrust = nil
             channel.handlers.onIdentityRequest = nil
         }
-        guard upgrade == nil, startNextCycle() else {
+        guard case .counted = leaseState, startNextCycle() else {
             let wasOpen = channel.isOpen
             close()
             return !wasOpen
         }
-        hasEndedLease = true
+        leaseState = .ended
         let staysRegistered = queue.map { channel.registration.mayStayRegistered(in: $0.loop) } ?? false
         connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
@@ -174,9 +189,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Closes the connection, and ends the lease.
     private func close() {
-        hasEndedLease = true
         channel.close()
-        if upgrade.take() != nil { connection.endUpgradedLease() } else { connection.endLease() }
+        switch leaseState {
+        case .counted: connection.origin.endLease()
+        case .leftServerCount: connection.origin.endLeaseOutsideServerCount()
+        case .ended: break
+        }
+        leaseState = .ended
     }
 
     /// Makes sure that no further event comes.
@@ -238,8 +257,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // MARK: - Upgrade
 
     func upgrade(to upgrade: any Upgrade) {
-        self.upgrade = upgrade
-        connection.leaveServerCount()
+        guard case .open = phase else { return }
+        phase = .switching(upgrade)
+        leaseState = .leftServerCount
+        connection.origin.leaveServerCount()
     }
 
     func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
@@ -271,7 +292,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         phase = .open
         times?.beginRequest(over: channel)
         tell(.requestHead(sender?.headText ?? ""))
-        guard case .open = phase else { return }
+        guard isRunning else { return }
         send()
     }
 
@@ -285,7 +306,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     private func send() {
         sender?.beginPass()
-        while case .open = phase, sendFailure == nil {
+        while isRunning, sendFailure == nil {
             // The delegate may have suspended the load in a call before this one.
             if !isSent, !owner.maySend {
                 channel.wantsWrite = true
@@ -315,7 +336,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     /// Call it when the body's stream may have bytes.
     func bodyIsReady() {
-        guard case .open = phase, !channel.wantsWrite else { return }
+        guard isRunning, !channel.wantsWrite else { return }
         send()
     }
 
@@ -327,7 +348,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     // MARK: - Receiving
 
     private func receive() {
-        guard case .open = phase else { return }
+        guard isRunning else { return }
         let hasNew = input.fill(from: channel, noting: times)
         // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
         if !parse(), hasNew { owner.received(.progress, from: self) }
@@ -340,7 +361,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func parse() -> Bool {
         defer { if input.isEmpty { input.giveBack() } }
         var hasEvent = false
-        while case .open = phase, channel.wantsRead {
+        while isRunning, channel.wantsRead {
             do throws(HTTP1Error) {
                 let event = try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed)
                 guard take(consume event) else { break }
@@ -362,7 +383,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .informational(let head):
             hasInformational = true
             tell(Self.step(for: head))
-            guard case .open = phase else { break }
+            guard isRunning else { break }
             if head.status == 100 {
                 owner.received(.mayGoAhead, from: self)
                 goAhead()
@@ -379,7 +400,11 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .needMoreData:
             return takeEndOfInput()
         case .switchedProtocol:
-            if let upgrade { begin(upgrade) } else { end(by: .failed(.http(.unusedSwitch))) }
+            if case .switching(let upgrade) = phase {
+                begin(upgrade)
+            } else {
+                end(by: .failed(.http(.unusedSwitch)))
+            }
         case .end:
             // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
             // be forged, the body may have been cut short.
@@ -404,7 +429,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         // A 408 need not belong to this request, nor the next response to the next request.
         if head.status == 408 { connection.noteDesynchronized() }
         if reportsSteps { tell(Self.step(for: head)) }
-        guard case .open = phase else { return false }
+        guard isRunning else { return false }
         owner.received(.head(head, bodyLength: bodyLength), from: self)
         return true
     }
