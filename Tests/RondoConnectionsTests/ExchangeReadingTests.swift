@@ -39,12 +39,15 @@ import Testing
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
-        switch pool.origin(of: key.server).lease(
+        let origin = pool.origin(of: key.server)
+        switch origin.lease(
             key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
         {
         case .granted(let lease):
+            let channel = SocketChannel(
+                SocketChannel.Configuration(host: "127.0.0.1", port: Int(server.port)))
             let exchange = HTTP1Exchange(
-                by: lease, opening: .init(host: "127.0.0.1", port: Int(server.port)), of: owner,
+                over: HTTP1Connection(channel, key: key, of: origin), by: lease, of: owner,
                 reporting: ExchangeReporting(steps: false, times: false))
             exchange.start(outgoing, in: ModeQueues(first: queue, others: []), label: nil)
             exchange.stopReading()

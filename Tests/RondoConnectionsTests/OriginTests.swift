@@ -298,8 +298,10 @@ import Testing
         try onLoopThread { loop in
             switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
             case .granted(let lease):
+                let connection = HTTP1Connection(
+                    SocketChannel(SocketChannel.Configuration(host: "a", port: 80)), key: key, of: origin)
                 let exchange = HTTP1Exchange(
-                    by: lease, opening: .init(host: "a", port: 80), of: NoOwner(),
+                    over: connection, by: lease, of: NoOwner(),
                     reporting: ExchangeReporting(steps: false, times: false))
                 #expect(pool.budget.counts.inUse == 1)
                 withExtendedLifetime(exchange) {}

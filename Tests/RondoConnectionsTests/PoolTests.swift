@@ -9,12 +9,12 @@ import Testing
 
 extension ConnectionPool {
     /// Keeps a connection that is in no loop but `loop`.
-    func add(_ connection: HTTP1Connection, of loop: RunLoop? = nil) {
+    func add(_ connection: KeptConnection, of loop: RunLoop? = nil) {
         origin(of: connection.key.server).keep(connection, of: loop)
     }
 
     /// An idle connection, for a loop that has used none.
-    func take(for key: ConnectionKey) -> HTTP1Connection? {
+    func take(for key: ConnectionKey) -> KeptConnection? {
         origin(of: key.server).takeIdle(key, of: nil, at: nil)
     }
 }
@@ -41,7 +41,7 @@ extension ConnectionPool {
     /// A connection over which a request was answered, and which is in no pool. (Those of the process are closed
     /// where suites begin and end.)
     private static func usedConnection(_ key: ConnectionKey, _ load: () throws -> Void) throws
-        -> HTTP1Connection
+        -> KeptConnection
     {
         for _ in 0..<3 {
             try load()
@@ -50,7 +50,7 @@ extension ConnectionPool {
         throw NeverCame(description: "no connection was kept")
     }
 
-    private static func usedConnection(_ server: TestServer) throws -> HTTP1Connection {
+    private static func usedConnection(_ server: TestServer) throws -> KeptConnection {
         try usedConnection(key(server)) { try load(server.url()) }
     }
 
@@ -87,7 +87,7 @@ extension ConnectionPool {
     {
         let ended = Latch()
         let server = try Self.server(ended)
-        let kept = try KeptConnection(connection: Self.usedConnection(server))
+        let kept = try SentConnection(connection: Self.usedConnection(server))
         var limits = ConnectionLimits()
         limits.idleConnections = 0
         let budget = ConnectionBudget(limits)
@@ -130,7 +130,7 @@ extension ConnectionPool {
         let servers = try ended.map { try Self.server($0) }
         let pool = ConnectionPool()
         for (server, advance) in zip(servers, [86_400.0, 0]) {
-            let connection = try KeptConnection(connection: Self.usedConnection(server))
+            let connection = try SentConnection(connection: Self.usedConnection(server))
             try onLoopThread { loop in
                 let clock = ManualClock(advancesAutomatically: false)
                 clock.attach(to: loop)
@@ -144,8 +144,8 @@ extension ConnectionPool {
 
     /// A connection on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
     /// takes it, and waits for that.
-    private struct KeptConnection: @unchecked Sendable {
-        let connection: HTTP1Connection
+    private struct SentConnection: @unchecked Sendable {
+        let connection: KeptConnection
     }
 
     /// The server's end, or bytes that no request has asked for, such as its answer to a request that never was.
@@ -249,8 +249,8 @@ extension ConnectionPool {
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
-    private static func answer(to target: String, over connection: HTTP1Connection) throws -> String {
-        let kept = KeptConnection(connection: connection)
+    private static func answer(to target: String, over connection: KeptConnection) throws -> String {
+        let kept = SentConnection(connection: connection)
         return try onLoopThread { loop in
             let channel = kept.connection.channel
             var received: [UInt8] = []
@@ -305,7 +305,7 @@ extension ConnectionPool {
         let server = try TestServer { peer in
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
         }
-        let connections = try (0..<2).map { _ in try KeptConnection(connection: Self.usedConnection(server)) }
+        let connections = try (0..<2).map { _ in try SentConnection(connection: Self.usedConnection(server)) }
         let pool = ConnectionPool(maximumReady: 1)
         try onLoopThread { loop in
             let queue = SharedQueue.join(loop, .default)

@@ -6,7 +6,7 @@ internal import RondoStreams
 /// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
 /// handed out once.
 enum IdleConnection: @unchecked Sendable {
-    case ready(HTTP1Connection)
+    case ready(KeptConnection)
     /// Only the descriptor is kept, because there are many idle connections to the server.
     case parked(ParkedSocket)
 

@@ -55,13 +55,13 @@ final class LeaseWait: Sendable {
 }
 
 /// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
-/// taken its connection, by `HTTP1Connection.endLease(keptFor:registeredAt:)` or a method of its origin: `endLease()`, or
+/// taken its connection, by `KeptConnection.endLease(keptFor:registeredAt:)` or a method of its origin: `endLease()`, or
 /// `endLeaseOutsideServerCount()` if the connection has left HTTP.
 struct Lease: ~Copyable {
     /// The connection of the lease.
     enum Connection {
         /// One that was idle.
-        case kept(HTTP1Connection)
+        case kept(KeptConnection)
         /// One that is to be opened.
         case new(Origin, ConnectionKey)
     }

@@ -40,7 +40,7 @@ final class Origin: BudgetCandidate {
     ///   - loop: The loop whose idle connections are taken first.
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
     ///     several. A connection that is registered with it stays registered (see
-    ///     `HTTP1Connection.takeRegistration()`); any other is in no run loop.
+    ///     `KeptConnection.takeRegistration()`); any other is in no run loop.
     ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
@@ -79,7 +79,7 @@ final class Origin: BudgetCandidate {
     }
 
     /// - Parameter connection: One that was idle; nil if one is to be opened.
-    private func makeLease(of connection: HTTP1Connection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
+    private func makeLease(of connection: KeptConnection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
         Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
     }
 
@@ -87,7 +87,7 @@ final class Origin: BudgetCandidate {
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for the choice, not
     /// for the look at the socket.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> HTTP1Connection? {
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> KeptConnection? {
         let isUsable = Self.usableFilter
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
@@ -114,7 +114,7 @@ final class Origin: BudgetCandidate {
     /// - Returns: Nil if the connection was dead, and is closed.
     private func revive(
         _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
-    ) -> HTTP1Connection? {
+    ) -> KeptConnection? {
         switch idle {
         case .ready(let connection):
             connection.unregister(unlessAt: queue)
@@ -155,7 +155,7 @@ final class Origin: BudgetCandidate {
     func endLeaseOutsideServerCount() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
-    func endLease(keeping connection: HTTP1Connection, of loop: RunLoop) {
+    func endLease(keeping connection: KeptConnection, of loop: RunLoop) {
         guard pool.keeps(connection.generation), budget.keepsIdle else {
             connection.unregister(unlessAt: nil)
             connection.channel.close()
@@ -228,7 +228,7 @@ final class Origin: BudgetCandidate {
     // MARK: - Idle connections
 
     /// Keeps an idle connection that had no lease and is in no run loop.
-    func keep(_ connection: HTTP1Connection, of loop: RunLoop?) {
+    func keep(_ connection: KeptConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
         let now = LoopClock.systemNow
@@ -251,7 +251,7 @@ final class Origin: BudgetCandidate {
 
     /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call
     /// it.
-    func unregister(_ connection: HTTP1Connection) {
+    func unregister(_ connection: KeptConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
         let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),

@@ -28,14 +28,21 @@ final class Route: Sendable {
 
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
-    /// Here the version of HTTP is decided, by the route: its connections offer nothing but `http/1.1` by ALPN (`tls(of:)`),
-    /// so that the version is known before a channel is open. Where they offer HTTP/2 too, it is known once the connection is
-    /// secured: an exchange that opens a connection then becomes one of the version that was negotiated, and a lease of a
-    /// connection that is open gives an exchange of that connection's version.
+    /// A kept connection makes the exchange of its version. The version of a new one is decided here, by the route: its
+    /// connections offer nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel is open.
+    /// Where they offer HTTP/2 too, it is known once the connection is secured: an exchange that opens a connection then
+    /// becomes one of the version that was negotiated.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        HTTP1Exchange(by: lease, opening: channel, of: owner, reporting: reporting)
+        let leased = lease.connection
+        switch leased {
+        case .kept(let connection):
+            return connection.makeExchange(over: lease, for: owner, reporting: reporting)
+        case .new(let origin, let key):
+            let connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
+            return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
+        }
     }
 
     /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for which `makeExchange`

@@ -54,23 +54,22 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private var leaseState = LeaseState.counted
 
     /// - Parameters:
+    ///   - connection: The connection of the lease, or one that is not open yet if the lease has none.
     ///   - lease: The lease, which the exchange ends.
-    ///   - channel: The configuration of a channel to open, if the lease has no connection yet.
     init(
-        by lease: consuming Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
-        of owner: any ExchangeOwner, reporting: ExchangeReporting
+        over connection: HTTP1Connection, by lease: consuming Lease, of owner: any ExchangeOwner,
+        reporting: ExchangeReporting
     ) {
         reportsSteps = reporting.steps
         times = reporting.times ? ExchangeTimes() : nil
         loop = lease.loop
         self.owner = owner
+        self.connection = connection
         switch lease.connection {
-        case .kept(let idle):
-            connection = idle
+        case .kept:
             isNew = false
-            isRegistered = idle.takeRegistration()
-        case .new(let origin, let key):
-            connection = HTTP1Connection(SocketChannel(channel()), key: key, of: origin)
+            isRegistered = connection.takeRegistration()
+        case .new:
             isNew = true
             isRegistered = false
         }
