@@ -25,7 +25,7 @@ final class RecentHeads {
     static var current: RecentHeads? { RunLoop.stored(RecentHeads.self, orMake: RecentHeads.init) }
 
     /// The recent heads of `origin`, for a new connection.
-    func heads(of origin: Origin) -> HTTP1Codec.RecentHeadPair { recent[index(of: origin)].heads }
+    func heads(of origin: ObjectIdentifier) -> HTTP1Codec.RecentHeadPair { recent[index(of: origin)].heads }
 
     /// Makes connections that have received equal heads share one copy.
     ///
@@ -33,13 +33,14 @@ final class RecentHeads {
     ///   - codec: The codec of a connection to `origin`.
     ///   - head: The head that it has just read.
     /// - Returns: The shared head.
-    func share(_ head: ResponseHead, of codec: inout HTTP1Codec, to origin: Origin) -> ResponseHead {
+    func share(_ head: ResponseHead, of codec: inout HTTP1Codec, to origin: ObjectIdentifier)
+        -> ResponseHead
+    {
         codec.share(&recent[index(of: origin)].heads, head)
     }
 
-    private func index(of origin: Origin) -> Int {
-        let id = ObjectIdentifier(origin)
-        if let index = recent.firstIndex(where: { $0.origin == id }) { return index }
-        return recent.add(Server(origin: id))
+    private func index(of origin: ObjectIdentifier) -> Int {
+        if let index = recent.firstIndex(where: { $0.origin == origin }) { return index }
+        return recent.add(Server(origin: origin))
     }
 }

@@ -12,7 +12,7 @@ final class HTTP1Connection: KeptConnection {
 
     override init(_ channel: SocketChannel, key: ConnectionKey, of origin: Origin, isReused: Bool = false) {
         super.init(channel, key: key, of: origin, isReused: isReused)
-        if let heads = RecentHeads.current?.heads(of: origin) { codec.recentHeads = heads }
+        if let heads = RecentHeads.current?.heads(of: ObjectIdentifier(origin)) { codec.recentHeads = heads }
     }
 
     /// Makes a parked connection ready for use again.
@@ -40,6 +40,6 @@ final class HTTP1Connection: KeptConnection {
     /// - Returns: The head that they share, equal to `head`.
     func share(_ head: ResponseHead) -> ResponseHead {
         guard codec.hasUnsharedHeads, let memory = RecentHeads.current else { return head }
-        return memory.share(head, of: &codec, to: origin)
+        return memory.share(head, of: &codec, to: ObjectIdentifier(origin))
     }
 }
