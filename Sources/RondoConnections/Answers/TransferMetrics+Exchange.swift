@@ -11,6 +11,7 @@ extension TransferMetrics {
             address: record.address, isReusedConnection: record.isReusedConnection,
             proxy: exchange.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
             tlsCipher: times.tls?.cipher)
+        connectionProtocolName = record.protocolName
         localAddress = times.localAddress
         isTLSResumed = times.isTLSResumed
         lookUpStart = seconds(times.lookUpStart)

@@ -109,6 +109,8 @@ struct ExchangeRecord {
     let status: Int?
     let address: SocketAddress?
     let isReusedConnection: Bool
+    /// The protocol of the connection, as ALPN names it.
+    let protocolName: String
     let times: ExchangeTimes
     let headBytesSent: Int
     let bodyBytesSent: Int

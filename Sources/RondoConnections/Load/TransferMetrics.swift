@@ -21,6 +21,8 @@ package struct TransferMetrics: Sendable {
     /// The head of the response, if a server has made it.
     var head: ResponseHead?
     var bodyLength: Int64?
+    /// The protocol of the connection, if there was an exchange; see `protocolName`.
+    var connectionProtocolName: String?
     /// The cache's response.
     var cachedResponse: URLResponse?
     package var isTLSResumed = false
@@ -36,10 +38,11 @@ package struct TransferMetrics: Sendable {
         cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
 
-    /// "http/1.1", or what the server's response said; nil where no server was asked.
+    /// What the server's response said, or the protocol of a connection that had none; nil where no server was asked.
     package var protocolName: String? {
         if isFromCache { return nil }
-        return head.map { $0.version.description.lowercased() } ?? (connectEnd == nil ? nil : "http/1.1")
+        if let head { return head.version.description.lowercased() }
+        return connectEnd == nil ? nil : connectionProtocolName
     }
 
     // Times in seconds since the start of the load.

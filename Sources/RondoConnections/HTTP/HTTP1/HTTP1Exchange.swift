@@ -115,7 +115,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     var record: ExchangeRecord {
         ExchangeRecord(
             status: status, address: channel.remoteAddress,
-            isReusedConnection: connection.isReused,
+            isReusedConnection: connection.isReused, protocolName: "http/1.1",
             times: times ?? ExchangeTimes(), headBytesSent: sender?.headSent ?? 0,
             bodyBytesSent: sender?.bodySent ?? 0,
             bodyBytesReceived: bodyReceived)
