@@ -75,7 +75,7 @@ enum AnswerEvent {
     /// The body has to be sent again: the delegate is asked for a new stream (rule UC-39).
     case needsBodyStream(URLRequest)
     /// The delegate is to be shown `challenge`; see `Answer.challengeHandled(_:)`.
-    case challenge(URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool)
+    case challenge(URLAuthenticationChallenge, silent: URLCredential?, isOfTLS: Bool)
     /// There is a decision about the last challenge.
     case decided
     case cancelledChallenge(URLAuthenticationChallenge)

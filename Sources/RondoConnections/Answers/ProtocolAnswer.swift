@@ -54,7 +54,7 @@ final class ProtocolAnswer: Answer {
         case .fail(let error): owner.received(.failed(.program(error as NSError)))
         case .challenge(let challenge):
             self.challenge = challenge
-            owner.received(.challenge(challenge, silent: nil, isTrust: false))
+            owner.received(.challenge(challenge, silent: nil, isOfTLS: false))
         case .cancelledChallenge(let challenge): owner.received(.cancelledChallenge(challenge))
         }
     }

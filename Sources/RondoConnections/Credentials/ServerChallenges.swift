@@ -85,7 +85,7 @@ final class ServerChallenges {
             protectionSpace: TLSProtectionSpace(question, host: exchange.key.host, port: exchange.key.port),
             proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
             sender: begin(.tls(question, exchange)))
-        owner.received(.challenge(challenge, silent: nil, isTrust: true))
+        owner.received(.challenge(challenge, silent: nil, isOfTLS: true))
     }
 
     private func perform(_ step: Authenticator.Step) {
@@ -101,7 +101,7 @@ final class ServerChallenges {
                 protectionSpace: inquiry.space, proposedCredential: inquiry.proposed,
                 previousFailureCount: inquiry.failures, failureResponse: inquiry.response, error: error,
                 sender: begin(.http(inquiry)))
-            owner.received(.challenge(challenge, silent: inquiry.silent, isTrust: false))
+            owner.received(.challenge(challenge, silent: inquiry.silent, isOfTLS: false))
         }
     }
 

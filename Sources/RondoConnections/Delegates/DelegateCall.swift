@@ -6,7 +6,8 @@ package enum DelegateCall {
     case willSend(URLRequest, redirectResponse: URLResponse?)
     case shouldUseCredentialStorage
     /// `silent`: a credential of the URL or the storage that has not failed yet.
-    case challenge(URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool)
+    /// `isOfTLS`: TLS asks for trust in the server, or for an identity of the client.
+    case challenge(URLAuthenticationChallenge, silent: URLCredential?, isOfTLS: Bool)
     case didCancel(URLAuthenticationChallenge)
     case needNewBodyStream(URLRequest)
     case sent(Int, total: Int, expected: Int)

@@ -87,9 +87,9 @@ extension DelegateCall {
             return .request(delegate.connection(connection, willSend: request, redirectResponse: response))
         case .shouldUseCredentialStorage:
             return .usesStorage(delegate.base?.connectionShouldUseCredentialStorage(connection) ?? true)
-        case .challenge(let challenge, let silent, let isTrust):
+        case .challenge(let challenge, let silent, let isOfTLS):
             return .challenge(
-                Self.show(challenge, silent: silent, isTrust: isTrust, to: delegate.base, of: connection))
+                Self.show(challenge, silent: silent, isOfTLS: isOfTLS, to: delegate.base, of: connection))
         case .didCancel(let challenge): delegate.base?.connection(connection, didCancel: challenge)
         case .needNewBodyStream(let request):
             return Self.newBodyStream(for: request, from: delegate.data, of: connection)
@@ -125,7 +125,7 @@ extension DelegateCall {
 
     /// Delivers a challenge as rules UC-44 to UC-46 say.
     private static func show(
-        _ challenge: URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool,
+        _ challenge: URLAuthenticationChallenge, silent: URLCredential?, isOfTLS: Bool,
         to delegate: (any URLConnectionDelegate)?, of connection: URLConnection
     ) -> ChallengeHandling {
         guard let delegate else { return .performDefaultHandling }
@@ -138,7 +138,7 @@ extension DelegateCall {
             wants = delegate.connection(
                 connection, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
         }
-        guard decides ? wants : !isTrust else { return .performDefaultHandling }
+        guard decides ? wants : !isOfTLS else { return .performDefaultHandling }
         if silent != nil { return .useSilently }
         let hasOlderMethod = connection.implements(.didReceiveChallenge) {
             delegate.connection(connection, didReceive: challenge)

@@ -203,8 +203,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             else { return }
             load.deliver(.informational(response))
         case .needsBodyStream(let request): load.deliver(.needNewBodyStream(request))
-        case .challenge(let challenge, let silent, let isTrust):
-            load.deliver(.challenge(challenge, silent: silent, isTrust: isTrust))
+        case .challenge(let challenge, let silent, let isOfTLS):
+            load.deliver(.challenge(challenge, silent: silent, isOfTLS: isOfTLS))
         case .decided: client?.challengeWasDecided()
         case .cancelledChallenge(let challenge): load.deliver(.didCancel(challenge))
         case .hasCredential: perform(state.authenticated())

@@ -166,7 +166,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     }
 
     func show(_ challenge: URLAuthenticationChallenge) {
-        deliver(.challenge(challenge, silent: nil, isTrust: true))
+        deliver(.challenge(challenge, silent: nil, isOfTLS: true))
     }
 
     func challengeWasDecided() { client?.challengeWasDecided() }
