@@ -162,11 +162,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         // A load that has ended cannot time out, and its last call must not be lost.
         if times.hasReachedLimit, driver.isTimed {
             if let failure = times.takeFailure(isLocal: driver.waitsLocally) {
-                guard driver.isAskingAboutCaching else { return driver.timedOut(failure) }
-                // All content has come, so the load succeeds. The delegate has not said whether to store it: take a
-                // reply that has just come, otherwise store nothing (rule US-69).
-                if let reply = messages.reply { driver.take(reply) }
-                return driver.take(.cached(nil))
+                return driver.timedOut(failure, reply: messages.reply)
             }
             // Bytes have come since the check that found the time over, and that check has set no timer: check again.
             checkTimes()

@@ -46,7 +46,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var modes: [LoopMode] { load.registration.modes }
     var isTimed: Bool { state.isTimed }
     var failsAtOnce: Bool { state.failsAtOnce }
-    var isAskingAboutCaching: Bool { state.isAskingAboutCaching }
 
     // MARK: - The end
 
@@ -75,7 +74,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// Ends the load, whose time is over; but while no head has come, a stored response may stand in for a silent server.
-    func timedOut(_ failure: LoadFailure) {
+    func timedOut(_ failure: LoadFailure, reply: DelegateCall.Reply?) {
+        if state.isAskingAboutCaching {
+            // All content has come, so the load succeeds. The delegate has not said whether to store it: take its
+            // `reply` if one has just come, otherwise store nothing (rule US-69).
+            if let reply { take(reply) }
+            return take(.cached(nil))
+        }
         if state.isAnswering { failed(failure) } else { perform(state.failed(failure)) }
     }
 
