@@ -446,7 +446,7 @@ extension LoadInbox {
     /// Whether the load is to look at its clock. Only while nothing else takes that message.
     fileprivate var hasTimeCheck: Bool {
         guard takeTimeCheck() else { return false }
-        putTimeCheck()
+        put(.timeCheck)
         return true
     }
 }

@@ -157,8 +157,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         makeWaitingCalls()
         if driver.failsAtOnce { return driver.begin() }
         let messages = inbox.take()
-        if messages.ratePauseIsOver { times.endPause() }
-        if messages.mustCheckTimes { checkTimes() }
+        if messages.events.contains(.ratePauseOver) { times.endPause() }
+        if messages.events.contains(.timeCheck) { checkTimes() }
         // A load that has ended cannot time out, and its last call must not be lost.
         if times.hasReachedLimit, driver.isTimed {
             if let failure = times.takeFailure(isLocal: driver.waitsLocally) {
@@ -252,10 +252,10 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         ScheduleTimer(registration.modes, after: seconds, repeats: true) { [self] _ in shortDelayHasPassed() }
     }
 
-    /// A wait for a network, at whose end the load is told of it (`LoadInbox.Messages`).
+    /// A wait for a network, at whose end the load is told of it (`LoadInbox.Event`).
     func makeConnectivityWait() -> ConnectivityWait {
         ConnectivityWait(in: registration.modes) { [self] in
-            inbox.putTryAgain()
+            inbox.put(.networkMayBeBack)
             wakeUp()
         }
     }
@@ -263,14 +263,14 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Checks whether the load has been idle for too long.
     package func shortDelayHasPassed() {
         // If the gate is taken, the next pass makes the check.
-        inbox.putTimeCheck()
+        inbox.put(.timeCheck)
         enter { if inbox.takeTimeCheck() { checkTimes() } }
     }
 
     private func checkTimes() {
         guard let driver, registration.isJoined, driver.isTimed else { return }
         // A pass makes the check after `resume()`: if this was the one after the short delay, there is no timer yet.
-        if inbox.isSuspended { return inbox.putTimeCheck() }
+        if inbox.isSuspended { return inbox.put(.timeCheck) }
         // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
         // which a timer does not (rule UC-72).
         switch times.check(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
@@ -296,7 +296,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// - Returns: Whether no more are to be taken for now.
     func limitRate(after count: Int) -> Bool {
         times.rate?.received(count) { [self] in
-            inbox.putRatePauseEnd()
+            inbox.put(.ratePauseOver)
             wakeUp()
         } ?? false
     }
@@ -343,7 +343,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Undoes `applySuspension()`, and has the events that the gate has refused come again.
     private func resumeAfterSuspension() {
-        if times.resume() { inbox.putTimeCheck() }
+        if times.resume() { inbox.put(.timeCheck) }
         driver?.resume()
     }
 

@@ -98,8 +98,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func serve(_ messages: LoadInbox.Messages) {
         if let reply = messages.reply { take(reply) }
         if !state.hasStarted { begin() }
-        if messages.hasCookies { perform(state.cookiesRead()) }
-        if messages.mustTryAgain { perform(state.networkMayBeBack()) }
+        if messages.events.contains(.cookiesReadable) { perform(state.cookiesRead()) }
+        if messages.events.contains(.networkMayBeBack) { perform(state.networkMayBeBack()) }
         answers?.current?.serve()
         readContent()
         finishIfStored()
@@ -154,7 +154,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         // True nearly always; false while cookies are read from the disk, or copied to Foundation's storage.
         let hasCookies = settings.jar?.prepare(for: request) {
             { [load] in
-                load.inbox.putCookies()
+                load.inbox.put(.cookiesReadable)
                 load.wakeUp()
             }
         }

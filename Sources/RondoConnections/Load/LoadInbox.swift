@@ -6,18 +6,25 @@ internal import struct Synchronization.Atomic
 
 /// Messages and commands that other threads send to a load, kept until it takes them. Any thread may use it.
 struct LoadInbox: ~Copyable, Sendable {
+    /// Events outside the load that its next pass handles.
+    struct Event: OptionSet {
+        let rawValue: UInt8
+
+        /// The timeout may have been reached.
+        static let timeCheck = Event(rawValue: 1)
+        /// The cookies for which a request waits can be read.
+        static let cookiesReadable = Event(rawValue: 2)
+        /// More bytes may be taken; see `RateLimiter`.
+        static let ratePauseOver = Event(rawValue: 4)
+        /// The network may be available again; see `ConnectivityWait`.
+        static let networkMayBeBack = Event(rawValue: 8)
+    }
+
     /// Messages for the next pass of the load.
     struct Messages {
         /// The delegate's reply, from the delegate queue.
         var reply: DelegateCall.Reply?
-        /// The timeout may have been reached.
-        var mustCheckTimes = false
-        /// The cookies for which a request waits can be read.
-        var hasCookies = false
-        /// More bytes may be taken; see `RateLimiter`.
-        var ratePauseIsOver = false
-        /// The network may be available again; see `ConnectivityWait`.
-        var mustTryAgain = false
+        var events: Event = []
     }
 
     /// The life of the load, as far as its client and its delegate queue have brought it. (A load can be ended before it
@@ -71,10 +78,8 @@ struct LoadInbox: ~Copyable, Sendable {
         if case .later = reply { return }
         state.withLock { $0.messages.reply = reply }
     }
-    func putTimeCheck() { state.withLock { $0.messages.mustCheckTimes = true } }
-    func putRatePauseEnd() { state.withLock { $0.messages.ratePauseIsOver = true } }
-    func putTryAgain() { state.withLock { $0.messages.mustTryAgain = true } }
-    func putCookies() { state.withLock { $0.messages.hasCookies = true } }
+
+    func put(_ event: Event) { state.withLock { $0.messages.events.formUnion(event) } }
 
     func take() -> Messages {
         state.withLock { state in
@@ -83,12 +88,9 @@ struct LoadInbox: ~Copyable, Sendable {
         }
     }
 
-    /// Takes the message of a time check, and no other.
+    /// Takes the event of a time check, and no other message.
     func takeTimeCheck() -> Bool {
-        state.withLock { state in
-            defer { state.messages.mustCheckTimes = false }
-            return state.messages.mustCheckTimes
-        }
+        state.withLock { $0.messages.events.remove(.timeCheck) != nil }
     }
 
     // MARK: - Calls by the delegate queue
