@@ -38,11 +38,11 @@ final class ProtocolAnswer: Answer {
     /// Delivers the protocol's messages, as long as the load takes more.
     func serve() {
         while challenge == nil, owner.mayRead, let bridge, let message = bridge.next() {
-            take(message, from: bridge)
+            handle(message, from: bridge)
         }
     }
 
-    private func take(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
+    private func handle(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
         switch message {
         case .redirect(let request, let response): owner.received(.redirect(request, response))
         case .response(let response, let policy): owner.received(.response(response, policy))

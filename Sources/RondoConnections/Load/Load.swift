@@ -200,7 +200,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         if client.isCancelled {
             tearDown()
         } else if call.isQuestion {
-            if inbox.isSuspended { inbox.put(reply) } else { driver?.take(reply) }
+            if inbox.isSuspended { inbox.put(reply) } else { driver?.handle(reply) }
         }
         return false
     }
@@ -244,7 +244,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     /// True if the program takes content, and the content has not come faster than the settings allow.
-    var mayRead: Bool { inbox.mayRead && !times.isPausing }
+    var takesContent: Bool { inbox.programTakesContent && !times.isPausing }
 
     // MARK: - Time
 

@@ -78,8 +78,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         if state.isAskingAboutCaching {
             // All content has come, so the load succeeds. The delegate has not said whether to store it: take its
             // `reply` if one has just come, otherwise store nothing (rule US-69).
-            if let reply { take(reply) }
-            return take(.cached(nil))
+            if let reply { handle(reply) }
+            return handle(.cached(nil))
         }
         if state.isAnswering { failed(failure) } else { perform(state.failed(failure)) }
     }
@@ -96,14 +96,14 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Continues everything that waited for a pass.
     func serve(_ messages: LoadInbox.Messages) {
-        if let reply = messages.reply { take(reply) }
+        if let reply = messages.reply { handle(reply) }
         if !state.hasStarted { begin() }
         if messages.events.contains(.cookiesReadable) { perform(state.cookiesRead()) }
         if messages.events.contains(.networkMayBeBack) { perform(state.networkMayBeBack()) }
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.readsAnswer, load.mayRead { startReading() }
+        if state.readsAnswer, load.takesContent { startReading() }
     }
 
     // MARK: - Actions of the state
@@ -291,7 +291,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     var gate: any ChannelGate { load }
     func noteCall() { load.noteCall() }
     var maySend: Bool { !load.inbox.isSuspended && !load.inbox.isAborted }
-    var mayRead: Bool { !state.isAsking && !state.ignoresAnswer && load.mayRead }
+    var mayRead: Bool { !state.isAsking && !state.ignoresAnswer && load.takesContent }
     // Any thread:
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }
@@ -384,7 +384,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {
-        while state.deliversBody, load.mayRead {
+        while state.deliversBody, load.takesContent {
             do throws(LoadFailure) {
                 switch try content.next() {
                 case .nothing: return
@@ -458,10 +458,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     // MARK: - The client's replies
 
     /// Continues with the delegate's reply to a question.
-    func take(_ reply: DelegateCall.Reply) {
+    func handle(_ reply: DelegateCall.Reply) {
         switch reply {
         case .none, .later: break
-        case .disposition(let disposition): take(disposition)
+        case .disposition(let disposition): handle(disposition)
         case .cached(let approved):
             guard state.isAskingAboutCaching else { return }
             state.repliedAboutCaching()
@@ -475,7 +475,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    private func take(_ disposition: DelegateCall.ResponseDisposition) {
+    private func handle(_ disposition: DelegateCall.ResponseDisposition) {
         guard state.isAskingAboutResponse else { return }
         state.repliedAboutResponse()
         if case .becomeUpgrade(let owner) = disposition, upgrade != nil {

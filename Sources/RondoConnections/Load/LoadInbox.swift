@@ -60,7 +60,7 @@ struct LoadInbox: ~Copyable, Sendable {
     private let state = Mutex(State())
     /// Whether calls are made through a delegate queue, or were.
     private let hasQueue = Atomic(false)
-    /// Whether the program takes no content at present.
+    /// Whether the program has held the load back.
     private let isHeldBack = Atomic(false)
     /// Whether the load is suspended: nothing is sent, read or reported.
     private let suspended = Atomic(false)
@@ -132,8 +132,9 @@ struct LoadInbox: ~Copyable, Sendable {
 
     func holdBack(_ holds: Bool) { isHeldBack.store(holds, ordering: .sequentiallyConsistent) }
 
-    /// Whether more content may be read: the program takes it, and not too many calls wait for the delegate queue.
-    var mayRead: Bool {
+    /// Whether the program takes content: it has neither suspended the load nor held it back, and not too many calls wait for
+    /// the delegate queue.
+    var programTakesContent: Bool {
         !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
 

@@ -115,8 +115,8 @@ final class ChannelOpening {
             case .failure(let error): failOnFirstHop(.resolve(error))
             }
         case .connecting(let attempts):
-            if let refused = attempts.refusedSource { return take(attempts.endRefused(refused)) }
-            take(attempts.checkDelays())
+            if let refused = attempts.refusedSource { return handle(attempts.endRefused(refused)) }
+            handle(attempts.checkDelays())
         case .negotiating(let dialogue):
             if dialogue.transport.hasPendingPlaintext { negotiate(.read, dialogue) }
         case .upgrading(let transport, let settings, let received):
@@ -135,9 +135,9 @@ final class ChannelOpening {
         switch stage {
         case .connecting(let attempts):
             if ready.isEmpty, let refused = attempts.refusedSource {
-                return take(attempts.endRefused(refused))
+                return handle(attempts.endRefused(refused))
             }
-            take(attempts.continueAttempt(of: source))
+            handle(attempts.continueAttempt(of: source))
         case .negotiating(let dialogue): negotiate(ready, dialogue)
         case .upgrading(let transport, let settings, let received):
             upgrade(transport, settings, received: received)
@@ -234,16 +234,16 @@ final class ChannelOpening {
     private func connect(to addresses: [SocketAddress]) {
         let attempts = ConnectionAttempts(sources, from: channel.configuration.connect?.localEnd)
         stage = .connecting(attempts)
-        take(attempts.start(addresses))
+        handle(attempts.start(addresses))
     }
 
-    private func take(_ progress: ConnectionAttempts.Progress?) {
+    private func handle(_ progress: ConnectionAttempts.Progress?) {
         switch progress {
         case .connecting(let address): channel.tell(.connecting(address))
         case .connectedAtOnce(let transport, let address):
             stage = .connected(transport)
             channel.tell(.connecting(address))
-            if case .connected = stage { take(.connected(transport, address)) }
+            if case .connected = stage { handle(.connected(transport, address)) }
         case .connected(let transport, let address):
             stage = .connected(transport)
             if let keepAlive = channel.configuration.connect?.keepAlive {
@@ -280,7 +280,7 @@ final class ChannelOpening {
     func beginNegotiating(_ begun: ProxyDialogue) {
         var dialogue = begun
         do throws(ChannelError) {
-            take(try dialogue.begin(), dialogue)
+            handle(try dialogue.begin(), dialogue)
         } catch {
             channel.fail(error)
         }
@@ -289,7 +289,7 @@ final class ChannelOpening {
     private func negotiate(_ ready: RunLoop.Source.Interest, _ before: ProxyDialogue) {
         var dialogue = before
         do throws(ChannelError) {
-            take(try dialogue.advance(ready), dialogue)
+            handle(try dialogue.advance(ready), dialogue)
         } catch {
             return channel.fail(error)
         }
@@ -297,7 +297,7 @@ final class ChannelOpening {
         if case .negotiating = stage, dialogue.received > before.received { channel.tell(.negotiating) }
     }
 
-    private func take(_ progress: ProxyDialogue.Progress, _ dialogue: ProxyDialogue) {
+    private func handle(_ progress: ProxyDialogue.Progress, _ dialogue: ProxyDialogue) {
         let transport = dialogue.transport
         switch progress {
         case .done: secureHost(over: transport)

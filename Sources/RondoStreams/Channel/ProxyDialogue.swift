@@ -37,7 +37,7 @@ struct ProxyDialogue {
     }
 
     /// Sends the first message.
-    mutating func begin() throws(ChannelError) -> Progress { try take(negotiation.begin()) }
+    mutating func begin() throws(ChannelError) -> Progress { try handle(negotiation.begin()) }
 
     /// Continues when the connection is ready: sends the rest, or reads the answer.
     mutating func advance(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
@@ -47,7 +47,7 @@ struct ProxyDialogue {
         return try receive()
     }
 
-    private mutating func take(_ step: NegotiationStep) throws(ChannelError) -> Progress {
+    private mutating func handle(_ step: NegotiationStep) throws(ChannelError) -> Progress {
         switch step {
         case .exchange(let bytes): unsent = bytes[...]
         case .done(let bytes):
@@ -80,7 +80,7 @@ struct ProxyDialogue {
         } catch {
             throw error.channelError(host: host, port: port)
         }
-        return try take(step)
+        return try handle(step)
     }
 
     private mutating func hear(_ count: Int, _ piece: inout [UInt8]) throws(TransportError) -> NegotiationStep

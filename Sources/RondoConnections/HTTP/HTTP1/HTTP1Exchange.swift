@@ -363,7 +363,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         while isRunning, channel.wantsRead {
             do throws(HTTP1Error) {
                 let event = try connection.codec.nextEvent(from: input.bytes, consumed: &input.consumed)
-                guard take(consume event) else { break }
+                guard handle(consume event) else { break }
                 hasEvent = true
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
@@ -377,7 +377,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     /// - Returns: Whether there may be another event.
-    private func take(_ event: consuming HTTP1Event) -> Bool {
+    private func handle(_ event: consuming HTTP1Event) -> Bool {
         switch consume event {
         case .informational(let head):
             hasInformational = true
@@ -390,7 +390,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
                 owner.received(.informational(head), from: self)
             }
         case .response(let head, let bodyLength):
-            return take(connection.share(head), bodyLength: bodyLength)
+            return handle(connection.share(head), bodyLength: bodyLength)
         case .body(let range):
             bodyReceived += Int64(range.count)
             owner.received(.body(input.data(range)), from: self)
@@ -420,10 +420,10 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         return true
     }
 
-    /// Takes the head of the final response.
+    /// Handles the head of the final response.
     ///
     /// - Returns: Whether there may be another event.
-    private func take(_ head: ResponseHead, bodyLength: Int64?) -> Bool {
+    private func handle(_ head: ResponseHead, bodyLength: Int64?) -> Bool {
         status = head.status
         // A 408 need not belong to this request, nor the next response to the next request.
         if head.status == 408 { connection.noteDesynchronized() }
