@@ -4,16 +4,17 @@ internal import RondoCore
 struct LoadTimeout {
     let seconds: TimeInterval
     private var idle: IdleTime
-    private var timer: ScheduleTimer?
+    private var timer = LimitTimer()
     /// Whether there was progress since the idle time was last restarted. It is restarted at the end of a pass, so that
     /// the time that the delegate takes does not count.
     private var hasProgressed = false
-    private(set) var isReached = false
 
     init(seconds: TimeInterval, in schedule: [LoopMode]) {
         self.seconds = seconds
         idle = IdleTime(schedule)
     }
+
+    var isReached: Bool { timer.isReached }
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
@@ -26,14 +27,11 @@ struct LoadTimeout {
     ) -> Bool {
         guard isLimited else { return false }
         if seconds > 20 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
-        timer = makeTimer(seconds)
+        timer.set(makeTimer(seconds))
         return false
     }
 
-    mutating func stop() {
-        timer.take()?.invalidate()
-        isReached = false
-    }
+    mutating func stop() { timer.stop() }
 
     mutating func noteProgress() { hasProgressed = true }
 
@@ -46,7 +44,7 @@ struct LoadTimeout {
     /// Call it when the load was served: restarts the idle time after progress. Without a timer it does nothing: most
     /// loads end before they need one, and then never read the clock.
     mutating func endEvents() {
-        if timer != nil { restartAfterProgress() }
+        if timer.isSet { restartAfterProgress() }
     }
 
     /// Stops the clock until `resume()`.
@@ -74,19 +72,9 @@ struct LoadTimeout {
     mutating func check(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard isLimited else { return false }
         let left = secondsLeft(isLocal: isLocal)
-        guard left > 0 else {
-            isReached = true
-            return true
-        }
-        let timer = timer ?? makeTimer(seconds)
-        self.timer = timer
-        timer.move(to: left)
-        return false
+        return timer.check(left: left, interval: seconds, makeTimer: makeTimer)
     }
 
     /// Whether the last check has found the time over; true once.
-    mutating func takeReached() -> Bool {
-        defer { isReached = false }
-        return isReached
-    }
+    mutating func takeReached() -> Bool { timer.takeReached() }
 }

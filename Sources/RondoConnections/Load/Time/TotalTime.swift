@@ -13,8 +13,7 @@ package final class TotalTime {
     /// Seconds that count in addition: those before the load was last suspended.
     private var earlier = 0.0
     private var isSuspended = false
-    private var timer: ScheduleTimer?
-    private(set) var isReached = false
+    private var timer = LimitTimer()
 
     private init(seconds: TimeInterval) { self.seconds = seconds }
 
@@ -23,6 +22,8 @@ package final class TotalTime {
         guard let seconds, seconds < longest else { return nil }
         return TotalTime(seconds: max(seconds, 0))
     }
+
+    var isReached: Bool { timer.isReached }
 
     package var hasStarted: Bool { since != nil }
 
@@ -38,18 +39,17 @@ package final class TotalTime {
     ) {
         since = LoopClock.now
         if seconds <= 4 * SharedQueue.shortDelay || !(isToldOfDelay || registration.notifyAfterShortDelay()) {
-            timer = makeTimer(seconds)
+            timer.set(makeTimer(seconds))
         }
     }
 
-    package func stop() { timer.take()?.invalidate() }
+    package func stop() { timer.stop() }
 
     /// Stops the clock until `resume()`.
     package func suspend() {
         guard !isSuspended else { return }
         earlier = passed
         isSuspended = true
-        isReached = false
         stop()
     }
 
@@ -72,19 +72,9 @@ package final class TotalTime {
     package func check(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard since != nil, !isSuspended else { return false }
         let left = seconds - passed
-        guard left > 0 else {
-            isReached = true
-            return true
-        }
-        let timer = timer ?? makeTimer(left)
-        self.timer = timer
-        timer.move(to: left)
-        return false
+        return timer.check(left: left, interval: left, makeTimer: makeTimer)
     }
 
     /// Whether the last check has found the time over; true once.
-    func takeReached() -> Bool {
-        defer { isReached = false }
-        return isReached
-    }
+    func takeReached() -> Bool { timer.takeReached() }
 }
