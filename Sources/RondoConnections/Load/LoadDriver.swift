@@ -302,8 +302,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// Delivers the response to a request for `upgrade`; any other response fails the load.
     private func deliver(_ incoming: IncomingResponse, _ response: URLResponse, for upgrade: any Upgrade) {
-        if !upgrade.isRequired, client?.decidesOnResponses ?? false { state.askedAboutResponse() }
-        load.deliver(.response(response, isQuestion: state.isAsking))
+        showResponse(response)
         if state.isAsking { stopReading() }
         guard upgrade.isRequired, state.deliversBody, let head = incoming.head else { return }
         if let sentence = upgrade.refusal(of: head, for: self) {
@@ -352,8 +351,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 isPlain: !content.isDecodedOrDivided && load.inbox.callsOnLoop,
                 hasParts: content.hasParts, defaults, for: self)
         }
-        if client?.decidesOnResponses ?? false { state.askedAboutResponse() }
-        load.deliver(.response(response, isQuestion: state.isAsking))
+        showResponse(response)
         if content.download?.continuesEarlier ?? false { deliverResumption() }
         if state.isAsking { stopReading() } else if state.deliversBody { startReading() }
         if case .headAlone = incoming {
@@ -362,6 +360,13 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             // Does nothing while the client decides about the response; its reply then ends the load.
             readContent()
         }
+    }
+
+    /// Shows the client a response, and asks about its body if the client decides on that. The response to a required upgrade
+    /// is no question.
+    private func showResponse(_ response: URLResponse) {
+        if upgrade?.isRequired != true, client?.decidesOnResponses ?? false { state.askedAboutResponse() }
+        load.deliver(.response(response, isQuestion: state.isAsking))
     }
 
     /// Tells the client that the rest of a download's file follows.
