@@ -12,7 +12,7 @@ internal import RondoStreams
 /// `@unchecked Sendable`: used inside the gate of its load.
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// A request that has no exchange yet.
-    private struct Attempt {
+    struct Attempt {
         let asked: AskedRequest
         var body: BodyStream?
 
@@ -30,16 +30,22 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
         /// The load was suspended while it waited for a connection.
         indirect case waitingForResumption(Attempt, Route)
-        case exchanging(Sent, Wait)
+        case exchanging(RunningExchange, Wait)
+        /// The end of the last exchange is being reported. Its connection may still be registered with the queue:
+        /// `close()` or `ended(_:)` unregisters it.
+        case reportingEnd(any Exchange, SharedQueue)
     }
 
-    /// A request that an exchange sends.
-    private struct Sent {
+    /// A request, and the exchange that sends it.
+    private struct RunningExchange {
+        let asked: AskedRequest
         let exchange: any Exchange
-        /// Whether it goes to a proxy as it is, and not through a tunnel.
+        /// Whether the request goes to a proxy as it is, and not through a tunnel.
         let isToProxy: Bool
-        /// Whether it asks for the server's go-ahead.
+        /// Whether the request asks for the server's go-ahead.
         let hasExpectation: Bool
+
+        var request: LoadRequest { asked.request }
     }
 
     /// The event, besides those of the connection, that an exchange waits for.
@@ -52,12 +58,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     private let schedule: [LoopMode]
-    private let context: LoadContext
+    let context: LoadContext
     /// The load's driver, which releases this answer when the load is over.
-    private let owner: any ServerAnswerOwner
+    let owner: any ServerAnswerOwner
     private var phase = Phase.idle
-    /// The last request that was started, to which `phase` belongs.
-    private var asked: AskedRequest?
     private var retryRule = RetryRule()
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
@@ -65,8 +69,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var challenges: ServerChallenges?
     /// Nil if metrics are not wanted.
     let transfers: ServerTransfers?
-    /// The last exchange, while its end is reported, and the queue with which its connection may still be registered.
-    private var finished: (exchange: any Exchange, queue: SharedQueue)?
 
     init(for owner: any ServerAnswerOwner, _ context: LoadContext) {
         self.owner = owner
@@ -75,14 +77,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         transfers = context.startedAt.map { ServerTransfers(since: $0) }
     }
 
-    private var settings: LoadSettings { context.settings }
+    var settings: LoadSettings { context.settings }
 
     // MARK: - Steps of a request
 
     /// Sends a request, after the last one has ended or was cancelled.
     func start(_ request: AskedRequest) {
+        unregisterEnded()
         retryRule.reset()
-        asked = request
         transfers?.begin()
         authenticator?.beginRequest(for: request.request.url)
         prepareBody(of: Attempt(asked: request))
@@ -97,8 +99,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         again.mayReuse = false
         prepareBody(of: Attempt(asked: again))
     }
-
-    private var request: LoadRequest? { asked?.request }
 
     /// First step: prepares the request's body, if it is a stream.
     private func prepareBody(of attempt: Attempt) {
@@ -142,7 +142,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             return fail(isPort ? .impossiblePort : .unsupportedURL)
         }
         do throws(LoadFailure) {
-            let route = try self.route(to: address)
+            let route = try self.route(to: address, for: attempt.request)
             if let body = attempt.body, let authenticator,
                 authenticator.bodyHashes(toProxy: route.isForProxy)
                     .contains(where: { body.digests[$0] == nil })
@@ -212,53 +212,23 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             over: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has its own TLS settings.
-        if !route.isForProxy { askAboutTLS(of: exchange) }
-        let sent = Sent(
-            exchange: exchange, isToProxy: route.isForProxy, hasExpectation: outgoing.expectsContinue)
-        phase = .exchanging(sent, .none)
+        if !route.isForProxy { askAboutTLS(of: exchange, for: attempt.request) }
+        let running = RunningExchange(
+            asked: attempt.asked, exchange: exchange, isToProxy: route.isForProxy,
+            hasExpectation: outgoing.expectsContinue)
+        phase = .exchanging(running, .none)
         exchange.start(outgoing, in: owner.queues, label: owner.nameInRunLoops)
     }
 
-    private func outgoingRequest(_ attempt: Attempt, by route: Route) throws(LoadFailure) -> OutgoingRequest {
-        let request = attempt.request
-        var draft = try OutgoingRequest.Draft(
-            of: request,
-            additionalFields: settings.additionalFields(
-                atOrigin: request.address.map { owner.isAtOrigin($0) } ?? true),
-            target: settings.values.requestTarget, isForProxy: route.isForProxy)
-        if let authenticator {
-            setCredentials(of: authenticator, for: attempt, toProxy: route.isForProxy, in: &draft)
-        }
-        settings.jar?.setField(for: request, in: &draft.fields)
-        for (name, value) in attempt.asked.cacheFields { draft.fields.set(name: name, value: value) }
-        context.upgrade?.addFields(to: &draft.fields)
-        return try .request(
-            of: request, from: draft, stream: attempt.body, omittedFields: settings.values.omittedFields,
-            usualFields: route.usualFields)
-    }
-
-    private func setCredentials(
-        of authenticator: Authenticator, for attempt: Attempt, toProxy isToProxy: Bool,
-        in draft: inout OutgoingRequest.Draft
-    ) {
-        authenticator.setFields(
-            method: attempt.request.method, target: draft.target,
-            toProxy: isToProxy ? draft.sentTarget : nil, in: &draft.fields
-        ) { hash in
-            attempt.body.map { $0.digests[hash] }
-                ?? hash.hexadecimal(of: attempt.request.value.httpBody ?? Data())
-        }
-    }
-
     /// The route to `address`: direct, or through a proxy.
-    private func route(to address: WebAddress) throws(LoadFailure) -> Route {
+    private func route(to address: WebAddress, for request: LoadRequest) throws(LoadFailure) -> Route {
         let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         guard let proxy = try settings.proxy(for: address) else {
             authenticator?.chooseProxy(nil)
             return settings.directRoute(to: address, atOrigin: atOrigin)
         }
-        let authenticator = challengesCreatingIfNeeded.authenticator
+        let authenticator = challengesCreatingIfNeeded(for: request.url).authenticator
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
@@ -278,24 +248,24 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func serve() {
         challenges?.takeDispositions()
         switch phase {
-        case .idle, .waitingForBodyStream: break
+        case .idle, .waitingForBodyStream, .reportingEnd: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wait, _, let route):
             if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
         case .waitingForResumption(let attempt, let route): leaseConnection(for: attempt, by: route)
-        case .exchanging(let sent, let wait):
+        case .exchanging(let running, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
                 // Other loops of the load have timers as well.
                 wait.stop()
-                endWait(of: sent)
-                sent.exchange.goAhead()
+                endWait(of: running)
+                running.exchange.goAhead()
             }
-            sent.exchange.serveUpgrade()
+            running.exchange.serveUpgrade()
             // The load may have ended by now.
-            guard case .exchanging(let sent, .body) = phase else { break }
-            endWait(of: sent)
+            guard case .exchanging(let running, .body) = phase else { break }
+            endWait(of: running)
             owner.noteCall()
-            sent.exchange.bodyIsReady()
+            running.exchange.bodyIsReady()
         }
     }
 
@@ -305,12 +275,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     func suspend() {
         switch phase {
-        case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
+        case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption, .reportingEnd: break
         case .waitingForConnection(let attempt, _, let waiterID, let route):
             phase = .waitingForResumption(attempt, route)
             route.origin.withdraw(waiterID)
             owner.received(.obstacle(nil))
-        case .exchanging(let sent, _): sent.exchange.suspend()
+        case .exchanging(let running, _): running.exchange.suspend()
         }
     }
 
@@ -321,9 +291,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     var waitsLocally: Bool {
         if challenges?.isWaiting ?? false { return true }
         switch phase {
-        case .idle, .hashingBody: return false
+        case .idle, .hashingBody, .reportingEnd: return false
         case .waitingForBodyStream, .waitingForConnection, .waitingForResumption: return true
-        case .exchanging(let sent, _): return sent.exchange.waitsLocally
+        case .exchanging(let running, _): return running.exchange.waitsLocally
         }
     }
 
@@ -335,27 +305,27 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         cancel()
         challenges?.close()
         closeBody()
+        guard case .reportingEnd(let exchange, let queue) = phase else { return }
+        phase = .idle
         // Unregister the connection only after the queue has served its waiting loads: one of them may take the connection
         // without registering it again.
-        if let (exchange, queue) = finished.take(), let work = exchange.unregistration,
-            !queue.deferWorkBehindClients(work)
-        {
+        if let work = exchange.unregistration, !queue.deferWorkBehindClients(work) {
             _ = work.performDeferredWork()
         }
     }
 
-    /// The request that the current exchange sends; nil if there is none.
-    private var current: Sent? {
-        if case .exchanging(let sent, _) = phase { sent } else { nil }
+    /// Nil if no exchange is running.
+    private var current: RunningExchange? {
+        if case .exchanging(let running, _) = phase { running } else { nil }
     }
 
     // MARK: - Events of the exchange
 
     func received(_ event: ExchangeEvent, from exchange: any Exchange) {
-        guard let sent = current, sent.exchange === exchange else { return }
+        guard let running = current, running.exchange === exchange else { return }
         switch event {
         case .waitsForBody:
-            phase = .exchanging(sent, .body)
+            phase = .exchanging(running, .body)
             body?.waitForBytes()
         case .waitsForGoAhead: waitForGoAhead()
         case .step(let step): owner.received(.step(step))
@@ -366,57 +336,57 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             endGoAheadWait()
         case .sent(let bytes, let total, let expected):
             owner.received(.sent(bytes, total: total, expected: expected))
-        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, to: sent)
+        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, to: running)
         case .body(let data):
             authenticator?.received(data)
             owner.received(.content(data))
         case .end: ended(exchange)
-        case .failed(let failure): failed(failure, sent)
+        case .failed(let failure): failed(failure, running)
         }
     }
 
-    private func received(_ head: ResponseHead, bodyLength: Int64?, to sent: Sent) {
+    private func received(_ head: ResponseHead, bodyLength: Int64?, to running: RunningExchange) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
-        if let asked,
-            retryRule.allowsRetry(of: asked.request, afterStatus: head.status, sent.exchange.progress)
-        {
+        if retryRule.allowsRetry(of: running.request, afterStatus: head.status, running.exchange.progress) {
             releaseExchange()
-            return retry(asked)
+            return retry(running.asked)
         }
-        if let failure = authenticator?.received(head, isFromProxy: sent.isToProxy) {
+        if let failure = authenticator?.received(head, isFromProxy: running.isToProxy) {
             releaseExchange()
             return fail(failure)
         }
         let source = ResponseSource(
-            isFromProxy: sent.isToProxy, hadExpectation: sent.hasExpectation,
-            isVerified: sent.exchange.isPeerVerified)
+            isFromProxy: running.isToProxy, hadExpectation: running.hasExpectation,
+            isVerified: running.exchange.isPeerVerified)
         owner.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
     private func ended(_ exchange: any Exchange) {
         let queue = owner.queues.only
-        finished = queue.map { (exchange: exchange, queue: $0) }
         releaseExchange(registeredAt: queue)
-        if let failure = authenticator?.receivedEnd() {
-            fail(failure)
-        } else {
-            owner.received(.end)
-        }
-        // `close()` has taken it if the load is over. If not, the load may wait for long: the connection
-        // leaves the loop now.
-        _ = finished.take()?.exchange.unregistration?.performDeferredWork()
+        if let queue { phase = .reportingEnd(exchange, queue) }
+        owner.received(authenticator?.receivedEnd().map(AnswerEvent.failed) ?? .end)
+        // `close()` has done this if the load is over. If not, the load may wait for long.
+        unregisterEnded()
     }
 
-    private func failed(_ cause: ExchangeFailure, _ sent: Sent) {
-        let progress = sent.exchange.progress
+    /// Unregisters the connection of the exchange whose end was reported, if it is still idle and registered.
+    private func unregisterEnded() {
+        guard case .reportingEnd(let exchange, _) = phase else { return }
+        phase = .idle
+        _ = exchange.unregistration?.performDeferredWork()
+    }
+
+    private func failed(_ cause: ExchangeFailure, _ running: RunningExchange) {
+        let progress = running.exchange.progress
         releaseExchange()
-        let failure = cause.ofLoad(throughProxyTo: sent.isToProxy ? request?.url?.host : nil)
+        let failure = cause.ofLoad(throughProxyTo: running.isToProxy ? running.request.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseSource(isFromProxy: true, isHeadAlone: true)))
-        } else if let asked, retryRule.allowsRetry(of: asked.request, after: cause, progress) {
-            retry(asked)
+        } else if retryRule.allowsRetry(of: running.request, after: cause, progress) {
+            retry(running.asked)
         } else {
             fail(failure)
         }
@@ -435,9 +405,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
         case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
-        case .exchanging(let sent, _):
-            transfers?.ended(sent.exchange, of: request)
-            if !sent.exchange.end(registeredAt: queue) {
+        case .reportingEnd: self.phase = phase
+        case .exchanging(let running, _):
+            transfers?.ended(running.exchange, of: running.request)
+            if !running.exchange.end(registeredAt: queue) {
                 owner.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
@@ -445,19 +416,23 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     // MARK: - Challenges
 
-    private var authenticator: Authenticator? { challenges?.authenticator }
+    var authenticator: Authenticator? { challenges?.authenticator }
 
-    private var challengesCreatingIfNeeded: ServerChallenges {
+    /// - Parameter url: The URL of the current request.
+    private func challengesCreatingIfNeeded(for url: URL?) -> ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
             for: owner, credentials: context.usesCredentialStorage ? settings.values.credentials : nil)
-        challenges.authenticator.beginRequest(for: request?.url)
+        challenges.authenticator.beginRequest(for: url)
         self.challenges = challenges
         return challenges
     }
 
-    /// Handles the challenge in the response `head`.
-    func challenged(by head: ResponseHead) { challengesCreatingIfNeeded.challenged(by: head) }
+    /// Handles the challenge in the response `head`. If that is a proxy's to a CONNECT, the exchange has ended, but then
+    /// `challenges` exists: every route by a proxy makes it.
+    func challenged(by head: ResponseHead) {
+        challengesCreatingIfNeeded(for: current?.request.url).challenged(by: head)
+    }
 
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) { challenges?.handled(handling) }
 
@@ -466,34 +441,34 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
     /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
-    private func askAboutTLS(of exchange: any Exchange) {
+    private func askAboutTLS(of exchange: any Exchange, for request: LoadRequest) {
         guard let tls = exchange.key.tls, let defaults = owner.defaults, !defaults.leavesTLSToSettings else {
             return
         }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }
-        challengesCreatingIfNeeded.askAboutTLS(
+        challengesCreatingIfNeeded(for: request.url).askAboutTLS(
             of: exchange, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
     }
 
     // MARK: - Waiting
 
     private func waitForGoAhead() {
-        guard case .exchanging(let sent, .none) = phase else { return }
+        guard case .exchanging(let running, .none) = phase else { return }
         let wait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
-        phase = .exchanging(sent, .goAhead(wait))
+        phase = .exchanging(running, .goAhead(wait))
     }
 
     private func endGoAheadWait() {
-        guard case .exchanging(let sent, .goAhead(let wait)) = phase else { return }
+        guard case .exchanging(let running, .goAhead(let wait)) = phase else { return }
         wait.stop()
-        endWait(of: sent)
+        endWait(of: running)
     }
 
-    /// - Parameter sent: The current one.
-    private func endWait(of sent: Sent) { phase = .exchanging(sent, .none) }
+    /// - Parameter running: The current one.
+    private func endWait(of running: RunningExchange) { phase = .exchanging(running, .none) }
 
     private func wakeUp() { owner.wakeUp() }
 

@@ -27,9 +27,9 @@ final class ServerTransfers {
     func received(_ head: ResponseHead, bodyLength: Int64?) { self.head = (head, bodyLength: bodyLength) }
 
     /// Notes that `exchange`, in which `request` was sent, has ended.
-    func ended(_ exchange: any Exchange, of request: LoadRequest?) {
+    func ended(_ exchange: any Exchange, of request: LoadRequest) {
         let head = head.take()
-        guard all.count < Self.maximum, let request, let url = request.url else { return }
+        guard all.count < Self.maximum, let url = request.url else { return }
         var transfer = TransferMetrics(of: exchange, url, request.method, since: startedAt)
         transfer.request = request.value
         transfer.head = head?.0
