@@ -7,11 +7,7 @@ extension ServerAnswer {
     /// The request of `attempt` as it is sent by `route`.
     func outgoingRequest(_ attempt: Attempt, by route: Route) throws(LoadFailure) -> OutgoingRequest {
         let request = attempt.request
-        var draft = try OutgoingRequest.Draft(
-            of: request,
-            additionalFields: settings.additionalFields(
-                atOrigin: request.address.map { owner.isAtOrigin($0) } ?? true),
-            target: settings.values.requestTarget, isForProxy: route.isForProxy)
+        var draft = try settings.draft(of: request, isForProxy: route.isForProxy) { owner.isAtOrigin($0) }
         if let authenticator {
             setCredentials(of: authenticator, for: attempt, toProxy: route.isForProxy, in: &draft)
         }

@@ -191,10 +191,7 @@ final class LoadAnswers {
     /// The request's fields as they would be sent to a server.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            var draft = try OutgoingRequest.Draft(
-                of: request,
-                additionalFields: settings.additionalFields(
-                    atOrigin: request.address.map(owner.isAtOrigin) ?? true))
+            var draft = try settings.draft(of: request) { owner.isAtOrigin($0) }
             settings.jar?.setField(for: request, in: &draft.fields)
             let outgoing = try OutgoingRequest.request(
                 of: request, from: draft, omittedFields: settings.values.omittedFields)

@@ -164,12 +164,6 @@ package final class LoadSettings: Sendable {
             tunnelFields: values.tunnelFields ?? agent.map { [$0] } ?? [])
     }
 
-    /// The fields that go with each request to a server.
-    func additionalFields(atOrigin: @autoclosure () -> Bool) -> [(name: String, value: String)] {
-        if values.additionalFields.isEmpty || atOrigin() { return values.additionalFields }
-        return values.additionalFields.filter { !RedirectedRequest.isForOneOrigin($0.name) }
-    }
-
     private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
         if isSecure { return number + (atOrigin ? 0 : 1) }
         return sharesPlainRoutes ? 0 : number + 2
