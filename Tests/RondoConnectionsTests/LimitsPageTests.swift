@@ -72,7 +72,7 @@ import Testing
                 "ConnectionLimits.idleConnectionsPerServer": connections.idleConnectionsPerServer,
                 "ConnectionLimits.idleConnections": connections.idleConnections,
                 "IdleConnections.maximumIdleSeconds": Int(IdleConnections<Int>.maximumIdleSeconds),
-                "ServerTransfers.maximum": ServerTransfers.maximum,
+                "LoadTransfers.maximum": LoadTransfers.maximum,
                 "SuggestedFilename.maximumLength": SuggestedFilename.maximumLength,
             ])
         #expect(differences == [])

@@ -68,13 +68,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Allocated by the first challenge, proxy or TLS question: most loads have none.
     private var challenges: ServerChallenges?
     /// Nil if metrics are not wanted.
-    let transfers: ServerTransfers?
+    private let transfers: LoadTransfers?
 
-    init(for owner: any ServerAnswerOwner, _ context: LoadContext) {
+    init(for owner: any ServerAnswerOwner, _ context: LoadContext, _ transfers: LoadTransfers?) {
         self.owner = owner
         self.context = context
+        self.transfers = transfers
         schedule = owner.modes
-        transfers = context.startedAt.map { ServerTransfers(since: $0) }
     }
 
     var settings: LoadSettings { context.settings }

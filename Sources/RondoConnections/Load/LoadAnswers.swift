@@ -9,7 +9,7 @@ internal import RondoHTTP
 final class LoadAnswers {
     private let context: LoadContext
     /// The load's driver, which releases this object at the load's end.
-    private let owner: any ServerAnswerOwner & StoreWaiter
+    let owner: any ServerAnswerOwner & StoreWaiter
     private(set) var current: (any Answer)?
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
@@ -17,9 +17,8 @@ final class LoadAnswers {
     // Unchecked, inside the gate: see `Load`. With the checks of this and of `HeaderFields` bench-guard's http.request takes
     // up to 4 % more instructions.
     @exclusivity(unchecked) var cache: LoadCache
-    /// The metrics of the requests that the cache has answered, each with the number of server exchanges before
-    /// it.
-    private var cacheTransfers: [(exchangesBefore: Int, metrics: TransferMetrics)] = []
+    /// Nil if metrics are not wanted.
+    let transfers: LoadTransfers?
 
     init(
         for owner: any ServerAnswerOwner & StoreWaiter, _ context: LoadContext, isDownload: Bool
@@ -27,9 +26,10 @@ final class LoadAnswers {
         self.owner = owner
         self.context = context
         cache = LoadCache(isDownload: isDownload)
+        transfers = context.startedAt.map { LoadTransfers(since: $0) }
     }
 
-    private var settings: LoadSettings { context.settings }
+    var settings: LoadSettings { context.settings }
 
     // MARK: - Choosing
 
@@ -61,23 +61,8 @@ final class LoadAnswers {
     func answerFromCache(_ response: URLResponse, _ data: Data, to request: LoadRequest) {
         // Ends the server's exchange first, so that its metrics come before those of the stored response.
         cancel()
-        noteCached(response, to: request)
+        transfers?.answeredFromCache(response, to: request)
         start(LocalAnswer(response, data, for: owner), to: request)
-    }
-
-    private func noteCached(_ response: URLResponse, to request: LoadRequest) {
-        guard let startedAt = context.startedAt, let url = request.url,
-            cacheTransfers.count < ServerTransfers.maximum
-        else { return }
-        var transfer = TransferMetrics(
-            url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
-            address: nil, isReusedConnection: false, proxy: nil, tlsVersion: nil, tlsCipher: nil)
-        transfer.request = request.value
-        transfer.isFromCache = true
-        transfer.cachedResponse = response
-        let now = LoopClock.now.seconds(since: startedAt)
-        (transfer.fetchStart, transfer.responseStart, transfer.responseEnd) = (now, now, now)
-        cacheTransfers.append((server?.transfers?.all.count ?? 0, transfer))
     }
 
     private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
@@ -98,7 +83,7 @@ final class LoadAnswers {
 
     /// - Parameter mayReuse: The request may go over a kept connection.
     private func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
-        let server = self.server ?? ServerAnswer(for: owner, context)
+        let server = self.server ?? ServerAnswer(for: owner, context, transfers)
         self.server = server
         start(server, to: request, mayReuse: mayReuse)
     }
@@ -139,25 +124,6 @@ final class LoadAnswers {
         }
     }
 
-    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those of
-    /// redirects and of the rest of a download (rule UC-57).
-    ///
-    /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
-    /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
-    func noteFields(of head: ResponseHead, from source: ResponseSource, to request: LoadRequest) {
-        if head.fields.has("Set-Cookie") {
-            _ = settings.jar?.receive(head.fields, for: request) {
-                // Counted before the store can call the returned closure, which counts it off again.
-                owner.beginStoring()
-                return { [owner] in owner.endStoring() }
-            }
-        }
-        guard head.fields.has("Strict-Transport-Security"), request.isSecure, source.isVerified,
-            let url = request.url
-        else { return }
-        KnownHSTSHosts.receive(head.fields, from: url, for: settings.values.hstsHosts)
-    }
-
     // MARK: - Ending
 
     /// Ends the current answer, without a further event.
@@ -179,14 +145,6 @@ final class LoadAnswers {
     // MARK: - Of the server
 
     var isByServer: Bool { server != nil && current === server }
-
-    var transfers: [TransferMetrics] {
-        var all = server?.transfers?.all ?? []
-        for (index, entry) in cacheTransfers.enumerated() {
-            all.insert(entry.metrics, at: min(entry.exchangesBefore + index, all.count))
-        }
-        return all
-    }
 
     /// The request's fields as they would be sent to a server.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {

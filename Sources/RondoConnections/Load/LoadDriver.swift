@@ -450,7 +450,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discard()
         load.stopTimes()
         if collectsMetrics {
-            let (redirects, transfers) = (state.redirectsFollowed, answers?.transfers ?? [])
+            let (redirects, transfers) = (state.redirectsFollowed, answers?.transfers?.all ?? [])
             load.deliver(
                 .metrics(LoadMetrics(since: load.startedAt, redirectCount: redirects, transfers: transfers)))
         }
