@@ -196,8 +196,8 @@ static inline void rondo_name_thread(const char *name) {
 int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
 
 /// Accepts a connection: its descriptor, non-blocking and closed on exec, or -errno.
-static inline int rondo_accept(int listener) {
-    int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+static inline int rondo_accept(int listener, void *_Nullable address, unsigned int *_Nullable size) {
+    int descriptor = accept4(listener, (struct sockaddr *)address, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
 }
 

@@ -40,8 +40,15 @@ package func systemCall<Result: FixedWidthInteger>(
 /// Accepts a connection from a listening socket. The descriptor is non-blocking, and other programs do not
 /// inherit it.
 ///
+/// - Parameters:
+///   - address: Where the peer's `sockaddr` is put.
+///   - size: The number of bytes there; afterwards that of the address.
 /// - Returns: The descriptor, or the negative value of `errno`.
-package func acceptConnection(on listener: Int32) -> Int32 { rondo_accept(listener) }
+package func acceptConnection(
+    on listener: Int32, _ address: UnsafeMutableRawPointer? = nil, _ size: UnsafeMutablePointer<UInt32>? = nil
+) -> Int32 {
+    rondo_accept(listener, address, size)
+}
 
 /// Reads at most `count` of the bytes that have arrived, and never waits, whatever the flags of the
 /// descriptor.

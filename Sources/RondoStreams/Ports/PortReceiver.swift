@@ -222,7 +222,7 @@ final class PortReceiver: PortBacking {
     ) {
         for _ in 0..<Self.connectionsPerReadiness {
             switch socket.accept() {
-            case .connection(let accepted): add(accepted, &state, &followUp)
+            case .connection(let accepted, _): add(accepted, &state, &followUp)
             case .none: return
             case .lost: break
             case .exhausted: return pause(&state, &followUp)

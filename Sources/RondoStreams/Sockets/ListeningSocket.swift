@@ -13,7 +13,8 @@ final class ListeningSocket {
     private var file: FileIdentity?
 
     enum Accepted {
-        case connection(Socket)
+        /// With the peer's address.
+        case connection(Socket, from: SocketAddress?)
         /// No connection waits to be accepted.
         case none
         /// The connection was gone before it was accepted, or the network has a temporary fault.
@@ -125,8 +126,12 @@ final class ListeningSocket {
 
     func accept() -> Accepted {
         while true {
-            let accepted = acceptConnection(on: descriptor)
-            if accepted >= 0 { return .connection(Socket(accepted: accepted)) }
+            var accepted: Int32 = -1
+            let peer = SocketAddress.of(descriptor) { listener, address, size in
+                accepted = acceptConnection(on: listener, address, size)
+                return accepted < 0 ? -1 : 0
+            }
+            if accepted >= 0 { return .connection(Socket(accepted: accepted), from: peer) }
             let code = -accepted
             switch code {
             case EINTR: continue

@@ -29,7 +29,7 @@ extension Socket {
 }
 
 extension SocketAddress {
-    /// The result of `getpeername` or `getsockname` for a descriptor.
+    /// The address that `getpeername`, `getsockname` or `accept` finds; nil if the call fails.
     static func of(
         _ descriptor: Int32,
         _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32

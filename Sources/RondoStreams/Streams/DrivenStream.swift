@@ -81,7 +81,7 @@ extension DrivenStream {
     /// - Returns: Whether there was something to close; the caller then closes Foundation's own stream, if
     ///   that is the one in use.
     func leaveAndClose() -> Bool {
-        let modes = core.modes + (core.queue == nil ? [] : [.loader])
+        let modes = core.servingModes
         guard core.close() else { return false }
         for mode in modes { backend?.remove(from: mode) }
         backend?.close(direction)

@@ -58,9 +58,7 @@ final class PipeEnd: StreamBackend, Sendable {
         }
         guard let source else { return }
         source.label = name
-        for mode in core.modes + (core.queue == nil ? [] : [.loader]) {
-            mode.add(source)
-        }
+        for mode in core.servingModes { mode.add(source) }
     }
 
     func close(_ side: StreamState.Direction) { finish(closes: true) }

@@ -125,9 +125,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         channel.registration.admit(by: self, to: channel)
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
-        for mode in drivers(of: .input) + drivers(of: .output) {
-            channel.schedule(in: mode.loop, forMode: mode.mode)
-        }
+        for mode in input.servingModes { channel.schedule(in: mode.loop, forMode: mode.mode) }
+        for mode in output.servingModes { channel.schedule(in: mode.loop, forMode: mode.mode) }
         self.channel = channel
         guard channel.isOpen else { return channel.open() }
         // An open channel that was handed over does not report `open` again. With TLS, the streams are open when it
@@ -150,11 +149,6 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     // MARK: - Schedule
 
-    /// The modes of a stream, or the loader's if it has a dispatch queue.
-    private func drivers(of side: StreamState.Direction) -> [LoopMode] {
-        core(side).modes + (core(side).queue == nil ? [] : [.loader])
-    }
-
     func schedule(in mode: LoopMode) {
         lock.withLock { _ in
             if let channel {
@@ -170,7 +164,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             checkSpaceUnlessItCanWait()
             guard let channel else { return }
             // The other stream may still need the mode.
-            guard !drivers(of: .input).contains(mode), !drivers(of: .output).contains(mode) else { return }
+            guard !input.servingModes.contains(mode), !output.servingModes.contains(mode) else { return }
             channel.remove(from: mode.loop, forMode: mode.mode)
         }
     }

@@ -130,6 +130,9 @@ final class StreamCore: SharedQueueClient {
     /// The modes that the client has scheduled the stream in.
     var modes: [LoopMode] { guarded.withLock { $0.schedule.modes } }
 
+    /// The modes in which a run loop serves what is below the stream: `modes`, or, with a dispatch queue, the loader's.
+    var servingModes: [LoopMode] { guarded.withLock { $0.schedule.servingModes } }
+
     /// The calling thread's loop, if the stream's events are delivered there alone.
     var onlyLoopHere: RunLoop? {
         guarded.withLock { guarded in

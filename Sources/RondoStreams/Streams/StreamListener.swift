@@ -65,10 +65,13 @@ public final class StreamListener {
     public struct Connection: @unchecked Sendable {
         public let input: InputStream
         public let output: OutputStream
+        /// Nil for a Unix socket.
+        fileprivate let peer: SocketAddress?
+
         /// The peer's address, such as "192.0.2.7"; empty for a Unix socket, which usually has no name.
-        public let remoteHost: String
+        public var remoteHost: String { peer?.host ?? "" }
         /// The peer's port; 0 for a Unix socket.
-        public let remotePort: Int
+        public var remotePort: Int { Int(peer?.port ?? 0) }
     }
 
     /// The seconds for which nothing is accepted after descriptors or memory have run out: long enough to
@@ -257,8 +260,8 @@ public final class StreamListener {
     private func accept() {
         for _ in 0..<Self.connectionsPerReadiness {
             switch socket.accept() {
-            case .connection(let accepted):
-                hand(accepted)
+            case .connection(let accepted, let peer):
+                hand(accepted, from: peer)
                 // The callback may have closed the listener, or taken it out of the mode.
                 guard isInRunningMode else { return }
             case .none: return
@@ -280,17 +283,14 @@ public final class StreamListener {
         return source.isIn(loop, mode)
     }
 
-    private func hand(_ accepted: Socket) {
+    private func hand(_ accepted: Socket, from peer: SocketAddress?) {
         guard let onConnection else { return }
         let pair = SocketPair(.socket(accepted))
-        let address = pair.target.peerAddress
         pair.settings = settings
         onConnection(
             Connection(
-                input: InputStream(pair),
-                output: OutputStream(pair),
-                remoteHost: address.map { $0.port == nil ? "" : $0.host } ?? "",
-                remotePort: Int(address?.port ?? 0)))
+                input: InputStream(pair), output: OutputStream(pair),
+                peer: peer?.port == nil ? nil : peer?.unmapped))
     }
 
     /// Makes a new source after the kernel has refused to watch the socket, for example for lack of memory;

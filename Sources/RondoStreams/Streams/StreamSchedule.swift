@@ -10,6 +10,8 @@ package struct StreamSchedule {
         /// True if the client was enqueued, and has not been served yet.
         var isWaiting = false
 
+        var mode: LoopMode { LoopMode(loop: queue.loop, mode: queue.mode) }
+
         func isIn(_ mode: LoopMode) -> Bool {
             queue.loop === mode.loop && queue.mode == mode.mode
         }
@@ -111,8 +113,12 @@ package struct StreamSchedule {
     var onlyQueue: SharedQueue? { others.isEmpty ? first?.queue : nil }
 
     var modes: [LoopMode] {
-        entries.map { LoopMode(loop: $0.queue.loop, mode: $0.queue.mode) }
+        guard let first else { return [] }
+        return others.isEmpty ? [first.mode] : [first.mode] + others.map(\.mode)
     }
+
+    /// The modes in which a run loop serves what is below the stream: its modes, or, with a dispatch queue, the loader's.
+    var servingModes: [LoopMode] { dispatchQueue == nil ? modes : [.loader] }
 
     /// Whether the threads of all its loops have ended.
     package var isLost: Bool {
@@ -160,8 +166,8 @@ package struct StreamSchedule {
     /// - Returns: The queues, which the caller must leave.
     mutating func removeEnded(of client: any SharedQueueClient) -> [SharedQueue] {
         guard first != nil else { return [] }
-        let ended = entries.filter(\.queue.hasLoopEnded).map(\.queue)
-        return ended.compactMap { remove(LoopMode(loop: $0.loop, mode: $0.mode), of: client) }
+        let ended = entries.filter(\.queue.hasLoopEnded)
+        return ended.compactMap { remove($0.mode, of: client) }
     }
 
     /// Empties the schedule, and withdraws `client` from the queues that it waits in.
