@@ -78,21 +78,17 @@ extension Pass {
         guard !threadState.serving.contains(source) else { return false }
         threadState.beginServing(source)
         defer { threadState.endServing() }
-        if events & rondo_ev_error != 0 {
-            let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
-            return source.handleRefusal(error, in: mode, of: loop)
-        }
+        if events & rondo_ev_error != 0 { return reportRefusal(to: source, code: events & ~rondo_ev_error) }
         let era = threadState.era
         let served = source.perform(
             ready: RunLoop.Source.Interest(events: events), in: mode, named: activation.name, of: loop)
-        guard threadState.era != era else { return served }
-        // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
-        // so these modes watch it again as after every other change: at the next look, and after a check.
-        for (mode, modeLoop) in threadState.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false
-        {
-            loop.state.withLock { $0.modes[mode].noteChange(of: source) }
-        }
+        if threadState.era != era { loop.watchAgain(source) }
         return served
+    }
+
+    @inline(never)
+    private func reportRefusal(to source: RunLoop.Source, code: Int32) -> Bool {
+        source.handleRefusal(SystemError("epoll_ctl", code: code), in: mode, of: loop)
     }
 
     // MARK: - The main queue
@@ -131,5 +127,15 @@ extension RunLoop {
         let servedInOuterRuns = threadState.run.servedInOuterRuns
         return servedInOuterRuns > 0
             && threadState.serving.prefix(servedInOuterRuns).contains { $0 === source }
+    }
+
+    /// Has the modes that a nested run has served, and in which it has paused `source`, watch it again. Its descriptor may be
+    /// closed by now, so they do that as after every other change: at the next look, and after a check.
+    @inline(never)
+    fileprivate func watchAgain(_ source: Source) {
+        for (mode, modeLoop) in threadState.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false
+        {
+            state.withLock { $0.modes[mode].noteChange(of: source) }
+        }
     }
 }
