@@ -138,6 +138,22 @@ import Testing
         #expect(below == (isSent && domain != "co.uk" ? "a=b" : "-"))
     }
 
+    /// `http://evil.co.uk./` is a name with the dot of the root at its end, which the public suffix list has not.
+    @Test(arguments: [
+        ("co.uk.", "evil.co.uk.", false), ("com.", "evil.com.", false),
+        ("github.io.", "evil.github.io.", false), ("example.", "a.example.", false),
+        ("evil.co.uk.", "evil.co.uk.", true),
+        ("evil.co.uk.", "a.evil.co.uk.", true),
+    ])
+    func `UC-57 no cookie for a public suffix with a dot at its end`(
+        _ domain: String, _ host: String, _ isStored: Bool
+    ) throws {
+        let field = try #require(SetCookie("a=b; Domain=\(domain)"))
+        let origin = CookieOrigin(host: host, path: "/", isSecure: true)
+        let cookie = CookieRules.cookie(field, from: origin, now: now)
+        #expect((cookie != nil) == isStored)
+    }
+
     // MARK: Paths
 
     private static let paths: [(String, String, String, Bool)] = [

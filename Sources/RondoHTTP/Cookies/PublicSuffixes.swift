@@ -24,9 +24,11 @@ package struct PublicSuffixes: Sendable {
         return list
     }
 
-    /// - Parameter domain: In lower case, ASCII.
+    /// - Parameter domain: In lower case, ASCII. A dot at its end, as in `co.uk.`, makes no difference: the list has
+    ///   no names with one, and would take that for a name below the suffix `uk`.
     package func contains(_ domain: String) -> Bool {
-        if !domain.utf8.contains(UInt8(ascii: ".")) { return true }
-        return Self.latest?.contains(domain) ?? false
+        let name = domain.utf8.last == UInt8(ascii: ".") ? String(domain.dropLast()) : domain
+        if !name.utf8.contains(UInt8(ascii: ".")) { return true }
+        return Self.latest?.contains(name) ?? false
     }
 }
