@@ -331,6 +331,62 @@ import Testing
         #expect(ResponseRow.selecting(ResponseRow.text(selecting)) == selecting)
     }
 
+    /// Gives a password for one load only.
+    private final class Answering: NSObject, URLConnectionDataDelegate, Sendable {
+        func connection(
+            _ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge
+        ) {
+            let credential = URLCredential(user: "user", password: "secret", persistence: .none)
+            challenge.sender?.use(credential, for: challenge)
+        }
+    }
+
+    @Test func `UC-54 the password and the cookies that Vary names are not on the disk, and still select`()
+        throws
+    {
+        let folder = Folder()
+        let password = Data("user:secret".utf8).base64EncodedString()
+        let fields = ["Cache-Control: max-age=1000", "ETag: \"1\"", "Vary: Authorization, Cookie, X-Who"]
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.value("Authorization") == "Basic \(password)" {
+                    try peer.respond("200 OK", fields, body: "in")
+                } else {
+                    try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"r\""], body: "out")
+                }
+            }
+        }
+        var request = URLRequest(url: server.url("/a"))
+        request.httpShouldHandleCookies = false
+        request.setValue("session=0123456789", forHTTPHeaderField: "Cookie")
+        request.setValue("somebody", forHTTPHeaderField: "X-Who")
+        let cache = folder.cache()
+        try onLoopThread { [request] loop in
+            let connection = URLConnection(request: request, delegate: Answering(), startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            loop.runOut()
+        }
+        cache.flush()
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+        let contents = try files.map { try Data(contentsOf: folder.url.appendingPathComponent($0)) }
+        func isOnDisk(_ text: String) -> Bool { contents.contains { $0.range(of: Data(text.utf8)) != nil } }
+        #expect(isOnDisk("somebody"))
+        #expect(!isOnDisk(password) && !isOnDisk("0123456789"))
+
+        // Another cache has nothing of it in memory.
+        request.setValue("Basic \(password)", forHTTPHeaderField: "Authorization")
+        let other = folder.cache()
+        for (cookie, count) in [("0123456789", 2), ("9876543210", 3)] {
+            request.setValue("session=\(cookie)", forHTTPHeaderField: "Cookie")
+            let recorder = try load(request) { $0.configuration.cache = other }
+            #expect(recorder.text == "in")
+            #expect(server.requests.count == count)
+        }
+        withExtendedLifetime(folder) {}
+    }
+
     @Test func `a folder that cannot be made is a cache of memory alone`() throws {
         let folder = Folder()
         try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)

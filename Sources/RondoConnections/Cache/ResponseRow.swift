@@ -9,7 +9,7 @@ internal import RondoHTTP
 enum ResponseRow {
     /// Incremented with every change of the table or of the meaning of its columns; a file of another version
     /// is removed.
-    static let version: Int32 = 3
+    static let version: Int32 = 4
 
     /// Rows are stored in the order in which they were written, so that responses that come together are
     /// written to the same pages, and the oldest ones are removed together.

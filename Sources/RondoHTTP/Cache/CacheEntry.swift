@@ -10,7 +10,7 @@ package struct CacheEntry: Sendable, Equatable {
     package var requestedAt: Date
     package var receivedAt: Date
     /// The request's values of the fields that Vary names: by lower-case name; nil for a field that the
-    /// request did not have.
+    /// request did not have. Of a password or a cookie it has a hash, because entries are written to the disk.
     package var selecting: [String: String?]
 
     package init(
@@ -101,7 +101,7 @@ package struct CacheEntry: Sendable, Equatable {
         guard let names = Self.varying(fields) else { return false }
         return names.allSatisfy { name in
             let kept: String? = selecting[name] ?? nil
-            return kept == request[name].map(Self.normalized)
+            return kept == Self.selectingValue(of: name, request)
         }
     }
 
@@ -113,9 +113,24 @@ package struct CacheEntry: Sendable, Equatable {
     package static func selecting(_ response: HeaderFields, _ request: HeaderFields) -> [String: String?] {
         var selecting: [String: String?] = [:]
         for name in varying(response) ?? [] {
-            selecting.updateValue(request[name].map(normalized), forKey: name)
+            selecting.updateValue(selectingValue(of: name, request), forKey: name)
         }
         return selecting
+    }
+
+    /// - Parameter name: In lower case.
+    private static func selectingValue(of name: String, _ request: HeaderFields) -> String? {
+        guard let value = request[name].map(normalized) else { return nil }
+        return switch name {
+        case "authorization", "cookie", "proxy-authorization": hidden(value)
+        default: value
+        }
+    }
+
+    /// A text that tells one secret from another without containing it. If OpenSSL cannot make a hash, the text is
+    /// equal to no other, so that no request selects the response.
+    private static func hidden(_ secret: String) -> String {
+        DigestHash.sha256.hexadecimal(of: secret) ?? UUID().uuidString
     }
 
     /// The names in Vary, in lower case; nil for `*`, which no request matches.
