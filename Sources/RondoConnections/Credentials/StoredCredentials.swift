@@ -23,8 +23,18 @@ final class StoredCredentials: Sendable {
 
     /// The default credential of `space`; nil if there is none.
     func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
-        guard let stored = storedSpace(like: space) else { return nil }
-        return storage.defaultCredential(for: stored) ?? storage.credentials(for: stored)?.values.first
+        storedSpace(like: space).flatMap(defaultCredential(in:))
+    }
+
+    /// The default of a stored space, or else the credential of the first of its users by name.
+    ///
+    /// Foundation's `set(_:for:)` makes the first credential of a space its default, and replaces it only in the table
+    /// of users. So the default says which user is meant, and that table has the user's password; a user who is
+    /// not in it was removed.
+    private func defaultCredential(in stored: URLProtectionSpace) -> URLCredential? {
+        guard let users = storage.credentials(for: stored) else { return nil }
+        let preferred = storage.defaultCredential(for: stored)?.user
+        return preferred.flatMap { users[$0] } ?? users.min { $0.key < $1.key }?.value
     }
 
     /// Stores a credential for a load, as the default of `space` and as far as its persistence allows (rule
@@ -60,6 +70,10 @@ final class StoredCredentials: Sendable {
         for own in (storage.credentials(for: stored) ?? [:]).values
         where own.user == credential.user {
             storage.remove(own, for: stored)
+        }
+        // It may be an older credential of the user, which Foundation would leave there.
+        if let preferred = storage.defaultCredential(for: stored), preferred.user == credential.user {
+            storage.remove(preferred, for: stored)
         }
     }
 

@@ -1,0 +1,50 @@
+import Rondo
+import Testing
+
+@testable import RondoConnections
+
+/// Which credential of a storage answers a challenge, without a load.
+@Suite struct StoredCredentialsTests {
+    /// An object of its own, which Foundation finds equal to no other.
+    private func space(_ method: String? = NSURLAuthenticationMethodHTTPBasic) -> URLProtectionSpace {
+        URLProtectionSpace(
+            host: "host.test", port: 80, protocol: "http", realm: "r", authenticationMethod: method)
+    }
+
+    private func credential(_ password: String, of user: String = "user") -> URLCredential {
+        URLCredential(user: user, password: password, persistence: .forSession)
+    }
+
+    private func found(_ stored: StoredCredentials, for space: URLProtectionSpace) -> String? {
+        stored.defaultCredential(for: space).map { "\($0.user ?? "-") \($0.password ?? "-")" }
+    }
+
+    @Test func `UC-51 a credential that the program sets anew replaces the one of its user`() {
+        let (storage, space) = (URLCredentialStorage(), space())
+        let stored = StoredCredentials(storage)
+        storage.set(credential("old"), for: space)
+        storage.set(credential("other", of: "another"), for: space)
+        #expect(found(stored, for: self.space()) == "user old")
+        storage.set(credential("new"), for: space)
+        #expect(found(stored, for: self.space()) == "user new")
+        storage.setDefaultCredential(credential("third", of: "third"), for: space)
+        #expect(found(stored, for: self.space()) == "third third")
+    }
+
+    @Test func `UC-51 a credential that was removed answers no challenge, though it was the default once`() {
+        for removesByProgram in [true, false] {
+            let (storage, space) = (URLCredentialStorage(), space())
+            let (stored, new) = (StoredCredentials(storage), credential("new"))
+            storage.set(credential("old"), for: space)
+            storage.set(new, for: space)
+            storage.set(credential("other", of: "another"), for: space)
+            if removesByProgram {
+                storage.remove(new, for: space)
+            } else {
+                stored.remove(new, for: self.space())
+                #expect(storage.defaultCredential(for: space) == nil)
+            }
+            #expect(found(stored, for: self.space()) == "another other")
+        }
+    }
+}
