@@ -47,4 +47,37 @@ import Testing
             #expect(found(stored, for: self.space()) == "another other")
         }
     }
+
+    /// In a dictionary of objects that are hashed by their addresses: 32 times the same one is not luck.
+    @Test
+    func `UC-51 of equal spaces the one of the challenge's method answers, and a new password is in all`() {
+        for _ in 0..<32 {
+            let storage = URLCredentialStorage()
+            let stored = StoredCredentials(storage)
+            storage.set(credential("of any"), for: space(NSURLAuthenticationMethodDefault))
+            storage.set(credential("of Digest"), for: space(NSURLAuthenticationMethodHTTPDigest))
+            storage.set(credential("of Basic"), for: space())
+            #expect(found(stored, for: space()) == "user of Basic")
+
+            stored.put(credential("new"), for: space())
+            let spaces = storage.allCredentials.keys
+            #expect(spaces.count == 3)
+            for space in spaces {
+                let isOther = space.authenticationMethod == NSURLAuthenticationMethodHTTPDigest
+                #expect(storage.credentials(for: space)?["user"]?.password == (isOther ? "of Digest" : "new"))
+                #expect(storage.defaultCredential(for: space)?.password == (isOther ? "of Digest" : "new"))
+            }
+            stored.remove(credential("new"), for: space())
+            #expect(storage.allCredentials.count == 1)
+            #expect(stored.defaultCredential(for: space()) == nil)
+        }
+    }
+
+    @Test func `UC-51 of spaces that are equal in all it is always the same one that answers`() {
+        for _ in 0..<32 {
+            let storage = URLCredentialStorage()
+            for name in ["b", "a", "c"] { storage.set(credential("of \(name)", of: name), for: space()) }
+            #expect(found(StoredCredentials(storage), for: space()) == "a of a")
+        }
+    }
 }

@@ -21,9 +21,19 @@ final class StoredCredentials: Sendable {
 
     private var isShared: Bool { self === Self.shared }
 
-    /// The default credential of `space`; nil if there is none.
+    /// The default credential of `space`; nil if there is none. A stored space of the same method is preferred to one
+    /// that is for any method. If several are left, which one was stored last is not known: then the names decide, so
+    /// that it is always the same one.
     func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
-        storedSpace(like: space).flatMap(defaultCredential(in:))
+        let spaces = storedSpaces(like: space)
+        let exact = spaces.filter { $0.authenticationMethod == space.authenticationMethod }
+        return firstDefault(of: exact) ?? firstDefault(of: spaces)
+    }
+
+    private func firstDefault(of spaces: [URLProtectionSpace]) -> URLCredential? {
+        spaces.compactMap(defaultCredential(in:)).min { left, right in
+            (left.user ?? "", left.password ?? "") < (right.user ?? "", right.password ?? "")
+        }
     }
 
     /// The default of a stored space, or else the credential of the first of its users by name.
@@ -56,17 +66,23 @@ final class StoredCredentials: Sendable {
     }
 
     private func holds(_ credential: URLCredential, for space: URLProtectionSpace) -> Bool {
-        guard let user = credential.user, let stored = storedSpace(like: space) else { return false }
-        return storage.credentials(for: stored)?[user] != nil
+        guard let user = credential.user else { return false }
+        return storedSpaces(like: space).contains { storage.credentials(for: $0)?[user] != nil }
     }
 
     /// Makes a credential the default of `space`, for as long as the process lives.
     func put(_ credential: URLCredential, for space: URLProtectionSpace) {
-        storage.setDefaultCredential(credential, for: storedSpace(like: space) ?? space)
+        let spaces = storedSpaces(like: space)
+        for stored in spaces.isEmpty ? [space] : spaces {
+            storage.setDefaultCredential(credential, for: stored)
+        }
     }
 
     func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard let stored = storedSpace(like: space) else { return }
+        for stored in storedSpaces(like: space) { remove(credential, in: stored) }
+    }
+
+    private func remove(_ credential: URLCredential, in stored: URLProtectionSpace) {
         for own in (storage.credentials(for: stored) ?? [:]).values
         where own.user == credential.user {
             storage.remove(own, for: stored)
@@ -96,8 +112,10 @@ final class StoredCredentials: Sendable {
 
     // MARK: Spaces
 
-    private func storedSpace(like space: URLProtectionSpace) -> URLProtectionSpace? {
-        storage.allCredentials.keys.first { Self.isSame($0, space) }
+    /// All stored spaces that are equal to `space`, or would be but for the method `default`, in no order: a program that
+    /// makes an object for each credential has several.
+    private func storedSpaces(like space: URLProtectionSpace) -> [URLProtectionSpace] {
+        storage.allCredentials.keys.filter { Self.isSame($0, space) }
     }
 
     static func isSame(_ left: URLProtectionSpace, _ right: URLProtectionSpace) -> Bool {
