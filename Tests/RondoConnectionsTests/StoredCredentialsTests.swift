@@ -80,4 +80,24 @@ import Testing
             #expect(found(StoredCredentials(storage), for: space()) == "a of a")
         }
     }
+
+    @Test(arguments: [
+        (NSURLProtectionSpaceHTTP, "http"), (NSURLProtectionSpaceHTTPS, "https"), ("http", "http"),
+    ])
+    func `UC-51 a space that is made with Foundation's constants is that of the scheme`(
+        _ name: String, _ scheme: String
+    ) {
+        func space(_ name: String) -> URLProtectionSpace {
+            URLProtectionSpace(
+                host: "host.test", port: 1, protocol: name, realm: "r",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        }
+        let storage = URLCredentialStorage()
+        let stored = StoredCredentials(storage)
+        storage.set(credential("stored"), for: space(name))
+        #expect(found(stored, for: space(scheme)) == "user stored")
+        #expect(found(stored, for: space(scheme == "http" ? "https" : "http")) == nil)
+        let entries = [name, scheme].map { CredentialList.Entry(credential("stored"), for: space($0)) }
+        #expect(entries[0] == entries[1] && entries[0]?.scheme == scheme)
+    }
 }

@@ -22,7 +22,7 @@ struct CredentialList: Persistable {
             guard let user = credential.user, let password = credential.password else { return nil }
             host = space.host.lowercased()
             port = space.port
-            scheme = space.protocol
+            scheme = space.scheme
             proxyType = space.proxyType
             realm = space.realm
             method = space.authenticationMethod

@@ -120,10 +120,22 @@ final class StoredCredentials: Sendable {
 
     static func isSame(_ left: URLProtectionSpace, _ right: URLProtectionSpace) -> Bool {
         left.host.lowercased() == right.host.lowercased() && left.port == right.port
-            && left.protocol == right.protocol && left.isProxy() == right.isProxy()
+            && left.scheme == right.scheme && left.isProxy() == right.isProxy()
             && left.proxyType == right.proxyType && left.realm == right.realm
             && (left.authenticationMethod == right.authenticationMethod
                 || left.authenticationMethod == NSURLAuthenticationMethodDefault
                 || right.authenticationMethod == NSURLAuthenticationMethodDefault)
+    }
+}
+
+extension URLProtectionSpace {
+    /// The protocol as the scheme of a URL. Programs also write the constants `NSURLProtectionSpaceHTTP` and
+    /// `NSURLProtectionSpaceHTTPS`, which on Apple's systems are the schemes, and in Foundation on Linux their own names.
+    var scheme: String? {
+        switch self.protocol {
+        case NSURLProtectionSpaceHTTP: "http"
+        case NSURLProtectionSpaceHTTPS: "https"
+        case let other: other
+        }
     }
 }
