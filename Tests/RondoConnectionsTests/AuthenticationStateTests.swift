@@ -58,8 +58,10 @@ import Testing
     }
 
     /// RFC 9110 §11.7.3.
-    @Test(arguments: [true, false])
-    func `UC-48 only a response of the proxy itself says what the proxy knows`(isFromProxy: Bool) throws {
+    @Test(arguments: [true, false], [200, 503])
+    func `UC-48 only a response of the proxy itself says what the proxy knows`(
+        isFromProxy: Bool, status: Int
+    ) throws {
         let authenticator = Authenticator(nil) { Issue.record("\($0)") }
         authenticator.beginRequest(for: url("http://a.example/"))
         authenticator.chooseProxy(StreamProxy(.httpConnect, host: "p.example", port: 1))
@@ -78,10 +80,34 @@ import Testing
             authenticator.proxyAuthorization(method: "GET", target: "http://a.example/") { _ in nil })
         let wrong = String(repeating: "0", count: 64)
         let head = ResponseHead(
-            status: 200,
+            status: status,
             fields: HeaderFields([("Proxy-Authentication-Info", "qop=auth, rspauth=\"\(wrong)\"")]))
         let failure = authenticator.received(head, isFromProxy: isFromProxy)
         #expect((failure != nil) == isFromProxy)
+    }
+
+    @Test(arguments: [(200, true), (302, true), (404, true), (429, false), (500, false), (503, false)])
+    func `UC-51 a response of a server that need not have looked at the credential does not store it`(
+        status: Int, isStored: Bool
+    ) throws {
+        let stored = StoredCredentials(URLCredentialStorage())
+        let authenticator = Authenticator(stored) { Issue.record("\($0)") }
+        authenticator.beginRequest(for: url("http://a.example/"))
+        let challenge = ResponseHead(
+            status: 401, fields: HeaderFields([("WWW-Authenticate", "Basic realm=\"r\"")]))
+        let credential = URLCredential(user: "user", password: "pass", persistence: .forSession)
+        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
+            case .useCredential = authenticator.answer(inquiry, by: .use(credential))
+        else {
+            Issue.record("the delegate was not asked")
+            return
+        }
+        for (status, isStored) in [(status, isStored), (200, true)] {
+            let head = ResponseHead(status: status, fields: HeaderFields())
+            let failure = authenticator.received(head, isFromProxy: false)
+            #expect(failure == nil)
+            #expect((stored.defaultCredential(for: inquiry.space) != nil) == isStored)
+        }
     }
 
     /// The decision about a Basic challenge in `realm`, for which `candidates` are known.

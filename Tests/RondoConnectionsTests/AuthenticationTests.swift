@@ -558,6 +558,25 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(legacy.log.count(of: "challenge 0") == (persistence == .none ? 1 : 0))
     }
 
+    @Test func `UC-51 a password that a server has answered with 503 is not stored`() throws {
+        let server = try TestServer { peer in
+            while true {
+                if try peer.readRequest().value("Authorization") == nil {
+                    try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"busy\""])
+                } else {
+                    try peer.respond("503 Service Unavailable", body: "busy")
+                }
+            }
+        }
+        let delegate = Answering { $0.sender?.use(Self.user(persistence: .forSession), for: $0) }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.recorder.calls == ["response 503", "data", "finish"])
+        let space = URLProtectionSpace(
+            host: "127.0.0.1", port: Int(server.port), protocol: "http", realm: "busy",
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        #expect(StoredCredentials.shared.defaultCredential(for: space) == nil)
+    }
+
     @Test func `UC-51 a server that names ever new realms fills the storage to a limit`() throws {
         let storage = URLCredentialStorage.shared
         func space(_ realm: String) -> URLProtectionSpace {

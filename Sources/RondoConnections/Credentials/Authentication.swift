@@ -243,6 +243,24 @@ struct Authentication {
 
     /// Handles a response that is not a challenge: the credential that was sent is accepted.
     ///
+    /// For the parameters see `readInfo(_:laterHash:)`.
+    mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
+        guard readInfo(info, laterHash: laterHash) else { return .refuted }
+        guard var current else { return .accepted(nil) }
+        renewals = 0
+        silentAttempts = 0
+        refusals = 0
+        current.wasAccepted = true
+        let isNew = current.source == .delegate
+        // A credential is stored only once.
+        if isNew { current.source = .storage }
+        self.current = current
+        return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
+    }
+
+    /// Handles the claim of a response's sender to know the password, and the next nonce that it names. This is all that
+    /// counts of a response that leaves open whether the credential was accepted.
+    ///
     /// If a server sends `rspauth`, it has to be right (RFC 7616 §3.5). Most servers send none, which does not fail the
     /// load.
     ///
@@ -250,25 +268,19 @@ struct Authentication {
     ///   - info: The value of Authentication-Info, or Proxy-Authentication-Info.
     ///   - laterHash: Called if the response's body is protected too: a hash of the body by this function has
     ///     to be passed to `confirms(_:bodyHash:)` once the body is here.
-    mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
-        guard var current else { return .accepted(nil) }
-        renewals = 0
-        silentAttempts = 0
-        refusals = 0
-        if let info, let sent = current.lastAuthorization, case .digest(var session) = current.session {
-            switch session.received(info, to: sent) {
-            case .absent, .confirmed: break
-            case .bodyHashMissing: laterHash(session.challenge.algorithm.hash)
-            case .refuted: return .refuted
-            }
-            current.session = .digest(session)
+    /// - Returns: False if the claim is false.
+    mutating func readInfo(_ info: String?, laterHash: (DigestHash) -> Void) -> Bool {
+        guard let info, var current, let sent = current.lastAuthorization,
+            case .digest(var session) = current.session
+        else { return true }
+        switch session.received(info, to: sent) {
+        case .absent, .confirmed: break
+        case .bodyHashMissing: laterHash(session.challenge.algorithm.hash)
+        case .refuted: return false
         }
-        current.wasAccepted = true
-        let isNew = current.source == .delegate
-        // A credential is stored only once.
-        if isNew { current.source = .storage }
+        current.session = .digest(session)
         self.current = current
-        return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
+        return true
     }
 
     /// Whether the claim in the response's head holds for a body with this hash.

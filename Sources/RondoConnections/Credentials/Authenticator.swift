@@ -245,21 +245,29 @@ final class Authenticator {
         // A 407 comes from the proxy, and says nothing about the server's password.
         if head.status != 401, head.status != 407, !server.isIdle {
             let info = head.fields.values(for: "Authentication-Info").first
-            if let failure = accept(info, isProxy: false) { return failure }
+            if let failure = accept(head.status, info, isProxy: false) { return failure }
         }
         if head.status != 407, !ofProxy.isIdle {
             let info = isFromProxy ? head.fields.values(for: "Proxy-Authentication-Info").first : nil
-            if let failure = accept(info, isProxy: true) { return failure }
+            if let failure = accept(head.status, info, isProxy: true) { return failure }
         }
         return nil
     }
 
-    private func accept(_ info: String?, isProxy: Bool) -> LoadFailure? {
+    /// Whether a response with this status leaves open whether the credential was accepted: a server that is overloaded
+    /// or has failed need not have looked at it.
+    private static func isUndecided(_ status: Int) -> Bool { status == 429 || 500...599 ~= status }
+
+    private func accept(_ status: Int, _ info: String?, isProxy: Bool) -> LoadFailure? {
         var proof: BodyProof?
-        let acceptance = with(isProxy) { authentication in
-            authentication.accepted(info: info) { hash in
-                if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
+        func protect(_ hash: DigestHash) {
+            if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
+        }
+        let acceptance = with(isProxy) { authentication -> Authentication.Acceptance in
+            guard Self.isUndecided(status) else {
+                return authentication.accepted(info: info, laterHash: protect)
             }
+            return authentication.readInfo(info, laterHash: protect) ? .accepted(nil) : .refuted
         }
         switch acceptance {
         case .refuted: return .failedMutualAuthentication(isProxy: isProxy)
