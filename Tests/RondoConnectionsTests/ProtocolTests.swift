@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Synchronization
 import Testing
 
@@ -166,6 +167,30 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
+/// Leaves the challenge to the test, and stops the loop.
+private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
+    /// `@unchecked Sendable`: the delegate does not touch it again.
+    struct Held: @unchecked Sendable {
+        let challenge: URLAuthenticationChallenge
+    }
+
+    let log = EventLog()
+    let body = Box(Data())
+    let held = Box<Held?>(nil)
+
+    func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        held.value = Held(challenge: challenge)
+        RunLoop.currentLoop().stop()
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) { body.mutate { $0.append(data) } }
+    func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        log.note("fail \((error as NSError).code)")
+    }
+}
+
 /// Loads that are no load from a server.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct ProtocolTests {
     private static func registered<Result>(_ body: () throws -> Result) rethrows -> Result {
@@ -283,6 +308,31 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
                 let data = try? URLConnection.sendSynchronousRequest(request, returning: nil)
                 #expect(data == Data("without".utf8))
             }
+        }
+    }
+
+    @Test func `UC-47 UC-66 the time in which its challenge waits for an answer is not idle time`() throws {
+        try Self.registered {
+            let (clock, delegate) = (ManualClock(advancesAutomatically: false), Leaving())
+            try onLoopThread { loop in
+                clock.attach(to: loop)
+                var request = URLRequest(url: url("rondo-test://asks/later"))
+                request.timeoutInterval = 5
+                _ = URLConnection(request: request, delegate: delegate)
+                #expect(loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false) == .stopped)
+                loop.runWhileTimePasses(by: clock)
+                #expect(delegate.log.entries == [])
+                guard let challenge = delegate.held.value?.challenge else {
+                    Issue.record("there was no challenge")
+                    return
+                }
+                challenge.sender?.use(
+                    URLCredential(user: "me", password: "", persistence: .none), for: challenge)
+                delegate.held.value = nil
+                loop.runOut()
+            }
+            #expect(delegate.log.entries == ["finish"])
+            #expect(delegate.body.value == Data("use me".utf8))
         }
     }
 

@@ -14,6 +14,9 @@ final class ProtocolAnswer: Answer {
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
+    /// Whether the protocol waits for the answer to its challenge: since it was the protocol's last message. The answer
+    /// goes to the protocol's own sender, and is not seen here.
+    private var awaitsCredential = false
     private unowned let owner: any AnswerOwner
 
     /// - Parameters:
@@ -43,6 +46,7 @@ final class ProtocolAnswer: Answer {
     }
 
     private func handle(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
+        awaitsCredential = if case .challenge = message { true } else { false }
         switch message {
         case .redirect(let request, let response): owner.received(.redirect(request, response))
         case .response(let response, let policy): owner.received(.response(response, policy))
@@ -65,6 +69,7 @@ final class ProtocolAnswer: Answer {
         switch handling {
         case .taken, .takenByOlderMethod: break
         case .useSilently, .performDefaultHandling:
+            awaitsCredential = false
             challenge.sender?.continueWithoutCredential(for: challenge)
         }
         owner.wakeUp()
@@ -72,8 +77,9 @@ final class ProtocolAnswer: Answer {
 
     func cancel() {
         challenge = nil
+        awaitsCredential = false
         bridge.take()?.stop()
     }
 
-    var waitsLocally: Bool { false }
+    var waitsLocally: Bool { awaitsCredential }
 }
