@@ -216,6 +216,33 @@ import Testing
         #expect(other.calls == ["wrote", "fail -1005"])
     }
 
+    /// The first response has no length, and breaks off after 100 bytes.
+    @Test(arguments: [
+        ("bytes 100-199/200", 200, ["wrote", "resumed 100 of 200", "wrote", "finish"]),
+        ("bytes 100-199/200", 140, ["wrote", "resumed 100 of 200", "wrote", "fail -1005"]),
+        ("bytes 100-149/*", 150, ["wrote", "fail -1005"]),
+    ])
+    func `UC-71 a rest that is no rest to the end of the file does not complete it`(
+        range: String, end: Int, calls: [String]
+    ) throws {
+        let text = longText(200)
+        let server = try TestServer { peer in
+            let isForRest = try peer.readRequest().value("Range") != nil
+            let part = isForRest ? text.prefix(end).dropFirst(100) : text.prefix(100)
+            let status = isForRest ? "206 Part\r\nContent-Range: \(range)" : "200 OK"
+            try peer.send(
+                "HTTP/1.1 \(status)\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "\(String(part.utf8.count, radix: 16))\r\n\(part)\r\n")
+            guard isForRest else { return }
+            try peer.send("0\r\n\r\n")
+            peer.waitForEnd()
+        }
+        let delegate = Downloader()
+        try Self.download(server.url(), delegate)
+        #expect(delegate.calls == calls)
+        #expect(delegate.content == (calls.last == "finish" ? Data(text.utf8) : nil))
+    }
+
     /// `@unchecked Sendable`: the storage has a lock of its own.
     private final class Cookies: @unchecked Sendable {
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)

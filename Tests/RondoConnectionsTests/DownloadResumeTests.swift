@@ -3,6 +3,8 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
+@testable import RondoConnections
+
 /// Downloads that go on where another one stopped (rule UC-71).
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DownloadResumeTests {
     private final class Recorder: NSObject, URLDownloadDelegate, Sendable {
@@ -145,6 +147,82 @@ import Testing
             let data = try #require(try Self.begin(server, path))
             #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+        }
+    }
+
+    /// Of the first 100 bytes of a file of 200, whose length the server has not announced.
+    @Test(
+        arguments: [
+            ("bytes 100-199/200", 100), ("bytes 100-199/*", nil), ("bytes 100-149/*", nil),
+            ("bytes 100-149/200", nil),
+        ] as [(String, Int64?)])
+    func `UC-71 a rest without a known length of the whole is not told from a part of the rest`(
+        range: String, offset: Int64?
+    ) throws {
+        func response(_ status: Int, _ fields: [String: String]) throws -> HTTPURLResponse {
+            try #require(
+                HTTPURLResponse(
+                    url: url("http://a.example/x"), statusCode: status, httpVersion: nil, headerFields: fields
+                ))
+        }
+        let resumption = try #require(
+            DownloadResumption(try response(200, ["ETag": "\"a\""]), bytes: 100, method: "GET"))
+        #expect(resumption.total == nil)
+        let rest = try response(206, ["Content-Range": range])
+        #expect(resumption.offset(of: rest) == offset)
+        #expect(resumption.completed(by: rest).total == (range.hasSuffix("*") ? nil : 200))
+        // An announced length says enough.
+        let announced = resumption.completed(total: 200)
+        #expect(announced.offset(of: rest) == (range.hasPrefix("bytes 100-199") ? 100 : nil))
+    }
+
+    /// Sends 100 bytes of 200 at first, without a length; then these parts, and the whole where none is asked for.
+    private static func chunked(_ rests: [(head: String, body: String)]) throws -> TestServer {
+        try TestServer { peer in
+            let isForRest = try peer.readRequest().value("Range") != nil
+            let chunk = { (text: Substring) in "\(String(text.utf8.count, radix: 16))\r\n\(text)\r\n" }
+            let chunked = "ETag: \"one\"\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            if peer.number == 0 {
+                return try peer.send("HTTP/1.1 200 OK\r\n\(chunked)" + chunk(body.prefix(100)))
+            }
+            if isForRest {
+                let (head, part) = rests[peer.number - 1]
+                try peer.send("HTTP/1.1 206 Part\r\n\(head)\r\n\(chunked)" + chunk(part[...]) + "0\r\n\r\n")
+            } else {
+                try peer.respond(body: String(body.prefix(200)))
+            }
+            peer.waitForEnd()
+        }
+    }
+
+    private static func part(_ range: Range<Int>) -> String {
+        String(body.dropFirst(range.lowerBound).prefix(range.count))
+    }
+
+    @Test func `UC-71 a rest that ends before the length that it names is cut off, and goes on once more`()
+        throws
+    {
+        let server = try Self.chunked([
+            ("Content-Range: bytes 100-199/200", Self.part(100..<140)),
+            ("Content-Range: bytes 140-199/*", Self.part(140..<200)),
+        ])
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            let (log, next) = try Self.attempt(data, path, keeps: true)
+            #expect(log == ["resume 100", "fail -1005"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.part(0..<140).utf8))
+            #expect(try Self.goOn(try #require(next), path) == ["resume 140", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.part(0..<200).utf8))
+        }
+    }
+
+    @Test func `UC-71 after a rest of unknown length the whole is loaded`() throws {
+        let server = try Self.chunked([("Content-Range: bytes 100-149/*", Self.part(100..<150))])
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.part(0..<200).utf8))
+            #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=100-", nil])
         }
     }
 

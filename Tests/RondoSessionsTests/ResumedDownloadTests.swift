@@ -310,6 +310,35 @@ import Testing
         #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=5-", nil])
     }
 
+    @Test func `US-64 a rest that ends before the length that it names fails, and is resumed`() throws {
+        let server = try TestServer { peer in
+            let chunked = "ETag: \"a\"\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            switch try peer.readRequest().value("Range") {
+            case nil: try peer.send("HTTP/1.1 200 OK\r\n\(chunked)5\r\nabcde\r\n")
+            case "bytes=5-":
+                try peer.send(
+                    "HTTP/1.1 206 Part\r\nContent-Range: bytes 5-9/10\r\n\(chunked)2\r\nfg\r\n0\r\n\r\n")
+            default: try peer.respond("206 Part", ["Content-Range: bytes 7-9/10"], body: "hij")
+            }
+            peer.waitForEnd()
+        }
+        let (session, data) = (session, Box<Data?>(nil))
+        let task = session.downloadTask(with: server.url())
+        task.resume()
+        try waitFor("the bytes") { notes.written[0] == 5 ? () : nil }
+        task.cancel(byProducingResumeData: { data.value = $0 })
+        try notes.waitForEnds()
+        let next = session.downloadTask(withResumeData: try #require(data.value))
+        next.resume()
+        try notes.waitForEnds(2)
+        #expect(notes.calls == ["wrote", "complete -999", "resumed 5/10", "wrote", "complete -1005"])
+        let rest = try #require((next.error as? URLError)?.downloadTaskResumeData)
+        session.downloadTask(withResumeData: rest).resume()
+        try notes.waitForEnds(3)
+        #expect(notes.content == Data("abcdefghij".utf8))
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=5-", "bytes=7-"])
+    }
+
     @Test func `US-63 there are no resume data without a usable validator`() throws {
         let before = downloadFiles()
         let date = ["Last-Modified: Tue, 01 Jul 2025 10:00:00 GMT", "Date: Tue, 01 Jul 2025 11:00:00 GMT"]

@@ -11,7 +11,7 @@ struct DownloadResumption: Codable, Equatable {
     /// A strong ETag or a Last-Modified date, for If-Range.
     let validator: String
     /// The size of the whole file; nil if the server has not announced it.
-    let total: Int64?
+    private(set) var total: Int64?
     /// Whether redirects have led to `url` from another origin: what the program meant for that one is not sent to
     /// this one (rule UC-33). Nil, in data of earlier versions: not known.
     var leftOrigin: Bool?
@@ -121,24 +121,34 @@ struct DownloadResumption: Codable, Equatable {
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
     /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be a part
-    /// of another representation than the one whose bytes are in the file.
+    /// of another representation than the one whose bytes are in the file. Its size is known, from one of the responses:
+    /// otherwise it could not be told from a part of the rest, as a server may send it (§14.4).
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
         guard response.value(forHTTPHeaderField: "Content-Encoding") == nil,
-            let range = Self.range(of: response), range.first == bytes
+            let range = Self.range(of: response), range.first == bytes,
+            let complete = range.total ?? total, complete == range.last + 1, complete == total ?? complete
         else { return nil }
-        if let complete = range.total {
-            guard complete == range.last + 1, complete == total ?? complete else { return nil }
-        } else if let total, total != range.last + 1 {
-            return nil
-        }
         // The length that frames the body: a field of several equal numbers is one, too.
         let length = response.expectedContentLength
         guard length < 0 || length == range.last - range.first + 1 else { return nil }
         let name = Self.date(validator) == nil ? "ETag" : "Last-Modified"
         guard response.value(forHTTPHeaderField: name) ?? validator == validator else { return nil }
         return bytes
+    }
+
+    /// This resumption with the size of the whole file, which `rest`, the response with the rest, may be the first to
+    /// name.
+    func completed(by rest: URLResponse) -> DownloadResumption {
+        completed(total: (rest as? HTTPURLResponse).flatMap(Self.range(of:))?.total)
+    }
+
+    /// This resumption with `known` as the size of the whole file, unless it has one.
+    func completed(total known: Int64?) -> DownloadResumption {
+        var completed = self
+        completed.total = total ?? known
+        return completed
     }
 
     /// The values in Content-Range: `bytes 100-199/200`, or `/*` if the server does not know the length of

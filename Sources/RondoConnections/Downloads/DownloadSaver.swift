@@ -278,7 +278,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
                 work.file = file
                 work.response = response as? HTTPURLResponse
                 work.bytes = offset
-                work.continued = offset > 0 ? continuing : nil
+                work.continued = offset > 0 ? continuing?.completed(by: response) : nil
                 return true
             }
             // The download may have been cancelled from another thread while the file was created.

@@ -39,9 +39,11 @@ final class DownloadTarget {
             file = earlier.file
             self.length = offset
             resumedAt = offset
-            expectedLength = earlier.resumption.total ?? (length >= 0 ? offset.clampedSum(length) : 0)
+            // The size is known, or the response would not be the rest.
+            let resumption = earlier.resumption.completed(by: response)
+            expectedLength = resumption.total ?? 0
             self.response = response
-            continued = earlier
+            continued = PartialDownload(earlier.file, resumption, fields: earlier.fields)
             return
         }
         continued = nil
@@ -110,7 +112,8 @@ final class DownloadTarget {
         guard continued != nil || request.value.value(forHTTPHeaderField: "Range") == nil else { return nil }
         return DownloadResumption(
             response as? HTTPURLResponse, bytes: length, method: request.method,
-            continuing: continued?.resumption)
+            continuing: continued?.resumption)?
+            .completed(total: expectedLength > 0 ? expectedLength : nil)
     }
 
     /// Whether the body is the rest of an earlier download.
@@ -148,6 +151,9 @@ final class DownloadTarget {
         default: return true
         }
     }
+
+    /// Notes that the rest follows, with the size of the whole file, which the first response may not have announced.
+    func noteRest(total: Int64) { expectedLength = total }
 
     /// Drops the partial file of an earlier download, because the whole is requested.
     func forgetEarlier() { earlier = nil }

@@ -7,11 +7,12 @@ struct RequestedRest: Equatable {
     /// The failure of the load if the response is not the rest.
     let failure: LoadFailure
 
-    /// Whether the response with this head is the rest.
-    func isAnswered(by head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Bool {
+    /// The size of the whole file; nil if the response with this head is not the rest.
+    func total(with head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Int64? {
         guard head.status == 206, let url,
-            let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-        else { return false }
-        return resumption.offset(of: response) == resumption.bytes
+            let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength),
+            resumption.offset(of: response) == resumption.bytes
+        else { return nil }
+        return resumption.completed(by: response).total
     }
 }

@@ -122,7 +122,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .waitForNetwork(let isFirst):
             load.noteObstacle(.noNetwork)
             if isFirst { load.deliver(.waitingForConnectivity) }
-        case .continueFile: deliverResumption()
+        case .continueFile(let total):
+            content.download?.noteRest(total: total)
+            deliverResumption()
         case .authenticate(let head):
             stopReading()
             answers?.server?.challenged(by: head)

@@ -78,8 +78,8 @@ struct LoadState {
         case useStored(URLResponse, Data)
         /// Say that there is no network; the first time, tell the client as well.
         case waitForNetwork(isFirst: Bool)
-        /// Go on with the file of a download: the rest of it follows.
-        case continueFile
+        /// Go on with the file of a download, which has `total` bytes: the rest of it follows.
+        case continueFile(total: Int64)
         /// Find a credential, and call `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
         /// Tell the delegate of the response; its content follows.
@@ -366,9 +366,11 @@ struct LoadState {
     /// The head of the response to the request for the rest of a download.
     mutating func receivedHeadOfRest(_ head: ResponseHead, bodyLength: Int64?) -> Action {
         guard case .askingForRest(let rest) = phase else { return .nothing }
-        guard rest.isAnswered(by: head, bodyLength: bodyLength, from: url) else { return fail(rest.failure) }
+        guard let total = rest.total(with: head, bodyLength: bodyLength, from: url) else {
+            return fail(rest.failure)
+        }
         phase = .receiving
-        return .continueFile
+        return .continueFile(total: total)
     }
 
     /// Proposes to the delegate to send `next`, unless there were too many redirects.
