@@ -308,6 +308,19 @@ import Testing
         #expect(output == "23 begin")
     }
 
+    @Test(arguments: [("'foo://x'", 1), ("'-D', '/dev/null/heads', url", 23)])
+    func `a transfer that cannot begin ends at once, with --retry-all-errors too`(
+        words: String, status: Int
+    ) throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-sS', '--retry', '1', '--retry-all-errors', \(words), stderr=subprocess.PIPE)
+            print(run.stderr.read().decode().count('rondo: ('), run.wait())
+            """)
+        #expect(output == "1 \(status)")
+    }
+
     @Test func `an argument that is not UTF-8 is refused, and not changed`() throws {
         let output = try python(
             """

@@ -91,7 +91,8 @@ final class FetchTransfer {
             first = request
             send(request)
         } catch {
-            end(.failure(Self.failure(error)))
+            // There is no request that could be sent again.
+            end(.failure(Self.failure(error)), mayRetry: false)
         }
     }
 
