@@ -163,6 +163,22 @@ struct ScrollingReportTests {
     }
 }
 
+struct SpeedFloorTests {
+    private func limit(_ words: String...) throws -> SpeedFloor? {
+        SpeedFloor(try FetchCommandLine(words + ["u"]).operations[0], from: 0, with: 0)
+    }
+
+    @Test func `a time of 0 accepts every speed, and the later of -Y and -y counts`() throws {
+        #expect(try limit() == nil)
+        #expect(try limit("-y", "0") == nil)
+        #expect(try limit("-Y", "100", "-y", "0") == nil)
+        let found = try limit("-y", "0", "-Y", "100")
+        var floor = try #require(found)
+        let late = [0.0, 29.0, 30.0].map { floor.failure(transferred: 0, at: $0) != nil }
+        #expect(late == [false, false, true])
+    }
+}
+
 struct BarTests {
     @Test func `bars are as wide as asked`() {
         for usesUnicode in [true, false] {

@@ -26,8 +26,8 @@ extension FetchOption {
             $0.current.slowLimit = Int(clamping: try number($1, for: "-Y"))
             if $0.current.slowTime == nil { $0.current.slowTime = 30 }
         },
-        .value("y", "speed-time", "seconds", .time, "The time of -Y, 30 seconds unless set.") {
-            $0.current.slowTime = try seconds($1, for: "-y")
+        .value("y", "speed-time", "seconds", .time, "The time of -Y, 30 seconds unless set; 0: no limit.") {
+            $0.current.slowTime = try positive($1, for: "-y")
             if $0.current.slowLimit == nil { $0.current.slowLimit = 1 }
         },
     ]
