@@ -179,6 +179,33 @@ struct SpeedFloorTests {
     }
 }
 
+struct RedirectBodyTests {
+    private func use(_ head: String, method: String = "GET") -> BodyUse {
+        .ofRedirect(ReceivedHead("HTTP/" + head + "\r\n\r\n"), method: method)
+    }
+
+    @Test(arguments: [
+        "1.1 302 Found\r\nContent-Length: 0", "1.0 302 Found\r\nContent-Length: 65536",
+        "1.1 302 Found\r\nConnection: close\r\nContent-Length: 5",
+        "1.1 302 Found\r\nTransfer-Encoding: chunked",
+        "1.1 302 Found\r\nConnection: closed, x\r\nTransfer-Encoding: chunked",
+    ])
+    func `a short body of a redirect is read, and one that ends before its connection`(head: String) {
+        #expect(use(head) == .discarded)
+    }
+
+    @Test(arguments: [
+        "1.1 302 Found", "1.0 302 Found", "1.0 302 Found\r\nConnection: keep-alive",
+        "1.1 302 Found\r\nContent-Length: 65537", "1.1 302 Found\r\nContent-Length: x",
+        "1.1 302 Found\r\nConnection: x, Close\r\nTransfer-Encoding: chunked",
+        "1.0 302 Found\r\nTransfer-Encoding: chunked",
+    ])
+    func `other bodies of redirects are not waited for, and of HEAD there is none`(head: String) {
+        #expect(use(head) == .refused)
+        #expect(use(head, method: "HEAD") == .discarded)
+    }
+}
+
 struct BarTests {
     @Test func `bars are as wide as asked`() {
         for usesUnicode in [true, false] {

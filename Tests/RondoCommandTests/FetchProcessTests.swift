@@ -380,6 +380,48 @@ import Testing
         #expect(output == "0")
     }
 
+    @Test(arguments: [
+        ("1.0", "", "moved"), ("1.1", "", "moved"), ("1.1", "Connection: close\\r\\n", "moved"),
+        ("1.1", "Connection: close\\r\\nTransfer-Encoding: chunked\\r\\n", "5\\r\\nmoved\\r\\n"),
+    ])
+    func `a redirect is followed before its body ends, if that is the end of the connection`(
+        version: String, fields: String, body: String
+    ) throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-sL', url, stdout=subprocess.PIPE)
+            first, _ = server.accept()
+            receive(first)
+            first.sendall(b'HTTP/\(version) 302 Found\\r\\nLocation: /next\\r\\n\(fields)\\r\\n\(body)')
+            second, _ = server.accept()
+            first.close()
+            print(receive(second).split()[1].decode())
+            second.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
+            print(run.stdout.read().decode(), run.wait())
+            """)
+        #expect(output == "/next\nok 0")
+    }
+
+    @Test func `the body of a redirect that does not end in 64 KiB is not waited for`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            run = fetch('-sL', url, stdout=subprocess.PIPE)
+            first, _ = server.accept()
+            receive(first)
+            first.sendall(b'HTTP/1.1 302 Found\\r\\nLocation: /next\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n')
+            try:
+                while True: first.sendall(b'1000\\r\\n' + b'x' * 4096 + b'\\r\\n')
+            except OSError: pass
+            second, _ = server.accept()
+            receive(second)
+            second.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
+            print(run.stdout.read().decode(), run.wait())
+            """)
+        #expect(output == "ok 0")
+    }
+
     @Test func `-y is not for connections that are slow to open`() throws {
         let output = try python(
             """

@@ -80,6 +80,13 @@ struct ReceivedHead: Equatable, Sendable {
         return text.flatMap { Int64($0.prefix { digits.contains($0) }) }
     }
 
+    /// True if the server keeps the connection open after this response, as far as its head says.
+    var keepsConnection: Bool {
+        let options = values("Connection").flatMap { $0.split(separator: ",") }
+            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        return !options.contains("close") && (version != "1.0" || options.contains("keep-alive"))
+    }
+
     /// The Location as a URI reference.
     var location: String? { reference ?? value("Location") }
 

@@ -4,10 +4,28 @@ import RondoLab
 /// What becomes of the body of a response.
 enum BodyUse {
     case output
-    /// It is read to its end, and dropped.
+    /// It is read to its end, and dropped. If it is longer than `mostDiscarded`, it is refused there.
     case discarded
     /// It is not read: the load is cancelled, so that no times are measured for `-w`.
     case refused
+
+    /// The most bytes of an unwanted body that are read.
+    static let mostDiscarded: Int64 = 65_536
+
+    /// The use of an unwanted body: a short one is read to its end, so that its connection can be used again.
+    ///
+    /// - Parameter length: -1 if it is not known.
+    static func unwanted(length: Int64) -> BodyUse {
+        (0...mostDiscarded).contains(length) ? .discarded : .refused
+    }
+
+    /// The use of the body of a redirect that is followed. One of unknown length is read only if it has an end
+    /// of its own, before that of a connection that can be used again.
+    static func ofRedirect(_ head: ReceivedHead, method: String) -> BodyUse {
+        if method == "HEAD" { return .discarded }
+        if let length = head.value("Content-Length") { return unwanted(length: Int64(length) ?? -1) }
+        return head.value("Transfer-Encoding") != nil && head.keepsConnection ? .discarded : .refused
+    }
 }
 
 /// One load of a transfer, and the delegate of its connection. On the loop's thread only.
@@ -145,17 +163,24 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
             bodyUse =
                 try transfer?.received(heads.take(orMakeFrom: response), response, to: request) ?? .discarded
         }
-        guard bodyUse == .refused, transfer != nil else { return }
-        connection.cancel()
-        end(.success(()))
+        if bodyUse == .refused { refuseBody() }
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
         received += data.count
         if let digest { data.withUnsafeBytes { digest.update($0) } }
         report(EventLines.data(length: data.count))
-        guard bodyUse == .output else { return }
-        orCancel { () throws(FetchFailure) in try transfer?.received(data) }
+        switch bodyUse {
+        case .output: orCancel { () throws(FetchFailure) in try transfer?.received(data) }
+        case .discarded: if received > BodyUse.mostDiscarded { refuseBody() }
+        case .refused: break
+        }
+    }
+
+    private func refuseBody() {
+        guard transfer != nil else { return }
+        connection?.cancel()
+        end(.success(()))
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) { end(.success(())) }

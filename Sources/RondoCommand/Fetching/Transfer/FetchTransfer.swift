@@ -45,8 +45,6 @@ final class FetchTransfer {
 
     private var operation: FetchOperation { job.operation }
 
-    /// The most bytes of an unwanted body that are read.
-    private static let shortBody: Int64 = 65_536
     /// The most loads whose times are recorded; the last load always is.
     private static let maximumLoads = 100
 
@@ -191,7 +189,7 @@ final class FetchTransfer {
         if let next, operation.followsRedirects {
             try noteFollowing(head, to: next, from: request)
             redirect = next
-            return .discarded
+            return .ofRedirect(head, method: request.method)
         }
         record.redirectURL = next?.text
         if operation.asksForHead {
@@ -201,9 +199,8 @@ final class FetchTransfer {
         return try startBody(head, response, of: request)
     }
 
-    /// The use of an unwanted body: a short one is read to its end, so that its connection can be used again.
     private func unwanted(_ response: URLResponse) -> BodyUse {
-        (0...Self.shortBody).contains(response.expectedContentLength) ? .discarded : .refused
+        .unwanted(length: response.expectedContentLength)
     }
 
     private func receivedContent(_ response: URLResponse) throws(FetchFailure) -> BodyUse {
