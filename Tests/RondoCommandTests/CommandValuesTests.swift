@@ -206,6 +206,36 @@ struct RedirectBodyTests {
     }
 }
 
+struct FileWindowTests {
+    private func window(_ range: String?, offset: Int64 = 0) throws -> Range<Int>? {
+        try FileWindow.of(range, offset: offset, size: 5)
+    }
+
+    @Test func `of several ranges of a file the first counts, and -C before all`() throws {
+        #expect(try window(nil) == nil)
+        #expect(try window("1-2") == 1..<3)
+        #expect(try window("0-1,3-4") == 0..<2)
+        #expect(try window("3-100") == 3..<101)
+        #expect(try window("5-9223372036854775807") == 5..<Int.max)
+        #expect(try window("5-") == 5..<Int.max)
+        #expect(try window("-5") == 0..<Int.max)
+        #expect(try window("0-1", offset: 2) == 2..<Int.max)
+    }
+
+    @Test(
+        arguments: [
+            ("5-2", 0, .noRange), ("abc", 0, .noRange), ("-", 0, .noRange), ("", 0, .noRange),
+            ("1-2-3", 0, .noRange), ("1-99999999999999999999", 0, .noRange), ("10-20", 0, .cannotResume),
+            ("6-", 0, .cannotResume), ("-100", 0, .cannotResume), (nil, 100, .cannotResume),
+        ] as [(String?, Int64, FetchFailure.Status)])
+    func `a range that a file does not have is a failure`(
+        range: String?, offset: Int64, status: FetchFailure.Status
+    ) {
+        let failure = #expect(throws: FetchFailure.self) { try window(range, offset: offset) }
+        #expect(failure?.status == status)
+    }
+}
+
 struct BarTests {
     @Test func `bars are as wide as asked`() {
         for usesUnicode in [true, false] {

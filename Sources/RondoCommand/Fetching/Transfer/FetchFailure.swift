@@ -18,6 +18,7 @@ struct FetchFailure: Error, Equatable {
         case timedOut = 28
         case noRange = 33
         case noTLS = 35
+        case cannotResume = 36
         case cannotReadFile = 37
         case aborted = 42
         case badInterface = 45

@@ -207,7 +207,7 @@ final class FetchTransfer {
         let length = response.expectedContentLength
         progress?.begin(expected: length >= 0 ? Int(length) : nil)
         guard operation.asksForHead else {
-            attempt.window = Self.window(operation, offset: offset, size: max(0, Int(length)))
+            attempt.window = try FileWindow.of(operation.range, offset: offset, size: max(0, Int(length)))
             try output.open()
             return .output
         }
@@ -324,21 +324,6 @@ final class FetchTransfer {
         switch condition {
         case .modifiedSince(let date): return modified <= date
         case .unmodifiedSince(let date): return modified > date
-        }
-    }
-
-    /// The part of a file that -r and -C select.
-    private static func window(_ operation: FetchOperation, offset: Int64, size: Int) -> Range<Int>? {
-        if offset > 0 { return min(Int(clamping: offset), size)..<size }
-        guard let parts = operation.range?.split(separator: "-", omittingEmptySubsequences: false),
-            parts.count == 2
-        else { return nil }
-        switch (Int(parts[0]), Int(parts[1])) {
-        case (let first?, let last?) where first <= last:
-            return min(first, size)..<min(min(last, Int.max - 1) + 1, size)
-        case (let first?, nil) where first >= 0: return min(first, size)..<size
-        case (nil, let count?) where count >= 0: return max(0, size - count)..<size
-        default: return nil
         }
     }
 
