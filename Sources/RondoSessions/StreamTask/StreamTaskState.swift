@@ -51,6 +51,8 @@ final class StreamTaskState: Sendable {
         var queues = StreamQueues()
         /// Operations whose timeout has not begun.
         var untimed: [(number: Int, seconds: Double)] = []
+        /// Operations that were cancelled, and whose timers may still run.
+        var cancelled: [Int] = []
         /// Operations whose timeout has expired.
         var expired: [Int] = []
         fileprivate(set) var phase = Phase.active
@@ -111,8 +113,23 @@ final class StreamTaskState: Sendable {
     func add(_ what: StreamQueues.Change) { change { $0.queues.add(what) } }
 
     /// - Returns: False if the operation was performed or begun already.
-    func cancelRead(_ number: Int) -> Bool { state.withLock { $0.queues.removeRead(number) } != nil }
-    func cancelWrite(_ number: Int) -> Bool { state.withLock { $0.queues.removeWrite(number) } != nil }
+    func cancelRead(_ number: Int) -> Bool { cancel(number) { $0.removeRead(number) } }
+    func cancelWrite(_ number: Int) -> Bool { cancel(number) { $0.removeWrite(number) } }
+
+    /// Wakes the transfer, which stops the operation's timer.
+    ///
+    /// - Parameter remove: Returns the operation's handler, which is released without the lock.
+    private func cancel<Handler: Sendable>(
+        _ number: Int, _ remove: @Sendable (inout StreamQueues) -> Handler?
+    ) -> Bool {
+        let (handler, load) = state.withLock { state -> (Handler?, (any StreamOwner)?) in
+            guard let handler = remove(&state.queues) else { return (nil, nil) }
+            state.cancelled.append(number)
+            return (handler, state.load)
+        }
+        load?.wakeUp()
+        return handler != nil
+    }
 
     /// Changes the state and wakes the transfer; after the end of the task, calls the handlers of the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {

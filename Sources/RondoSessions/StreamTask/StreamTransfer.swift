@@ -112,7 +112,7 @@ final class StreamTransfer {
     func serve() {
         if case .ended = phase { return }
         guard !isSuspended else { return }
-        startTimers()
+        updateTimers()
         if let inquiry {
             do throws(LoadFailure) {
                 if try inquiry.continueHandshake() {
@@ -150,7 +150,8 @@ final class StreamTransfer {
     func resume() {
         guard isSuspended else { return }
         isSuspended = false
-        startTimers()
+        updateTimers()
+        for (number, seconds) in limits where timers[number] == nil { startTimer(number, seconds) }
         performOperations()
     }
 
@@ -312,17 +313,22 @@ final class StreamTransfer {
 
     // MARK: - Time
 
-    private func startTimers() {
-        for (number, seconds) in shared.state.withLock({ $0.takeUntimed() }) { limits[number] = seconds }
-        guard let load else { return }
-        for (number, seconds) in limits where timers[number] == nil {
-            timers[number] = load.timer(after: seconds) { [shared] in
-                let load = shared.state.withLock { state in
-                    state.expired.append(number)
-                    return state.load
-                }
-                load?.wakeUp()
+    /// Starts the timers of new operations, and stops those of cancelled ones. The others are not looked at: thousands may
+    /// wait.
+    private func updateTimers() {
+        let (new, cancelled) = shared.state.withLock { $0.takeTimes() }
+        for (number, seconds) in new { limits[number] = seconds }
+        for number in cancelled { stopTimer(number) }
+        for (number, seconds) in new where limits[number] != nil { startTimer(number, seconds) }
+    }
+
+    private func startTimer(_ number: Int, _ seconds: Double) {
+        timers[number] = load?.timer(after: seconds) { [shared] in
+            let load = shared.state.withLock { state in
+                state.expired.append(number)
+                return state.load
             }
+            load?.wakeUp()
         }
     }
 
@@ -432,9 +438,9 @@ final class StreamTransfer {
 }
 
 extension StreamTaskState.State {
-    fileprivate mutating func takeUntimed() -> [(number: Int, seconds: Double)] {
-        defer { untimed = [] }
-        return untimed
+    fileprivate mutating func takeTimes() -> (new: [(number: Int, seconds: Double)], cancelled: [Int]) {
+        defer { (untimed, cancelled) = ([], []) }
+        return (untimed, cancelled)
     }
 
     fileprivate mutating func takeExpired() -> [Int] {
