@@ -182,6 +182,24 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
+    @Test func `US-80 handlers that wait behind a flush are called in order, however many there are`() throws
+    {
+        let numbers = try onLoopThread { loop -> [Int] in
+            let session = URLSession(
+                configuration: .ephemeral, delegate: nil, runLoop: loop, modes: [.work])
+            let called = Box<[Int]>([])
+            session.flush { called.change { $0.append(0) } }
+            for number in 1...1_000 {
+                session.getAllTasks { _ in called.change { $0.append(number) } }
+            }
+            loop.runOut(.work)
+            session.finishTasksAndInvalidate()
+            loop.runOut(.work)
+            return called.value
+        }
+        #expect(numbers == Array(0...1_000))
+    }
+
     /// The names of delegates' calls, by the label of their object.
     private final class Watcher: RunLoop.Instrument {
         private let kept = Mutex<[String]>([])

@@ -15,7 +15,7 @@ final class OrderedHandlers: Sendable {
     }
 
     private struct State {
-        var waiting: [Step] = []
+        var waiting = FIFO<Step>()
         /// A thread takes the waiting steps, or a flush is under way.
         var isBusy = false
     }
@@ -71,11 +71,9 @@ final class OrderedHandlers: Sendable {
 
     private func takeNext() -> Step? {
         state.withLock { state in
-            if state.waiting.isEmpty {
-                state.isBusy = false
-                return nil
-            }
-            return state.waiting.removeFirst()
+            let step = state.waiting.popFirst()
+            if step == nil { state.isBusy = false }
+            return step
         }
     }
 }
