@@ -83,20 +83,18 @@ extension SocketAddress {
     package var host: String {
         switch self {
         case .ipv4(let address, _):
-            return withUnsafeBytes(of: address.bigEndian) { text(of: $0, family: AF_INET) }
+            return "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)"
         case .ipv6(let high, let low, _, let scope):
-            let address = withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) {
-                text(of: $0, family: AF_INET6)
-            }
+            let address = withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { ipv6Text(of: $0) }
             return scope == 0 ? address : "\(address)%\(interfaceName(scope))"
         case .unix(let path):
             return path.utf8.first == 0 ? "@" + path.dropFirst() : path
         }
     }
 
-    private func text(of bytes: UnsafeRawBufferPointer, family: Int32) -> String {
+    private func ipv6Text(of bytes: UnsafeRawBufferPointer) -> String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_ntop(family, bytes.baseAddress, &text, socklen_t(text.count)) != nil else { return "?" }
+        guard inet_ntop(AF_INET6, bytes.baseAddress, &text, socklen_t(text.count)) != nil else { return "?" }
         return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 

@@ -164,7 +164,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             checkSpaceUnlessItCanWait()
             guard let channel else { return }
             // The other stream may still need the mode.
-            guard !input.servingModes.contains(mode), !output.servingModes.contains(mode) else { return }
+            guard !input.isServed(in: mode), !output.isServed(in: mode) else { return }
             channel.remove(from: mode.loop, forMode: mode.mode)
         }
     }

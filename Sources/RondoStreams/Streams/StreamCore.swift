@@ -133,6 +133,9 @@ final class StreamCore: SharedQueueClient {
     /// The modes in which a run loop serves what is below the stream: `modes`, or, with a dispatch queue, the loader's.
     var servingModes: [LoopMode] { guarded.withLock { $0.schedule.servingModes } }
 
+    /// Whether `mode` is one of `servingModes`.
+    func isServed(in mode: LoopMode) -> Bool { guarded.withLock { $0.schedule.isServed(in: mode) } }
+
     /// The calling thread's loop, if the stream's events are delivered there alone.
     var onlyLoopHere: RunLoop? {
         guarded.withLock { guarded in

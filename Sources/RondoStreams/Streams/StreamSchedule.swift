@@ -120,6 +120,9 @@ package struct StreamSchedule {
     /// The modes in which a run loop serves what is below the stream: its modes, or, with a dispatch queue, the loader's.
     var servingModes: [LoopMode] { dispatchQueue == nil ? modes : [.loader] }
 
+    /// Whether `mode` is one of `servingModes`.
+    func isServed(in mode: LoopMode) -> Bool { dispatchQueue == nil ? contains(mode) : mode == .loader }
+
     /// Whether the threads of all its loops have ended.
     package var isLost: Bool {
         guard let first else { return false }
