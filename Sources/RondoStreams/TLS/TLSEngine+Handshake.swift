@@ -7,7 +7,7 @@ extension TLSEngine {
     /// require.
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
-        if state.questions?.waits ?? false { return .waits }
+        if mustWaitForAnswer { return .waits }
         if !hasBegun { begin() }
         OpenSSLErrors.clear()
         var result = SSL_do_handshake(ssl)
@@ -28,6 +28,13 @@ extension TLSEngine {
         }
     }
 
+    /// Whether the handshake may not go on before the program has answered. On a server it goes on until it is done:
+    /// before the client's signature was checked, its certificate may be another's.
+    private var mustWaitForAnswer: Bool {
+        guard state.questions?.waits ?? false else { return false }
+        return !isServers || SSL_is_init_finished(ssl) == 1
+    }
+
     /// Has OpenSSL read the socket: the bytes that were received before TLS began are used up.
     private func readSocket() {
         readsMemory = false
@@ -46,7 +53,7 @@ extension TLSEngine {
     private func finishHandshake() throws(TLSError) -> HandshakeResult {
         if readsMemory { readSocket() }
         // A server asks only now that the handshake is done, see `TLSTrust`.
-        if state.questions?.waits ?? false { return .waits }
+        if mustWaitForAnswer { return .waits }
         if let decision = state.decision, decision != .accept, let refusal = state.refusal {
             throw fail(.certificate(refusal))
         }
