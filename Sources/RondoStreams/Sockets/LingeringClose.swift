@@ -22,17 +22,53 @@ package final class LingeringClose: @unchecked Sendable {
     static let seconds = 2.0
     /// The most bytes that are discarded.
     static let byteLimit = Socket.discardLimit
-    /// The most connections that linger at a time; further ones are closed at once. With the connections that the
-    /// loader has in use and keeps idle, 512 and 256 unless a program sets its limits, they are fewer than the 1,024
-    /// descriptors that a process usually may open.
+    /// The most connections that linger at a time. A further one ends the one that has waited longest, first among
+    /// those that have sent everything: silent peers could otherwise cut off the last bytes of all others. With the
+    /// connections that the loader has in use and keeps idle, 512 and 256 unless a program sets its limits, they are
+    /// fewer than the 1,024 descriptors that a process usually may open.
     static let connectionLimit = 192
 
-    private static let connections = Mutex<[ObjectIdentifier: LingeringClose]>([:])
+    /// A connection that lingers.
+    private struct Entry {
+        let close: LingeringClose
+        /// Increases in the order of arrival.
+        let number: Int
+        var hasSentAll: Bool
+    }
+
+    private struct Entries {
+        var all: [ObjectIdentifier: Entry] = [:]
+        var next = 0
+
+        /// Adds a connection; beyond the limit it takes the place of another one.
+        ///
+        /// - Returns: The other one, which the caller must end.
+        mutating func insert(_ close: LingeringClose, hasSentAll: Bool) -> LingeringClose? {
+            var removed: LingeringClose?
+            if all.count >= LingeringClose.connectionLimit, let first = all.values.min(by: Self.goesBefore) {
+                removed = first.close
+                all[ObjectIdentifier(first.close)] = nil
+            }
+            all[ObjectIdentifier(close)] = Entry(close: close, number: next, hasSentAll: hasSentAll)
+            next += 1
+            return removed
+        }
+
+        mutating func noteSentAll(_ close: LingeringClose) {
+            all[ObjectIdentifier(close)]?.hasSentAll = true
+        }
+
+        private static func goesBefore(_ one: Entry, _ other: Entry) -> Bool {
+            one.hasSentAll == other.hasSentAll ? one.number < other.number : one.hasSentAll
+        }
+    }
+
+    private static let connections = Mutex(Entries())
 
     /// The number of connections that linger now.
-    package static var count: Int { connections.withLock { $0.count } }
+    package static var count: Int { connections.withLock { $0.all.count } }
 
-    /// Taken before the locks of sources and loops.
+    /// Taken before the locks of sources, of loops and of `connections`.
     private let lock = Mutex(())
     private let socket: Socket
     /// Nil once this side has sent everything.
@@ -51,8 +87,7 @@ package final class LingeringClose: @unchecked Sendable {
     /// Takes over the socket and the engine, which the caller must not use any more, and closes the socket in
     /// the end.
     ///
-    /// - Returns: False, with nothing taken over, if there is nothing to wait for, or no thread or room to do
-    ///   so.
+    /// - Returns: False, with nothing taken over, if there is nothing to wait for, or no thread to do so.
     static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {
         let hasSentCloseNotify = engine.shutdownAll() == .done
         guard !hasSentCloseNotify || engine.peerMaySpeak else { return false }
@@ -65,19 +100,15 @@ package final class LingeringClose: @unchecked Sendable {
         // Without the loader's thread the connection is closed at once.
         guard let loader = try? RunLoop.startedLoader() else { return false }
         let close = LingeringClose(socket, hasSentCloseNotify ? nil : engine, received: received)
-        let isFull = connections.withLock { connections in
-            guard connections.count < connectionLimit else { return true }
-            connections[ObjectIdentifier(close)] = close
-            return false
-        }
-        guard !isFull else { return false }
+        let removed = connections.withLock { $0.insert(close, hasSentAll: hasSentCloseNotify) }
+        removed?.end()
         close.start(on: loader)
         return true
     }
 
     /// Closes all connections that linger, whose descriptors are needed. Any thread.
     static func endAll() {
-        for close in connections.withLock({ Array($0.values) }) { close.end() }
+        for entry in connections.withLock({ Array($0.all.values) }) { entry.close.end() }
     }
 
     private func start(on loader: RunLoop) {
@@ -120,6 +151,7 @@ package final class LingeringClose: @unchecked Sendable {
             guard engine.shutdownAll() == .done else { return false }
             engine.detach()
             self.engine = nil
+            Self.connections.withLock { $0.noteSentAll(self) }
             socket.shutdownWriting()
             source?.interest = .read
         }
@@ -140,6 +172,6 @@ package final class LingeringClose: @unchecked Sendable {
         source = nil
         engine?.detach()
         socket.close()
-        Self.connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) }
+        Self.connections.withLock { _ = $0.all.removeValue(forKey: ObjectIdentifier(self)) }
     }
 }
