@@ -131,7 +131,7 @@ let package = Package(
         .testTarget(
             name: "RondoSystemTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoTesting", "RondoTestSupport", "RondoChildProbe",
+                "RondoMutex", "Rondo", "RondoSystem", "RondoTesting", "RondoTestSupport", "RondoChildProbe",
             ],
             swiftSettings: settings),
         .testTarget(

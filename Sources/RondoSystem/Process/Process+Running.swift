@@ -199,10 +199,15 @@ extension Process {
     ///
     /// - Returns: True if the child has got the signal.
     @discardableResult
+    func send(_ number: Int32, _ name: String) -> Bool { state.withLock { $0.send(number, name) } }
+}
+
+extension Process.State {
+    /// Sends a signal to the child for a method of this name, under the process's lock: it calls nothing back.
+    ///
+    /// - Returns: True if the child has got the signal.
     func send(_ number: Int32, _ name: String) -> Bool {
-        guard let child = state.withLock({ $0.child }) else {
-            fatalError("Process.\(name)() was called before run().")
-        }
+        guard let child else { fatalError("Process.\(name)() was called before run().") }
         // The child has ended, or the kernel forbids the signal: Foundation's methods report neither.
         return (try? child.send(number)) != nil
     }

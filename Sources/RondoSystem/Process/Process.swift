@@ -39,7 +39,7 @@ open class Process: NSObject, @unchecked Sendable {
         var child: ChildHandle?
         /// Set once the child has ended and this process can report it.
         var status: ChildStatus?
-        var suspensions = 0
+        var suspensions = Suspensions()
         var waits: [LoopWait] = []
         var schedule = ProcessSchedule()
     }
@@ -288,9 +288,13 @@ open class Process: NSObject, @unchecked Sendable {
     ///
     /// - Returns: False if the child has ended.
     open func suspend() -> Bool {
-        guard send(SIGSTOP, "suspend") else { return false }
-        state.withLock { $0.suspensions += 1 }
-        return true
+        // The signal and the count are one step: otherwise a resume of another thread could come in between, and its
+        // SIGCONT before this SIGSTOP.
+        state.withLock { state in
+            guard state.send(SIGSTOP, "suspend") else { return false }
+            state.suspensions.suspend()
+            return true
+        }
     }
 
     /// Undoes one `suspend()`; the last one lets the child continue (SIGCONT). A call without a `suspend()`
@@ -298,10 +302,12 @@ open class Process: NSObject, @unchecked Sendable {
     ///
     /// - Returns: False if the child should continue but has ended.
     open func resume() -> Bool {
-        let isLast = state.withLock { $0.suspensions == 1 }
-        guard !isLast || send(SIGCONT, "resume") else { return false }
-        state.withLock { $0.suspensions -= 1 }
-        return true
+        state.withLock { state in
+            var suspensions = state.suspensions
+            if suspensions.resume(), !state.send(SIGCONT, "resume") { return false }
+            state.suspensions = suspensions
+            return true
+        }
     }
 }
 
