@@ -1,3 +1,4 @@
+internal import CRondoSystem
 internal import Glibc
 package import RondoCore
 internal import RondoMutex
@@ -54,7 +55,7 @@ extension CFSocket {
                 return .ended(.success)
             case EINPROGRESS, EINTR:
                 state.callBacks.phase = .connecting(threadWaits: waits)
-                if waits { state.waitingThreads += 1 }
+                if waits { state.beginWaiting() }
                 return waits ? .isInProgress : .ended(.success)
             // connect(2): EAGAIN comes from Unix sockets only. A blocking one would wait there.
             case EAGAIN where waits: return .queueIsFull
@@ -79,14 +80,14 @@ extension CFSocket {
         }
     }
 
-    /// Blocks the thread, which the caller has counted in `waitingThreads` under the lock.
+    /// Blocks the thread, for which the caller has called `beginWaiting` under the lock, until the socket is writable or was
+    /// invalidated.
+    ///
+    /// - Returns: False if `end` has passed.
     private func waitUntilWritable(until end: LoopInstant) -> Bool {
-        let isThere = SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end)
-        let closes = state.withLock { state in
-            state.waitingThreads -= 1
-            return state.isClosedLater && state.waitingThreads == 0
-        }
-        if closes { handle.close() }
+        let wakeUp = state.withLock { $0.wakeUp.reading }
+        let isThere = SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end, orBytesOf: wakeUp)
+        if state.withLock({ $0.endWaiting() }) { handle.close() }
         return isThere
     }
 
@@ -112,7 +113,7 @@ extension CFSocket {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
                 let outcome = handle.send(isStream ? rest.prefix(Self.pieceSize) : rest, to: address)
-                if case .wouldBlock = outcome { state.waitingThreads += 1 }
+                if case .wouldBlock = outcome { state.beginWaiting() }
                 return outcome
             }
             switch outcome {
@@ -143,5 +144,36 @@ extension CFSocket {
             return true
         }
         return sending.wait(timeout: .now() + timeout) == .success
+    }
+}
+
+// The threads that wait, under the lock.
+extension CFSocket.State {
+    /// Counts a thread that is about to be blocked until the socket is writable.
+    mutating func beginWaiting() {
+        waitingThreads += 1
+        guard wakeUp.reading < 0 else { return }
+        var ends: [Int32] = [-1, -1]
+        if rondo_pipe(&ends) == 0 { wakeUp = (ends[0], ends[1]) }
+    }
+
+    /// Undoes `beginWaiting()`.
+    ///
+    /// - Returns: Whether the thread was the last, and must close the socket's descriptor.
+    mutating func endWaiting() -> Bool {
+        waitingThreads -= 1
+        guard waitingThreads == 0 else { return false }
+        if wakeUp.reading >= 0 {
+            _ = Glibc.close(wakeUp.reading)
+            _ = Glibc.close(wakeUp.writing)
+        }
+        wakeUp = (-1, -1)
+        return isClosedLater
+    }
+
+    /// Called once, so there is room in the pipe. The byte stays there, for all of the threads.
+    func wakeWaitingThreads() {
+        var byte: UInt8 = 0
+        if wakeUp.writing >= 0 { _ = Glibc.write(wakeUp.writing, &byte, 1) }
     }
 }

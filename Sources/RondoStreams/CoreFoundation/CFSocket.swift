@@ -34,6 +34,9 @@ public final class CFSocket: Sendable {
         var isPaused = false
         /// The number of threads that are blocked until the socket is writable.
         var waitingThreads = 0
+        /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread waits, or no
+        /// descriptor was left for it.
+        var wakeUp: (reading: Int32, writing: Int32) = (-1, -1)
         /// True if the last of them must close the descriptor: its number must not refer to another file
         /// while they poll it.
         var isClosedLater = false
@@ -193,6 +196,8 @@ public final class CFSocket: Sendable {
             let last = state
             state.isValid = false
             (state.callBack, state.attachment) = (nil, nil)
+            // Also where the descriptor stays open: the program may close it now, and another file get its number.
+            state.wakeWaitingThreads()
             return last
         }
         guard let last else { return }

@@ -5,15 +5,23 @@ internal import RondoCore
 extension SocketCalls {
     /// Blocks the thread until `poll(2)` finds `events`, an error or a hang-up, or until `end`.
     ///
+    /// - Parameter other: A descriptor that ends the wait, too, when it has bytes; -1: none.
     /// - Returns: Whether something was found. An instant in the past does not block.
-    static func wait(_ descriptor: Int32, for events: Int32, until end: LoopInstant) -> Bool {
+    static func wait(
+        _ descriptor: Int32, for events: Int32, until end: LoopInstant, orBytesOf other: Int32 = -1
+    ) -> Bool {
+        var entries = (
+            pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0),
+            pollfd(fd: other, events: Int16(POLLIN), revents: 0)
+        )
         while true {
             let rest = end.seconds(since: LoopClock.systemNow)
             // Rounded up by a millisecond, so as not to be too early; limited, so that the number cannot
             // overflow.
             let milliseconds = rest <= 0 ? 0 : Int32(min(rest * 1_000 + 1, 1_000_000))
-            var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
-            let found = Glibc.poll(&entry, 1, milliseconds)
+            let found = withUnsafeMutableBytes(of: &entries) {
+                Glibc.poll($0.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds)
+            }
             if found > 0 { return true }
             if found < 0, errno != EINTR { return true }
             if rest <= 0 { return false }

@@ -145,10 +145,19 @@ import Testing
         #expect(CFSocketConnectToAddress(socket, loopbackAddress(silent.port), -1) == .error)
     }
 
-    @Test func `CS-9 a thread that waits for a connection goes on when the socket is invalidated`() throws {
+    /// What a socket has at first, but the flag that its descriptor is closed with it.
+    private static func keepOpen(_ socket: CFSocket) {
+        CFSocketSetSocketFlags(socket, CFSocketGetSocketFlags(socket) & ~kCFSocketCloseOnInvalidate)
+    }
+
+    @Test(arguments: [true, false])
+    func `CS-9 a thread that waits for a connection goes on when the socket is invalidated`(closes: Bool)
+        throws
+    {
         let silent = SilentPort()
         let port = silent.port
         let socket = Self.tcp()
+        if !closes { Self.keepOpen(socket) }
         let native = CFSocketGetNative(socket)
         let waiting = LoopThread { _ in CFSocketConnectToAddress(socket, loopbackAddress(port), 0) }
         // SYN_SENT: the thread is inside.
@@ -160,7 +169,8 @@ import Testing
         }
         CFSocketInvalidate(socket)
         #expect(try waiting.value() == .error)
-        #expect(!isOpen(native))
+        #expect(isOpen(native) != closes)
+        if !closes { close(native) }
     }
 
     @Test func `CS-10 all bytes are sent, and those of two threads do not mix`() throws {
@@ -217,6 +227,26 @@ import Testing
         #expect(try second.value() != .timeout)
         close(far)
         #expect(!isOpen(near))
+    }
+
+    @Test func `CS-10 CS-12 a thread that sends goes on when the socket is invalidated but not closed`()
+        throws
+    {
+        let (near, far) = try socketPair()
+        let socket = noted(near, [], SocketNotes())
+        Self.keepOpen(socket)
+        let number = Mutex<pid_t?>(nil)
+        let sending = LoopThread { _ in
+            number.withLock { $0 = threadNumber() }
+            return CFSocketSendData(socket, nil, Data(count: 10_000_000) as CFData, 0)
+        }
+        try waitUntilAsleep(thread: try waitFor("the thread") { number.withLock { $0 } })
+        CFSocketInvalidate(socket)
+        // The peer has read nothing.
+        #expect(try sending.value() == .error)
+        #expect(isOpen(near))
+        close(near)
+        close(far)
     }
 
     /// The peer takes some bytes whenever there is no room, so that no single wait is long, and all of them would take many times
