@@ -128,19 +128,53 @@ IN_CHILD static int close_range_of(unsigned first, unsigned last) {
     return errno == ENOSYS || errno == EPERM ? close_listed(first, last) : -1;
 }
 
+/// Whether the number of a source is a target that is replaced before the source becomes its own target.
+IN_CHILD static int is_replaced_early(const struct rondo_spawn *spawn, int index) {
+    int source = spawn->sources[index];
+    if (source < 0 || source == spawn->targets[index]) return 0;
+    for (int i = 0; i < index && spawn->targets[i] <= source; i++) {
+        if (spawn->targets[i] == source) return spawn->sources[i] != source;
+    }
+    return 0;
+}
+
+/// Whether `number` is a target, or a source, which may be closed and must then not become another file.
+IN_CHILD static int is_named(const struct rondo_spawn *spawn, long number) {
+    for (int i = 0; i < spawn->descriptor_count; i++) {
+        if (spawn->targets[i] == number || spawn->sources[i] == number) return 1;
+    }
+    return 0;
+}
+
+/// Gives each source whose number will be replaced too early another number that is free: any, since those behind the
+/// largest target may be beyond the limit of descriptors.
+IN_CHILD static int move_sources(const struct rondo_spawn *spawn) {
+    // All free numbers below it are named.
+    long next = STDERR_FILENO + 1;
+    for (int i = 0; i < spawn->descriptor_count; i++) {
+        if (!is_replaced_early(spawn, i)) continue;
+        long moved;
+        for (;;) {
+            moved = syscall(SYS_fcntl, spawn->sources[i], F_DUPFD_CLOEXEC, next);
+            if (moved < 0) {
+                // The kernel's word for a number at the limit.
+                if (errno == EINVAL) errno = EMFILE;
+                return -1;
+            }
+            next = moved + 1;
+            if (!is_named(spawn, moved)) break;
+            syscall(SYS_close, moved);
+        }
+        spawn->sources[i] = (int)moved;
+    }
+    return 0;
+}
+
 /// Leaves the child with the descriptors of `spawn` and no others. (The child's table is its own, a copy of
 /// the parent's.)
 IN_CHILD static int place_descriptors(const struct rondo_spawn *spawn) {
     int count = spawn->descriptor_count;
-    int end = count ? spawn->targets[count - 1] + 1 : 0;
-    // First move sources whose number will be replaced out of the way.
-    for (int i = 0; i < count; i++) {
-        int source = spawn->sources[i];
-        if (source < 0 || source >= end || source == spawn->targets[i]) continue;
-        long moved = syscall(SYS_fcntl, source, F_DUPFD_CLOEXEC, end);
-        if (moved < 0) return -1;
-        spawn->sources[i] = (int)moved;
-    }
+    if (move_sources(spawn) < 0) return -1;
     for (int i = 0; i < count; i++) {
         int source = spawn->sources[i], target = spawn->targets[i];
         if (source < 0) {

@@ -96,6 +96,58 @@ import Testing
         } throws: { ($0 as? ChildError)?.systemCode == EBADF }
     }
 
+    @Test func `CH-9 the child may have the last descriptor that the limit allows`() throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let last = Int32(clamping: limit.rlim_cur - 1)
+        let pipe = Pipe()
+        let (reading, writing) = (
+            pipe.fileHandleForReading.fileDescriptor, pipe.fileHandleForWriting.fileDescriptor
+        )
+        // Two take each other's place, and one is given twice.
+        let crossed = try text("") {
+            ($0.program, $0.arguments) = (
+                "python3",
+                ["-c", "import os; os.write(\(last), b'through'); print(os.read(\(writing), 7).decode())"]
+            )
+            $0.descriptors = [last: writing, reading: writing, writing: reading]
+        }
+        #expect(crossed == "through\n")
+        #expect {
+            try Child.spawn(
+                {
+                    var configuration = Child.Configuration("true")
+                    configuration.descriptors = [.max: writing]
+                    return configuration
+                }())
+        } throws: { ($0 as? ChildError)?.systemCode == EBADF }
+    }
+
+    @Test func `CH-9 descriptors may change places in a circle`() throws {
+        let pipes = (0..<3).map { _ in Pipe() }
+        defer { withExtendedLifetime(pipes) {} }
+        let numbers = pipes.map { $0.fileHandleForReading.fileDescriptor }
+        for turn in 0..<3 {
+            let given = (0..<3).map { numbers[($0 + turn) % 3] }
+            let read = try text("") {
+                ($0.program, $0.arguments) = (
+                    "python3",
+                    [
+                        "-c",
+                        "import os, sys; print(*[os.fstat(int(n)).st_ino for n in sys.argv[1:]])",
+                    ] + numbers.map { "\($0)" }
+                )
+                $0.descriptors = Dictionary(uniqueKeysWithValues: zip(numbers, given))
+            }
+            let expected = given.map { number in
+                var status = stat()
+                fstat(number, &status)
+                return "\(status.st_ino)"
+            }
+            #expect(read == expected.joined(separator: " ") + "\n")
+        }
+    }
+
     @Test(arguments: [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
     func `CH-9 a standard descriptor is not given by number, too`(number: Int32) {
         #expect {
