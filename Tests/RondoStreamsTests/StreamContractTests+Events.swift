@@ -5,28 +5,15 @@ import RondoTestSupport
 import Testing
 
 extension StreamContractTests {
-    @Test(arguments: StreamKind.inputs)
-    func `ST-3 an input is open, or opening, when open returns, and its delegate is not called inside it`(
-        kind: StreamKind
+    @Test(arguments: StreamEnd.all)
+    func `ST-3 a stream is open, or opening, when open returns, and its delegate is not called inside it`(
+        end: StreamEnd
     ) throws {
-        let findings = try kind.onInput([1, 2, 3]) { loop, stream, notes in
+        let findings = try end.onStream(10) { loop, stream, notes in
             let status = stream.streamStatus
             let inside = notes.events.count
             try loop.run { notes.events.contains("open") }
-            return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
-        }
-        #expect(findings == ["true", "0"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-3 an output is open, or opening, when open returns, and its delegate is not called inside it`(
-        kind: StreamKind
-    ) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            let status = stream.streamStatus
-            let inside = notes.events.count
-            try loop.run { notes.events.contains("open") }
-            return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
+            return ["\(status == (end.kind.opensAtOnce ? .open : .opening))", "\(inside)"]
         }
         #expect(findings == ["true", "0"])
     }
@@ -40,118 +27,51 @@ extension StreamContractTests {
         #expect(findings == ["open", "bytes"])
     }
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-9 ST-13 a delegate that is set where there is none is told of bytes`(kind: StreamKind) throws {
-        let findings = try kind.onInput([1]) { loop, stream, _ in
+    @Test(arguments: StreamEnd.all)
+    func `ST-9 ST-13 ST-14 a delegate that is set where there is none is told of bytes or space`(
+        end: StreamEnd
+    ) throws {
+        let findings = try end.onStream(10) { loop, stream, _ in
             stream.delegate = nil
-            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of bytes") }
+            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of \(end.event)") }
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }
             return later.events
         }
-        #expect(findings == ["bytes"])
+        #expect(findings == [end.event])
     }
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-9 ST-13 a delegate that is set after another was told and removed is told after a read`(
-        kind: StreamKind
+    @Test(arguments: StreamEnd.all, [true, false])
+    func `ST-9 ST-13 ST-14 a delegate that comes after another was told is told after a read or write`(
+        end: StreamEnd, isRemovedFirst: Bool
     ) throws {
-        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
-            stream.delegate = nil
+        let findings = try end.onStream(10) { loop, stream, notes in
+            try loop.run { notes.events.contains(end.event) }
+            if isRemovedFirst { stream.delegate = nil }
             let later = StreamNotes()
             stream.delegate = later
             loop.pass()
             let before = later.events
-            _ = stream.bytes(1)
+            stream.use()
             try loop.run { !later.events.isEmpty }
-            return before + ["read"] + later.events
+            return before + ["used"] + later.events
         }
-        #expect(findings == ["read", "bytes"])
+        #expect(findings == ["used", end.event])
     }
 
-    @Test(arguments: StreamKind.outputs)
-    func `ST-9 ST-14 a delegate that is set where there is none is told of space`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, _ in
-            stream.delegate = nil
-            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of space") }
-            let later = StreamNotes()
-            stream.delegate = later
-            try loop.run { !later.events.isEmpty }
-            return later.events
-        }
-        #expect(findings == ["space"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-9 ST-14 a delegate that is set after another was told and removed is told after a write`(
-        kind: StreamKind
-    ) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            stream.delegate = nil
-            let later = StreamNotes()
-            stream.delegate = later
-            loop.pass()
-            let before = later.events
-            _ = stream.writeAll([1])
-            try loop.run { !later.events.isEmpty }
-            return before + ["written"] + later.events
-        }
-        #expect(findings == ["written", "space"])
-    }
-
-    @Test(arguments: StreamKind.inputs)
-    func `ST-9 ST-13 a delegate in place of another is told after a read`(kind: StreamKind) throws {
-        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
-            let later = StreamNotes()
-            stream.delegate = later
-            loop.pass()
-            let before = later.events
-            _ = stream.bytes(1)
-            try loop.run { !later.events.isEmpty }
-            return before + ["read"] + later.events
-        }
-        #expect(findings == ["read", "bytes"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-9 ST-14 a delegate in place of another is told after a write`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            let later = StreamNotes()
-            stream.delegate = later
-            loop.pass()
-            let before = later.events
-            _ = stream.writeAll([1])
-            try loop.run { !later.events.isEmpty }
-            return before + ["written"] + later.events
-        }
-        #expect(findings == ["written", "space"])
-    }
-
-    @Test(arguments: StreamKind.inputs)
-    func `ST-13 an input whose bytes are not read says that it waits for that`(kind: StreamKind) throws {
-        let findings = try kind.onInput([1, 2]) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
+    @Test(arguments: StreamEnd.all)
+    func `ST-13 ST-14 a stream whose bytes or space are not used says that it waits for that`(end: StreamEnd)
+        throws
+    {
+        let findings = try end.onStream(10) { loop, stream, notes in
+            try loop.run { notes.events.contains(end.event) }
             let told = stream.whyNotDelivering.description
-            _ = stream.bytes(1)
+            stream.use()
             return [told, "\(stream.whyNotDelivering.description == told)"]
         }
-        #expect(findings == ["it has told of bytes, and nothing was read since", "false"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-14 an output whose space is not used says that it waits for that`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            let told = stream.whyNotDelivering.description
-            _ = stream.writeAll([1])
-            return [told, "\(stream.whyNotDelivering.description == told)"]
-        }
-        #expect(findings == ["it has told of space, and nothing was written since", "false"])
+        let missing = end.isInput ? "read" : "written"
+        #expect(findings == ["it has told of \(end.event), and nothing was \(missing) since", "false"])
     }
 
     @Test(arguments: StreamKind.inputs)

@@ -5,54 +5,30 @@ import Testing
 
 // Opening, closing, and what is left afterwards.
 extension StreamContractTests {
-    @Test(arguments: StreamKind.inputs)
-    func `ST-2 opening an open stream changes nothing`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
+    @Test(arguments: StreamEnd.all)
+    func `ST-2 opening an open stream changes nothing`(end: StreamEnd) throws {
+        let findings = try end.onStream(10) { loop, stream, notes in
+            try loop.run { notes.events.contains(end.event) }
             stream.open()
             let status = stream.streamStatus
             loop.pass()
-            return notes.events + ["\(status == .open)", "\(stream.allBytes().1 == pattern(10))"]
+            return notes.events + ["\(status == .open)", "\(stream.transfersPattern(10))"]
         }
-        #expect(findings == ["open", "bytes", "true", "true"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-2 opening an open output changes nothing`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            stream.open()
-            let status = stream.streamStatus
-            loop.pass()
-            return notes.events + ["\(status == .open)", "\(stream.writeAll(pattern(10)))"]
-        }
-        #expect(findings == ["open", "space", "true", "true"])
+        #expect(findings == ["open", end.event, "true", "true"])
     }
 
     private static let modes: [RunLoop.Mode] = [.default, .tracking, RunLoop.Mode("other")]
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-5 closing takes a stream out of all its modes`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+    @Test(arguments: StreamEnd.all)
+    func `ST-5 closing takes a stream out of all its modes`(end: StreamEnd) throws {
+        let findings = try end.onStream(10) { loop, stream, notes in
             stream.schedule(in: loop, forMode: .common)
             stream.schedule(in: loop, forMode: Self.modes[2])
-            try loop.run(inMode: Self.modes[2]) { notes.events.contains("bytes") }
+            try loop.run(inMode: Self.modes[2]) { notes.events.contains(end.event) }
             stream.close()
             return Self.modes.map { "\(loop.run(mode: $0, before: .distantPast))" } + notes.events
         }
-        #expect(findings == ["false", "false", "false", "open", "bytes"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-5 closing takes an output out of all its modes`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            stream.schedule(in: loop, forMode: .common)
-            stream.schedule(in: loop, forMode: Self.modes[2])
-            try loop.run(inMode: Self.modes[2]) { notes.events.contains("space") }
-            stream.close()
-            return Self.modes.map { "\(loop.run(mode: $0, before: .distantPast))" } + notes.events
-        }
-        #expect(findings == ["false", "false", "false", "open", "space"])
+        #expect(findings == ["false", "false", "false", "open", end.event])
     }
 
     @Test func `ST-5 closing gives a file's descriptor back, and properties can still be read`() throws {
@@ -130,11 +106,11 @@ extension StreamContractTests {
         #expect(findings == ["true false", "true"])
     }
 
-    @Test(arguments: StreamKind.outputs)
-    func `ST-9 an output is its own delegate by default, and holds another weakly`(kind: StreamKind) throws {
-        let findings = try onStreamThread { _ in
-            let (stream, written) = try kind.makeOutput(10)
-            defer { withExtendedLifetime(written) {} }
+    @Test(arguments: StreamEnd.all)
+    func `ST-9 a stream is its own delegate by default, and holds another weakly`(end: StreamEnd) throws {
+        let findings = try onStreamThread { loop in
+            let (stream, keep) = try end.make(300)
+            defer { withExtendedLifetime(keep) {} }
             var findings = ["\(stream.delegate === stream)"]
             do {
                 let notes = StreamNotes()
@@ -143,7 +119,11 @@ extension StreamContractTests {
             }
             findings.append("\(stream.delegate === stream)")
             stream.delegate = nil
-            return findings + ["\(stream.delegate === stream)"]
+            findings.append("\(stream.delegate === stream)")
+            stream.schedule(in: loop, forMode: .default)
+            stream.open()
+            loop.pass()
+            return findings
         }
         #expect(findings == ["true", "true", "true", "true"])
     }

@@ -30,20 +30,6 @@ extension StreamContractTests {
         #expect(findings == ["0 in open()", "open", "1", "200", "true", "true"])
     }
 
-    @Test(arguments: StreamKind.outputs)
-    func `ST-14 one event until a write`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(100) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            loop.pass()
-            let before = notes.events
-            _ = stream.writeAll([1])
-            try loop.run { notes.count(of: "space") == 2 }
-            loop.pass()
-            return [before.joined(separator: " "), notes.events.joined(separator: " ")]
-        }
-        #expect(findings == ["open space", "open space space"])
-    }
-
     @Test(arguments: StreamKind.plain)
     func `ST-14 a connection that was full tells when there is space again`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
@@ -169,20 +155,5 @@ extension StreamContractTests {
             return findings
         }
         #expect(findings == ["-1 false", "-1 false true"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-8 ST-17 nothing comes of an output in another mode and it is delivered later`(kind: StreamKind)
-        throws
-    {
-        let findings = try kind.onOutput(100) { loop, stream, notes in
-            let other = RunLoop.Mode("other")
-            loop.add(Port(), forMode: other)
-            loop.pass(inMode: other)
-            let before = notes.events.count
-            try loop.run { notes.events.contains("space") }
-            return ["\(before)"] + notes.events
-        }
-        #expect(findings == ["0", "open", "space"])
     }
 }

@@ -101,69 +101,42 @@ extension StreamContractTests {
         }
     }
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-8 a stream that is scheduled nowhere tells no delegate`(kind: StreamKind) throws {
+    @Test(arguments: StreamEnd.all)
+    func `ST-8 a stream that is scheduled nowhere tells no delegate`(end: StreamEnd) throws {
         let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(pattern(300))
+            let (stream, keep) = try end.make(300)
+            defer { withExtendedLifetime(keep) {} }
             let notes = StreamNotes()
             stream.delegate = notes
             loop.add(Port(), forMode: .default)
             stream.open()
-            let bytes = stream.allBytes(100).1
+            let isWhole = stream.transfersPattern(300)
             loop.pass()
             stream.close()
-            withExtendedLifetime(keep) {}
-            return ["\(bytes == pattern(300))"] + notes.events
+            return ["\(isWhole)"] + notes.events
         }
         #expect(findings == ["true"])
     }
 
-    @Test(arguments: StreamKind.outputs)
-    func `ST-8 an output that is scheduled nowhere tells no delegate`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, written) = try kind.makeOutput(300)
-            defer { withExtendedLifetime(written) {} }
-            let notes = StreamNotes()
-            stream.delegate = notes
-            loop.add(Port(), forMode: .default)
-            stream.open()
-            let isWritten = stream.writeAll(pattern(300))
-            loop.pass()
-            stream.close()
-            return ["\(isWritten)"] + notes.events
-        }
-        #expect(findings == ["true"])
-    }
-
-    @Test(arguments: StreamKind.inputs)
-    func `ST-20 a stream that was unscheduled leaves nothing in its mode`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
+    @Test(arguments: StreamEnd.all)
+    func `ST-20 a stream that was unscheduled leaves nothing in its mode`(end: StreamEnd) throws {
+        let findings = try end.onStream(10) { loop, stream, notes in
+            try loop.run { notes.events.contains(end.event) }
             stream.remove(from: loop, forMode: .default)
             var findings = ["\(loop.run(mode: .default, before: .distantPast))"]
-            // And comes back as often as one likes.
-            _ = stream.bytes(1)
+            // It comes back as often as it is scheduled.
+            stream.use()
             for mode in [RunLoop.Mode("a"), RunLoop.Mode("b"), .default] {
                 stream.schedule(in: loop, forMode: mode)
-                let before = notes.count(of: "bytes")
-                try loop.run(inMode: mode) { notes.count(of: "bytes") > before }
-                _ = stream.bytes(1)
+                let before = notes.count(of: end.event)
+                try loop.run(inMode: mode) { notes.count(of: end.event) > before }
+                stream.use()
                 stream.remove(from: loop, forMode: mode)
                 findings.append("\(loop.run(mode: mode, before: .distantPast))")
             }
             return findings + ["\(notes.count(of: "open"))"]
         }
         #expect(findings == ["false", "false", "false", "false", "1"])
-    }
-
-    @Test(arguments: StreamKind.outputs)
-    func `ST-20 an output that was unscheduled leaves nothing in its mode`(kind: StreamKind) throws {
-        let findings = try kind.onOutput(10) { loop, stream, notes in
-            try loop.run { notes.events.contains("space") }
-            stream.remove(from: loop, forMode: .default)
-            return ["\(loop.run(mode: .default, before: .distantPast))"]
-        }
-        #expect(findings == ["false"])
     }
 
     /// Inputs over descriptors that a source of the loop watches, and their other ends.

@@ -4,7 +4,8 @@ import RondoTestSupport
 import Testing
 
 /// The contract: what a stream does, whatever is behind it. One suite over all kinds; its parts: inputs here,
-/// `+Outputs`, `+Pairs` (two streams and a peer), `+Events` (events, queues and bytes in place).
+/// `+Outputs`, `+Pairs` (two streams and a peer), `+Events` (events, queues and bytes in place), `+Places` (loops and
+/// modes), `+Life` (opening and closing).
 @Suite(.timeLimit(.minutes(10)), .leavesNothing) struct StreamContractTests {
     private static let content = pattern(300)
 
@@ -28,38 +29,40 @@ import Testing
         #expect(findings == ["0 in open()", "open", "end", "1", "1", "true", "true", "0", "true"])
     }
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-13 one event until a read`(kind: StreamKind) throws {
-        let findings = try kind.onInput(Self.content) { loop, stream, notes in
-            try loop.run { notes.events.contains("bytes") }
+    @Test(arguments: StreamEnd.all)
+    func `ST-13 ST-14 one event until a read or write`(end: StreamEnd) throws {
+        let findings = try end.onStream(100) { loop, stream, notes in
+            try loop.run { notes.events.contains(end.event) }
             loop.pass()
             let before = notes.events
-            _ = stream.bytes(10)
+            stream.use()
+            try loop.run { notes.count(of: end.event) == 2 }
             loop.pass()
             return [before.joined(separator: " "), notes.events.joined(separator: " ")]
         }
-        #expect(findings == ["open bytes", "open bytes bytes"])
+        #expect(findings == ["open \(end.event)", "open \(end.event) \(end.event)"])
     }
 
-    @Test(arguments: StreamKind.inputs)
-    func `ST-8 ST-17 nothing comes in another mode and it is delivered later`(kind: StreamKind) throws {
-        let findings = try kind.onInput(Self.content) { loop, stream, notes in
+    @Test(arguments: StreamEnd.all)
+    func `ST-8 ST-17 nothing comes in another mode and it is delivered later`(end: StreamEnd) throws {
+        let findings = try end.onStream(100) { loop, stream, notes in
             let other = RunLoop.Mode("other")
             loop.add(Port(), forMode: other)
             loop.pass(inMode: other)
             let before = notes.events.count
-            try loop.run { notes.events.contains("bytes") }
-            // What is owed while the schedule changes is not lost.
-            _ = stream.bytes(1)
+            try loop.run { notes.events.contains(end.event) }
+            let inDefault = notes.events
+            // The event that is owed while the schedule changes is not lost.
+            stream.use()
             stream.remove(from: loop, forMode: .default)
             loop.add(Port(), forMode: .default)
             loop.pass()
-            let unscheduled = notes.count(of: "bytes")
+            let unscheduled = notes.count(of: end.event)
             stream.schedule(in: loop, forMode: other)
-            try loop.run(inMode: other) { notes.count(of: "bytes") == 2 }
-            return ["\(before)", "\(unscheduled)"]
+            try loop.run(inMode: other) { notes.count(of: end.event) == 2 }
+            return ["\(before)"] + inDefault + ["\(unscheduled)"]
         }
-        #expect(findings == ["0", "1"])
+        #expect(findings == ["0", "open", end.event, "1"])
     }
 
     @Test(arguments: StreamKind.inputs)
@@ -152,29 +155,6 @@ import Testing
             return findings
         }
         #expect(findings == ["-1 false 0", "0", "true", "-1 false 6", "true"])
-    }
-
-    @Test(arguments: StreamKind.inputs)
-    func `ST-9 the stream is its own delegate by default`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
-            var findings = ["\(stream.delegate === stream)"]
-            do {
-                let notes = StreamNotes()
-                stream.delegate = notes
-                findings.append("\(stream.delegate === notes)")
-            }
-            // Held weakly.
-            findings.append("\(stream.delegate === stream)")
-            stream.delegate = nil
-            findings.append("\(stream.delegate === stream)")
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            loop.pass()
-            withExtendedLifetime(keep) {}
-            return findings
-        }
-        #expect(findings == ["true", "true", "true", "true"])
     }
 
     @Test(arguments: [StreamKind.memory, .file, .bound])

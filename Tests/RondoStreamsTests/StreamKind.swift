@@ -295,11 +295,7 @@ extension StreamKind {
         try onStreamThread { loop in
             let (stream, keep) = try makeInput(bytes)
             defer { withExtendedLifetime(keep) {} }
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            return try body(loop, stream, notes)
+            return try body(loop, stream, stream.begin(in: loop))
         }
     }
 
@@ -311,11 +307,7 @@ extension StreamKind {
         try onStreamThread { loop in
             let (stream, written) = try makeOutput(count)
             defer { withExtendedLifetime(written) {} }
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            return try body(loop, stream, notes)
+            return try body(loop, stream, stream.begin(in: loop))
         }
     }
 }
