@@ -64,10 +64,7 @@ import Testing
                     switch event {
                     case .hasBytesAvailable: received += input.bytes().1
                     case .hasSpaceAvailable where !rest.isEmpty:
-                        let count = rest.withUnsafeBufferPointer {
-                            output.write($0.baseAddress!, maxLength: $0.count)
-                        }
-                        rest = rest.dropFirst(max(0, count))
+                        output.writePart(of: &rest)
                     default: break
                     }
                 }

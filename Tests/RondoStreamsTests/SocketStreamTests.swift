@@ -436,10 +436,7 @@ import Testing
                 case .hasBytesAvailable: received += input.bytes(10_000).1
                 case .hasSpaceAvailable:
                     guard !rest.isEmpty else { return }
-                    let count = rest.withUnsafeBufferPointer {
-                        output.write($0.baseAddress!, maxLength: $0.count)
-                    }
-                    rest = rest.dropFirst(max(0, count))
+                    output.writePart(of: &rest)
                 default: break
                 }
             }
@@ -460,10 +457,7 @@ import Testing
             var rest = content[...]
             let notes = StreamNotes { _, event in
                 guard event == .hasSpaceAvailable, !rest.isEmpty else { return }
-                let count = rest.withUnsafeBufferPointer {
-                    ends.output.write($0.baseAddress!, maxLength: $0.count)
-                }
-                rest = rest.dropFirst(max(0, count))
+                ends.output.writePart(of: &rest)
             }
             ends.output.delegate = notes
             ends.output.schedule(in: loop, forMode: .default)

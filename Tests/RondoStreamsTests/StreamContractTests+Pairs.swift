@@ -30,10 +30,7 @@ extension StreamContractTests {
                     if endsOutput { self.output.close() }
                     return
                 }
-                let count = self.toSend.withUnsafeBufferPointer {
-                    self.output.write($0.baseAddress!, maxLength: $0.count)
-                }
-                self.toSend = self.toSend.dropFirst(max(0, count))
+                self.output.writePart(of: &self.toSend)
             }
             input.delegate = inputNotes
             output.delegate = outputNotes

@@ -24,10 +24,7 @@ extension StreamContractTests {
             var received: [UInt8] = []
             try waitFor("everything") {
                 if !rest.isEmpty, output.hasSpaceAvailable {
-                    let count = rest.withUnsafeBufferPointer {
-                        output.write($0.baseAddress!, maxLength: $0.count)
-                    }
-                    rest = rest.dropFirst(max(0, count))
+                    output.writePart(of: &rest)
                 }
                 if input.hasBytesAvailable { received += input.bytes().1 }
                 return received.count >= content.count ? () : nil

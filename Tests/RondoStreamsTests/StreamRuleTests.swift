@@ -153,10 +153,7 @@ import Testing
                 return
             }
             let output = stream as! OutputStream
-            let count = rest.withUnsafeBufferPointer {
-                output.write($0.baseAddress!, maxLength: $0.count)
-            }
-            rest = rest.dropFirst(max(0, count))
+            output.writePart(of: &rest)
         }
         output.delegate = notes
         output.dispatchQueue = queue

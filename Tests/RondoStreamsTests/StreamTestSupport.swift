@@ -92,11 +92,17 @@ extension OutputStream {
     func writeAll(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBufferPointer { write($0.baseAddress!, maxLength: $0.count) }
-            if count <= 0 { return false }
-            rest = rest.dropFirst(count)
+            if writePart(of: &rest) <= 0 { return false }
         }
         return true
+    }
+
+    /// Writes once, and removes the bytes that were taken from `rest`, which is not empty.
+    @discardableResult
+    func writePart(of rest: inout ArraySlice<UInt8>) -> Int {
+        let count = rest.withUnsafeBufferPointer { write($0.baseAddress!, maxLength: $0.count) }
+        rest = rest.dropFirst(max(0, count))
+        return count
     }
 }
 
