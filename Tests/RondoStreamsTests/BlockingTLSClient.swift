@@ -88,6 +88,21 @@ final class BlockingTLSClient {
             port: Int(port), sessions: sessions)
     }
 
+    /// A client of `openssl s_server` with such a certificate, which has finished the handshake and exchanged a line.
+    /// The server has ended.
+    @discardableResult
+    static func connected(
+        to kind: TestCertificates.Kind = .good, _ settings: TLSSettings = .test, options: [String] = [],
+        host: String = "localhost"
+    ) throws -> BlockingTLSClient {
+        let (server, port) = try OpenSSLServer.start(kind, options)
+        defer { server.terminate() }
+        let client = try BlockingTLSClient(port: port, settings: settings, host: host)
+        try client.handshake()
+        try client.exchangeLine()
+        return client
+    }
+
     /// The server's side of a connection that was accepted.
     init(accepted descriptor: Int32, settings: TLSSettings) throws {
         process = nil
@@ -123,6 +138,16 @@ final class BlockingTLSClient {
             }
         }
         try flush()
+    }
+
+    /// Sends a line to `openssl s_server`, which sends it back reversed.
+    ///
+    /// The answer shows that the server has accepted the client, which it may refuse in TLS 1.3 after the client has
+    /// finished the handshake, and brings the tickets of TLS 1.3.
+    func exchangeLine() throws {
+        try write(Array("ab\n".utf8))
+        let answer = try read(exactly: 3)
+        #expect(answer == Array("ba\n".utf8))
     }
 
     func flush() throws {

@@ -76,8 +76,7 @@ import Testing
                 let turn = DispatchSemaphore(value: 0)
                 RunLoop.loader.perform { turn.signal() }
                 turn.wait()
-                let (input, output) = streamsToHost(port, host: "localhost")
-                _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+                let (input, output) = securedStreams(port)
                 input.open()
                 output.open()
                 let isWritten = output.writeAll([1])

@@ -188,8 +188,7 @@ import Testing
         let (server, port) = try OpenSSLServer.start()
         defer { server.terminate() }
         let findings = try onStreamThread { _ in
-            let (input, output) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let (input, output) = securedStreams(port)
             var findings = ["\(input.property(forKey: .tlsInformationKey) == nil)"]
             input.open()
             output.open()
@@ -354,8 +353,7 @@ import Testing
         let (server, port) = try PythonServer.start(.truncate)
         defer { server.terminate() }
         let findings = try onStreamThread { _ in
-            let (input, _) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let (input, _) = securedStreams(port)
             input.open()
             let (last, bytes) = input.allBytes()
             return ["\(last) \(bytes.count)", "\((input.streamError as NSError?)?.code ?? 0)"]

@@ -86,8 +86,7 @@ extension StreamContractTests {
         let findings = try onStreamThread { loop in
             let (server, port) = try PythonServer.start(.late, path)
             defer { server.terminate() }
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            let (input, output) = securedStreams(port)
             return try Self.writeUntilFull(input, output, loop) { server.tell("go") }
         }
         #expect(findings == ["true", "true"])

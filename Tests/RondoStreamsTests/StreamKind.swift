@@ -105,8 +105,7 @@ extension StreamKind {
         let path = temporaryPath()
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         let (server, port) = try PythonServer.start(.content, path)
-        let input = streamsToHost(port, host: "localhost").0
-        _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+        let input = securedStreams(port).0
         return (
             input,
             Deferred { [server] in
@@ -200,8 +199,7 @@ extension StreamKind {
             return (input, output, nil)
         case .secured:
             let (server, port) = try PythonServer.start(.echo)
-            let (input, output) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let (input, output) = securedStreams(port)
             return (input, output, Deferred { [server] in server.terminate() })
         case .socket, .unix, .adopted, .accepted:
             return try makePlain { PlainSocket.echo($0) }
@@ -258,8 +256,7 @@ extension StreamKind {
         case .secured:
             let path = temporaryPath()
             let (server, port) = try PythonServer.start(.save, path)
-            let (input, output) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let (input, output) = securedStreams(port)
             return (
                 input, output,
                 Deferred { [server] in

@@ -343,8 +343,7 @@ import Testing
         let findings = try onStreamThread { loop in
             let server = EchoServer(try secured(), loop)
             let port = UInt16(server.listener.port)
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            let (input, output) = securedStreams(port)
             let notes = StreamNotes()
             scheduleAndOpen(input, output, in: loop, telling: notes)
             try loop.run { notes.events.contains("space") || notes.events.contains("error") }
@@ -475,8 +474,7 @@ import Testing
             // They hear of it.
             let heard = (PlainSocket.receiveAll(peers[0]), PlainSocket.receiveAll(peers[1])) == ([], [])
             // An honest client is served nevertheless, and when it is, counts no longer.
-            let (input, output) = streamsToHost(UInt16(listener.port), host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let (input, output) = securedStreams(UInt16(listener.port))
             let notes = StreamNotes()
             scheduleAndOpen(input, output, in: loop, telling: notes)
             try loop.run { opener.hasOpened.contains(5) && notes.events.contains("open") }

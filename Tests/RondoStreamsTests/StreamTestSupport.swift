@@ -132,6 +132,13 @@ func streamsToHost(_ port: UInt16, host: String = "127.0.0.1") -> (InputStream, 
     return (input!, output!)
 }
 
+/// Streams to this machine by TLS.
+func securedStreams(_ port: UInt16) -> (InputStream, OutputStream) {
+    let (input, output) = streamsToHost(port, host: "localhost")
+    #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+    return (input, output)
+}
+
 func streamsToUnixSocket(_ path: String) -> (InputStream, OutputStream) {
     var input: InputStream?
     var output: OutputStream?

@@ -5,21 +5,12 @@ import Testing
 
 /// Every way in which a certificate can be wrong, and what is said about it, against `openssl s_server`.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSCertificateMatrixTests {
-    private func connect(
-        _ kind: TestCertificates.Kind, _ settings: TLSSettings, host: String = "localhost"
-    ) throws {
-        let (server, port) = try OpenSSLServer.start(kind)
-        defer { server.terminate() }
-        let client = try BlockingTLSClient(port: port, settings: settings, host: host)
-        try client.handshake()
-        try client.write(Array("hello\n".utf8))
-        #expect(try client.read(exactly: 6) == Array("olleh\n".utf8))
-    }
-
     private func problem(
         _ kind: TestCertificates.Kind, _ settings: TLSSettings, host: String = "localhost"
     ) throws -> (CertificateProblem, String) {
-        let error = try #require(throws: TLSError.self) { try connect(kind, settings, host: host) }
+        let error = try #require(throws: TLSError.self) {
+            try BlockingTLSClient.connected(to: kind, settings, host: host)
+        }
         guard case .certificate(let problem) = error.reason else { throw error }
         return (problem, error.description)
     }
@@ -102,18 +93,20 @@ import Testing
                 $0.tolerance = tolerance
             }
         }
-        try connect(.byExpired, settings(.expiredRoots))
+        try BlockingTLSClient.connected(to: .byExpired, settings(.expiredRoots))
         #expect(try problem(.byExpired, settings(.expiredCertificates)).0.kind == .expired)
         #expect(try problem(.expired, .test { $0.tolerance = .expiredRoots }).0.kind == .expired)
     }
 
     @Test func `a whole chain is accepted, and so is one that ends in a trusted authority between`() throws {
-        try connect(.withBetween, .test)
+        try BlockingTLSClient.connected(to: .withBetween, .test)
         let between = TestCertificates.shared.betweenPath
-        try connect(.withoutBetween, .test { $0.certificateAuthorities = [.file(between)] })
+        try BlockingTLSClient.connected(
+            to: .withoutBetween, .test { $0.certificateAuthorities = [.file(between)] })
         let text = try String(contentsOfFile: between, encoding: .utf8)
         let certificates = try #require(TLSCertificate.certificates(inPEM: text))
-        try connect(.withoutBetween, .test { $0.certificateAuthorities = [.certificates(certificates)] })
+        try BlockingTLSClient.connected(
+            to: .withoutBetween, .test { $0.certificateAuthorities = [.certificates(certificates)] })
     }
 
     @Test func `an unknown root that the server shows is named`() throws {
@@ -141,19 +134,19 @@ import Testing
         let encoded = try Data(contentsOf: URL(fileURLWithPath: der))
         for lists in [[TLSSettings.RevocationList.data(list)], [.data(encoded)], [.file(der)]] {
             let settings = TLSSettings.test { $0.revocationLists = lists }
-            try connect(.good, settings)
+            try BlockingTLSClient.connected(to: .good, settings)
             #expect(try problem(.revoked, settings).0.kind == .revoked)
         }
         // Without a list revocation is not known, which is no problem unless a list is required.
-        try connect(.revoked, .test)
+        try BlockingTLSClient.connected(to: .revoked, .test)
         let required = TLSSettings.test { $0.requiresRevocationLists = true }
         #expect(try problem(.good, required).0.kind == .revocationUnknown)
         var both = required
         both.revocationLists = [.data(list)]
-        try connect(.good, both)
+        try BlockingTLSClient.connected(to: .good, both)
         // The list of one issuer says nothing about another.
         let between = TLSSettings.test { $0.revocationLists = [.data(list)] }
-        try connect(.withBetween, between)
+        try BlockingTLSClient.connected(to: .withBetween, between)
         #expect(try problem(.withBetween, both).0.kind == .revocationUnknown)
     }
 
@@ -189,8 +182,9 @@ import Testing
         let shared = try pin(certificates.path(.good))
         let other = try pin(certificates.path(.otherKey))
         // The authority's key is the shared one.
-        try connect(.otherKey, .test { $0.pinnedKeys = [shared] })
-        try connect(.otherKey, .test { $0.pinnedKeys = [Data(repeating: 1, count: 32), other] })
+        try BlockingTLSClient.connected(to: .otherKey, .test { $0.pinnedKeys = [shared] })
+        try BlockingTLSClient.connected(
+            to: .otherKey, .test { $0.pinnedKeys = [Data(repeating: 1, count: 32), other] })
         let (problem, sentence) = try problem(.good, .test { $0.pinnedKeys = [other] })
         #expect(problem.kind == .keyNotPinned)
         #expect(sentence.contains("TLSSettings.pinnedKeys"))
@@ -208,8 +202,8 @@ import Testing
                 $0.pinnedKeys = [hash]
             }
         }
-        try connect(.selfSigned, settings(shared))
-        try connect(.otherKey, settings(other))
+        try BlockingTLSClient.connected(to: .selfSigned, settings(shared))
+        try BlockingTLSClient.connected(to: .otherKey, settings(other))
         #expect(try problem(.otherKey, settings(shared)).0.kind == .keyNotPinned)
         #expect(try problem(.selfSigned, settings(other)).0.kind == .keyNotPinned)
     }

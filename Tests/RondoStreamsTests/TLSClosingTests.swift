@@ -83,12 +83,13 @@ import Testing
         }
     }
 
-    @Test func `a peer that goes on speaking is not listened to for ever`() throws {
-        let (server, port) = try PythonServer.start(.flood)
-        defer { server.terminate() }
-        let findings = try onStreamThread { _ in
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+    /// Streams to such a server, which write a byte after the handshake, and are closed.
+    private func writeByteAndClose(
+        _ port: UInt16, prepare: @escaping @Sendable (RunLoop) -> Void = { _ in }
+    ) throws {
+        let findings = try onStreamThread { loop in
+            prepare(loop)
+            let (input, output) = securedStreams(port)
             input.open()
             output.open()
             #expect(output.writeAll([1]))
@@ -97,6 +98,12 @@ import Testing
             return []
         }
         #expect(findings == [])
+    }
+
+    @Test func `a peer that goes on speaking is not listened to for ever`() throws {
+        let (server, port) = try PythonServer.start(.flood)
+        defer { server.terminate() }
+        try writeByteAndClose(port)
         server.tell("go")
         // The limit is 256 KiB; the kernels' buffers hold some megabytes besides.
         let total = try #require(Int(try server.line(after: "STOPPED ")))
@@ -109,8 +116,7 @@ import Testing
         let (server, port) = try PythonServer.start(.broken)
         defer { server.terminate() }
         let findings = try onStreamThread { _ in
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            let (input, output) = securedStreams(port)
             input.open()
             output.open()
             // As many bytes are there as are read ahead. So no event looks at what follows, and the read below does.
@@ -138,17 +144,7 @@ import Testing
     {
         let (server, port) = try PythonServer.start(.deaf)
         defer { server.terminate() }
-        _ = try onStreamThread { loop in
-            if isTomorrow { loop.setTimeSource(Tomorrow()) }
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
-            input.open()
-            output.open()
-            #expect(output.writeAll([1]))
-            input.close()
-            output.close()
-            return []
-        }
+        try writeByteAndClose(port) { loop in if isTomorrow { loop.setTimeSource(Tomorrow()) } }
         // The loader's loop serves others all the time.
         let turn = DispatchSemaphore(value: 0)
         RunLoop.loader.perform { turn.signal() }

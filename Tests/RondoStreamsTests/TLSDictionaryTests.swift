@@ -101,8 +101,7 @@ import Testing
         defer { server.terminate() }
         let box = Box(values: values)
         return try onStreamThread { _ in
-            let (input, output) = streamsToHost(port, host: "localhost")
-            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            let (input, output) = securedStreams(port)
             #expect(input.setProperty(box.values as AnyObject, forKey: .sslSettingsKey))
             input.open()
             output.open()

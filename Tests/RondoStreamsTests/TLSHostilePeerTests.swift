@@ -162,28 +162,41 @@ import Testing
     }
 
     @Test func `random clients never trap a server`() throws {
-        var generator = SystemRandomNumberGenerator()
-        for _ in 0..<300 {
-            var ends: [Int32] = [-1, -1]
-            try #require(socketpair(AF_UNIX, closeOnExec, 0, &ends) == 0)
-            let socket = try Socket(adopting: ends[0])
-            defer { close(ends[1]) }
-            let engine = try TLSEngine(
-                context: try .shared(for: TLSServerTests.settings()), descriptor: socket.descriptor,
+        try failByRandomBytes { descriptor in
+            try TLSEngine(
+                context: try .shared(for: TLSServerTests.settings()), descriptor: descriptor,
                 hostName: "the client")
-            let count = Int.random(in: 1...300, using: &generator)
-            let body = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
-            let hello: [UInt8] = Bool.random() ? [1, 0, 0, UInt8(truncatingIfNeeded: count - 4), 3, 3] : []
+        } record: { body in
+            let hello: [UInt8] =
+                Bool.random() ? [1, 0, 0, UInt8(truncatingIfNeeded: body.count - 4), 3, 3] : []
             let all = hello + body
             let head: [UInt8] = [
                 22, 3, UInt8.random(in: 0...4), UInt8(all.count >> 8), UInt8(all.count & 255),
             ]
-            let bytes = head + all
-            #expect(send(ends[1], bytes, bytes.count, 0) == bytes.count)
-            shutdown(ends[1], Int32(SHUT_WR))
-            #expect(throws: TLSError.self) {
-                while try engine.handshake() != .done {}
-            }
+            return head + all
+        }
+    }
+}
+
+/// Has engines take a record and then the end of the connection in their handshakes: each fails, and none traps.
+///
+/// - Parameters:
+///   - makeEngine: Makes an engine over a descriptor.
+///   - record: Makes the record, with random bytes in it.
+func failByRandomBytes(
+    _ makeEngine: (Int32) throws -> TLSEngine, record: (_ random: [UInt8]) -> [UInt8]
+) throws {
+    for _ in 0..<300 {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, closeOnExec, 0, &ends) == 0)
+        let socket = try Socket(adopting: ends[0])
+        defer { close(ends[1]) }
+        let engine = try makeEngine(socket.descriptor)
+        let bytes = record((0..<Int.random(in: 1...300)).map { _ in UInt8.random(in: 0...255) })
+        #expect(send(ends[1], bytes, bytes.count, 0) == bytes.count)
+        shutdown(ends[1], Int32(SHUT_WR))
+        #expect(throws: TLSError.self) {
+            while try engine.handshake() != .done {}
         }
     }
 }

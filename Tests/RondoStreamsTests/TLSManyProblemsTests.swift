@@ -5,59 +5,37 @@ import Testing
 
 /// Chains with more problems than are listed.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSManyProblemsTests {
-    /// A certificate for localhost below expired authorities, made by the `openssl` command in a folder that is
-    /// removed with it.
-    private final class Chain {
-        let folder: String
-        var authority: String { folder + "/root.pem" }
-
-        /// - Parameters:
-        ///   - length: How many expired authorities stand between.
-        ///   - constraint: What names the first of them may be above.
-        init(length: Int, constraint: String) throws {
-            folder = temporaryPath()
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            try TestServerProcess.run(["sh", "-ec", Self.script, folder, "\(length)", constraint])
+    /// Makes a certificate for localhost below as many expired authorities as `$1` says, the first of which may be above
+    /// the names `$2` alone.
+    private static let script = """
+        openssl req -x509 -new -key key.pem -subj /CN=Root -days 3650 -out root.pem
+        sign() {
+            openssl ca -config cnf -batch -notext -cert "$1" -keyfile key.pem -in any.csr -subj "$2" \\
+                -out "$3" -startdate 20200101000000Z -enddate "$4" -extfile ext
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
-
-        private static let script = """
-            cd "$0"
-            touch index.txt
-            printf '[ca]\\ndefault_ca=t\\n[t]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n' > cnf
-            printf 'default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n' >> cnf
-            openssl ecparam -name prime256v1 -genkey -noout -out key.pem
-            openssl req -x509 -new -key key.pem -subj /CN=Root -days 3650 -out root.pem
-            openssl req -new -key key.pem -subj /CN=any -out any.csr
-            sign() {
-                openssl ca -config cnf -batch -notext -cert "$1" -keyfile key.pem -in any.csr -subj "$2" \\
-                    -out "$3" -startdate 20200101000000Z -enddate "$4" -extfile ext
-            }
-            issuer=root.pem
-            for number in $(seq "$1"); do
-                echo basicConstraints=critical,CA:TRUE > ext
-                if [ "$number" = 1 ]; then echo "nameConstraints=critical,permitted;DNS:$2" >> ext; fi
-                sign $issuer "/CN=Between $number" $number.pem 20210101000000Z
-                issuer=$number.pem
-                cat $number.pem chain.pem > new.pem 2> /dev/null || true
-                mv new.pem chain.pem
-            done
-            echo subjectAltName=DNS:localhost > ext
-            sign $issuer /CN=localhost leaf.pem 20991231000000Z
-            """
-    }
+        issuer=root.pem
+        for number in $(seq "$1"); do
+            echo basicConstraints=critical,CA:TRUE > ext
+            if [ "$number" = 1 ]; then echo "nameConstraints=critical,permitted;DNS:$2" >> ext; fi
+            sign $issuer "/CN=Between $number" $number.pem 20210101000000Z
+            issuer=$number.pem
+            cat $number.pem chain.pem > new.pem 2> /dev/null || true
+            mv new.pem chain.pem
+        done
+        echo subjectAltName=DNS:localhost > ext
+        sign $issuer /CN=localhost leaf.pem 20991231000000Z
+        """
 
     private func problem(length: Int, constraint: String) throws -> CertificateProblem.Kind? {
-        let chain = try Chain(length: length, constraint: constraint)
+        let chain = try MadeCertificates(Self.script, "\(length)", constraint)
         let server = try TestServerProcess([
-            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", chain.folder + "/leaf.pem", "-key",
-            chain.folder + "/key.pem", "-cert_chain", chain.folder + "/chain.pem", "-rev",
+            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", chain.path("leaf.pem"), "-key",
+            chain.path("key.pem"), "-cert_chain", chain.path("chain.pem"), "-rev",
         ])
         defer { server.terminate() }
         let port = try server.port(after: "ACCEPT ")
         let settings = TLSSettings.test {
-            $0.certificateAuthorities = [.file(chain.authority)]
+            $0.certificateAuthorities = [.file(chain.path("root.pem"))]
             $0.tolerance = .expiredCertificates
         }
         do {

@@ -18,9 +18,7 @@ import Testing
             try client.handshake { question in
                 if case .trust(let trust) = question { trust.accept() }
             }
-            // Reading takes the tickets of TLS 1.3 in.
-            try client.write(Array("ab\n".utf8))
-            #expect(try client.read(exactly: 3) == Array("ba\n".utf8))
+            try client.exchangeLine()
             client.engine.shutdown()
             #expect(client.engine.peerCertificates.first?.subject == "CN=localhost")
             return client.engine.isResumed
@@ -53,7 +51,7 @@ import Testing
             client.engine.ask(forTrust: answer != nil, forIdentity: false)
             try client.handshake { if case .trust(let trust) = $0 { answer?(trust) } }
             resumed.append(client.engine.isResumed)
-            try talk(client)
+            try client.exchangeLine()
         }
         #expect(resumed == [false, false, true])
         // What was accepted by a program was not kept, though the settings accept it as well.
@@ -63,13 +61,8 @@ import Testing
             client.engine.ask(forTrust: answers, forIdentity: false)
             try client.handshake { if case .trust(let trust) = $0 { trust.accept() } }
             #expect(!client.engine.isResumed)
-            try talk(client)
+            try client.exchangeLine()
         }
-    }
-
-    private func talk(_ client: BlockingTLSClient) throws {
-        try client.write(Array("ab\n".utf8))
-        #expect(try client.read(exactly: 3) == Array("ba\n".utf8))
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
@@ -78,7 +71,7 @@ import Testing
         for (authority, tolerance, isResumed) in [
             (true, [], false), (true, .expiredCertificates, true), (false, .expiredRoots, true),
         ] as [(Bool, TLSSettings.Tolerance, Bool)] {
-            let files = try ShortLived(leafEnds: authority, start: start)
+            let files = try Self.shortLived(leafEnds: authority, start: start)
             let server = try TestServerProcess([
                 "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", files.path("leaf.pem"), "-key",
                 files.path("key.pem"), "-rev", version,
@@ -98,48 +91,30 @@ import Testing
                 let client = try BlockingTLSClient(port: port, settings: settings, sessions: sessions)
                 try client.handshake()
                 resumed.append(client.engine.isResumed)
-                try talk(client)
+                try client.exchangeLine()
             }
             #expect(resumed == [false, true, true, isResumed])
         }
     }
 
     /// An authority and a certificate for localhost of which one ends in half an hour.
-    private final class ShortLived {
-        private let folder = temporaryPath()
-
-        func path(_ name: String) -> String { folder + "/" + name }
-
-        init(leafEnds: Bool, start: Int) throws {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            var end = start + 1_800
-            var parts = tm()
-            gmtime_r(&end, &parts)
-            let date = String(
-                format: "%04d%02d%02d%02d%02d%02dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                parts.tm_hour, parts.tm_min, parts.tm_sec)
-            try TestServerProcess.run([
-                "sh", "-ec", Self.script, folder, leafEnds ? "20991231000000Z" : date,
-                leafEnds ? date : "20991231000000Z",
-            ])
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
-
-        private static let script = """
-            cd "$0"
-            touch index.txt
-            printf '[ca]\\ndefault_ca=t\\n[t]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n' > cnf
-            printf 'default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n' >> cnf
-            openssl ecparam -name prime256v1 -genkey -noout -out key.pem
-            openssl req -new -key key.pem -subj /CN=any -out any.csr
+    private static func shortLived(leafEnds: Bool, start: Int) throws -> MadeCertificates {
+        var end = start + 1_800
+        var parts = tm()
+        gmtime_r(&end, &parts)
+        let date = String(
+            format: "%04d%02d%02d%02d%02d%02dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+            parts.tm_hour, parts.tm_min, parts.tm_sec)
+        let later = "20991231000000Z"
+        return try MadeCertificates(
+            """
             echo basicConstraints=critical,CA:TRUE > ext
             openssl ca -config cnf -batch -notext -selfsign -keyfile key.pem -in any.csr -subj /CN=Root \\
                 -out root.pem -startdate 20200101000000Z -enddate "$1" -extfile ext
             echo subjectAltName=DNS:localhost > ext
             openssl ca -config cnf -batch -notext -cert root.pem -keyfile key.pem -in any.csr \\
                 -subj /CN=localhost -out leaf.pem -startdate 20200101000000Z -enddate "$2" -extfile ext
-            """
+            """, leafEnds ? later : date, leafEnds ? date : later)
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
@@ -152,7 +127,7 @@ import Testing
             try client.handshake()
             #expect(client.engine.isResumed == isResumed)
             #expect(client.engine.information.problems.map(\.kind) == [.expired])
-            try talk(client)
+            try client.exchangeLine()
         }
         // Other settings begin anew, and look for themselves.
         #expect(throws: TLSError.self) { try BlockingTLSClient(port: port).handshake() }
@@ -224,8 +199,7 @@ import Testing
             _ = try server.line(after: "ACCEPT")
             let client = try BlockingTLSClient(port: port)
             try client.handshake()
-            try client.write(Array("ab\n".utf8))
-            #expect(try client.read(exactly: 3) == Array("ba\n".utf8))
+            try client.exchangeLine()
             #expect(!client.engine.isResumed)
         }
     }

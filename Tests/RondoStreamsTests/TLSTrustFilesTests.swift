@@ -42,8 +42,7 @@ import Testing
             guard case .certificate(let problem) = error.reason else { throw error }
             return "\(problem.kind == .unknownIssuer ? "unknown issuer" : problem.words)"
         }
-        try client.write(Array("ab\n".utf8))
-        #expect(try client.read(exactly: 3) == Array("ba\n".utf8))
+        try client.exchangeLine()
         client.engine.shutdown()
         return client.engine.isResumed ? "resumed" : "accepted"
     }

@@ -5,19 +5,6 @@ import Testing
 
 /// Which certificates are accepted, against `openssl s_server`.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSVerificationTests {
-    private func connect(
-        _ kind: TestCertificates.Kind, _ settings: TLSSettings = .test, host: String = "localhost"
-    ) throws -> BlockingTLSClient {
-        let (server, port) = try OpenSSLServer.start(kind)
-        defer { server.terminate() }
-        let client = try BlockingTLSClient(port: port, settings: settings, host: host)
-        try client.handshake()
-        // The server is at work still.
-        try client.write(Array("hello\n".utf8))
-        #expect(try client.read(exactly: 6) == Array("olleh\n".utf8))
-        return client
-    }
-
     /// A certificate, the host that is looked for, and the settings: accepted, or refused for a problem.
     struct Row: Sendable, CustomTestStringConvertible {
         let kind: TestCertificates.Kind
@@ -92,12 +79,12 @@ import Testing
     @Test(arguments: rows)
     func `ST-43 what is accepted and what is refused`(row: Row) throws {
         guard let expected = row.problem else {
-            let client = try connect(row.kind, row.settings, host: row.host)
+            let client = try BlockingTLSClient.connected(to: row.kind, row.settings, host: row.host)
             #expect(client.engine.peerName == row.settings.serverName ?? row.host)
             return
         }
         let error = try #require(throws: TLSError.self) {
-            try connect(row.kind, row.settings, host: row.host)
+            try BlockingTLSClient.connected(to: row.kind, row.settings, host: row.host)
         }
         guard case .certificate(let problem) = error.reason else { throw error }
         #expect(problem.kind == expected)
@@ -105,7 +92,7 @@ import Testing
     }
 
     @Test func `ST-43 what a good certificate says`() throws {
-        let client = try connect(.good)
+        let client = try BlockingTLSClient.connected(to: .good)
         #expect(client.engine.certificateProblem == nil)
         let certificate = try #require(client.engine.peerCertificates.first)
         #expect(certificate.subject == "CN=localhost")
@@ -120,7 +107,7 @@ import Testing
     func `without verification everything is accepted and the problem can be asked for`(
         kind: TestCertificates.Kind
     ) throws {
-        let client = try connect(kind, .test { $0.verification = .none })
+        let client = try BlockingTLSClient.connected(to: kind, .test { $0.verification = .none })
         let expected: CertificateProblem.Kind? =
             switch kind {
             case .good, .withBetween, .revoked, .serverOnly, .otherKey: nil
@@ -143,7 +130,8 @@ import Testing
         try FileManager.default.copyItem(
             atPath: TestCertificates.shared.authorityPath, toPath: directory + "/authority.pem")
         try TestServerProcess.run(["openssl", "rehash", directory])
-        _ = try connect(.good, .test { $0.certificateAuthorities = [.directory(directory)] })
+        _ = try BlockingTLSClient.connected(
+            to: .good, .test { $0.certificateAuthorities = [.directory(directory)] })
     }
 
     @Test(arguments: [
