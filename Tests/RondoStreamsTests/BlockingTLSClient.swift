@@ -66,6 +66,24 @@ final class TestListener: Sendable {
     }
 }
 
+/// A listening socket whose queue is full: the next client is neither accepted nor refused.
+final class SilentListener: Sendable {
+    private let listener: TestListener
+    /// The clients that fill the queue.
+    private let filling: [Int32]
+
+    init() throws {
+        let listener = try TestListener(backlog: 0)
+        self.listener = listener
+        filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
+    }
+
+    deinit { for descriptor in filling { close(descriptor) } }
+
+    var port: UInt16 { listener.port }
+    var address: SocketAddress { listener.address }
+}
+
 /// Drives an engine with poll(2), on the thread that asks.
 final class BlockingTLSClient {
     let socket: Socket

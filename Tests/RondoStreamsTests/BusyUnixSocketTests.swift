@@ -15,7 +15,9 @@ import Testing
             listener = try PlainSocket.listening(atPath: path)
             // Fewer than before: what waits already stays.
             listen(listener, 0)
-            while let descriptor = try? PlainSocket.connectingNow(toPath: path) { waiting.append(descriptor) }
+            while let descriptor = try? PlainSocket.connected(toPath: path, waits: false) {
+                waiting.append(descriptor)
+            }
             try #require(!waiting.isEmpty)
         }
 

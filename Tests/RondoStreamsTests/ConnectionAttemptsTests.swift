@@ -50,10 +50,8 @@ import Testing
     }
 
     @Test func `an address that does not answer is waited for, and a timer begins the next attempt`() throws {
-        // Its queue is full: the next client is neither accepted nor refused.
-        let silent = try TestListener(backlog: 0)
-        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(silent.port)) }
-        defer { for descriptor in filling { close(descriptor) } }
+        let silent = try SilentListener()
+        defer { withExtendedLifetime(silent) {} }
         let other = try TestListener()
         let sources = Sources()
         let attempts = ConnectionAttempts(sources)

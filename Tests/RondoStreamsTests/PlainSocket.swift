@@ -39,18 +39,11 @@ enum PlainSocket {
     }
 
     /// A connection to a Unix socket.
-    static func connected(toPath path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, closeOnExec, 0)
-        guard withUnixAddress(path, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
-            close(descriptor)
-            throw PeerIsSilent()
-        }
-        return descriptor
-    }
-
-    /// The same, if that can be at once.
-    static func connectingNow(toPath path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, closeOnExec | Int32(SOCK_NONBLOCK.rawValue), 0)
+    ///
+    /// - Parameter waits: Whether it waits for room in the server's queue.
+    static func connected(toPath path: String, waits: Bool = true) throws -> Int32 {
+        let flags = waits ? closeOnExec : closeOnExec | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(AF_UNIX, flags, 0)
         guard withUnixAddress(path, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
             close(descriptor)
             throw PeerIsSilent()

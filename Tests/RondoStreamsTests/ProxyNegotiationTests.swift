@@ -278,7 +278,7 @@ import Testing
     @Test func `ST-45 a SOCKS proxy is a dictionary of at least host and port`() {
         typealias Key = StreamSOCKSProxyConfiguration
         func proxy(_ dictionary: [String: Any]) -> StreamProxy? {
-            let (input, output) = streams()
+            let (input, output) = streamsToHost(80, host: "example.com")
             guard input.setProperty(dictionary as NSDictionary, forKey: .socksProxyConfigurationKey) else {
                 return nil
             }
@@ -303,7 +303,7 @@ import Testing
         ] as [[String: Any]] {
             #expect(proxy(wrong) == nil)
         }
-        let (input, _) = streams()
+        let (input, _) = streamsToHost(80, host: "example.com")
         #expect(!input.setProperty("proxy" as NSString, forKey: .socksProxyConfigurationKey))
         #expect(input.setProperty(socks4 as AnyObject, forKey: .proxyKey))
         #expect(input.setProperty(nil, forKey: .socksProxyConfigurationKey))
@@ -314,13 +314,5 @@ import Testing
         var proxy = StreamProxy(.httpConnect, host: "proxy.example", port: 8080, tls: TLSSettings())
         proxy.tls?.alpn = ["h2", "http/1.1"]
         #expect(proxy.route(toHost: "host.example", port: 443).tls?.alpn == ["http/1.1"])
-    }
-
-    private func streams() -> (RondoStreams.InputStream, RondoStreams.OutputStream) {
-        var input: RondoStreams.InputStream?
-        var output: RondoStreams.OutputStream?
-        Foundation.Stream.getStreamsToHost(
-            withName: "example.com", port: 80, inputStream: &input, outputStream: &output)
-        return (input!, output!)
     }
 }

@@ -250,19 +250,14 @@ import Testing
             talk.channel.open()
             try loop.run { talk.channel.isOpen }
             talk.channel.wantsRead = true
-            let turnedAway = Mutex(0)
-            let registration = talk.channel.registration
-            let gate = TestGate { _, refuse in
-                turnedAway.withLock { $0 += 1 }
-                refuse()
-            }
+            let (gate, registration) = (ClosedGate(), talk.channel.registration)
             registration.admit(by: gate, to: talk.channel)
             let peer = accept(descriptor, nil, nil)
             #expect(send(peer, "x", 1, 0) == 1)
-            try loop.run { turnedAway.withLock { $0 } > 0 }
+            try loop.run { gate.turnedAway > 0 }
             loop.pass()
             // A level-triggered descriptor does not spin at the gate.
-            var findings = ["\(turnedAway.withLock { $0 })", "\(talk.received)"]
+            var findings = ["\(gate.turnedAway)", "\(talk.received)"]
             registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
             defer { registration.endAccess() }
             registration.resume()
@@ -279,18 +274,13 @@ import Testing
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in
             let talk = Conversation(port)
-            let turnedAway = Mutex(0)
-            let registration = talk.channel.registration
-            let gate = TestGate { _, refuse in
-                turnedAway.withLock { $0 += 1 }
-                refuse()
-            }
+            let (gate, registration) = (ClosedGate(), talk.channel.registration)
             registration.admit(by: gate, to: talk.channel)
             talk.channel.schedule(in: loop, forMode: .default)
             talk.channel.open()
-            try loop.run { turnedAway.withLock { $0 } > 0 }
+            try loop.run { gate.turnedAway > 0 }
             loop.pass()
-            var findings = ["\(turnedAway.withLock { $0 })", "\(talk.words)"]
+            var findings = ["\(gate.turnedAway)", "\(talk.words)"]
             registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
             defer { registration.endAccess() }
             registration.resume()

@@ -156,15 +156,19 @@ import Testing
         #expect(findings == ["0 1 17", "1 0 \(systems)", "1 0 17", "0 1 17"])
     }
 
+    /// Streams whose connection may take 50 ms.
+    private static func impatientStreams(_ port: UInt16) -> (InputStream, OutputStream) {
+        let (input, output) = streamsToHost(port)
+        var options = SocketOptions()
+        options.connectTimeout = 0.05
+        #expect(input.setProperty(options as AnyObject, forKey: .socketOptionsKey))
+        return (input, output)
+    }
+
     @Test func `a connection that does not come in time is an error`() throws {
-        // It listens, and its queue is full: the next client is not answered.
-        let listener = try TestListener(backlog: 0)
-        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
-        let findings = try onStreamThread { [port = listener.port] loop in
-            let (input, output) = streamsToHost(port)
-            var options = SocketOptions()
-            options.connectTimeout = 0.05
-            _ = input.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+        let silent = try SilentListener()
+        let findings = try onStreamThread { loop in
+            let (input, output) = Self.impatientStreams(silent.port)
             let notes = StreamNotes()
             input.delegate = notes
             input.schedule(in: loop, forMode: .default)
@@ -172,28 +176,21 @@ import Testing
             try loop.run { !notes.events.isEmpty }
             let error = input.streamError as NSError?
             // Polling waits no longer than that either.
-            let (other, _) = streamsToHost(port)
-            _ = other.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+            let (other, _) = Self.impatientStreams(silent.port)
             other.open()
             withExtendedLifetime(output) {}
             return notes.events + ["\(error?.code == Int(ETIMEDOUT))", "\(other.bytes().0)"]
         }
         #expect(findings == ["error", "true", "-1"])
-        for descriptor in filling { close(descriptor) }
     }
 
     @Test(arguments: [true, false])
     func `ST-24 TM-13 the time to connect goes with a stream that was polled to another thread`(
         isScheduled: Bool
     ) throws {
-        // It listens, and its queue is full: the next client is not answered.
-        let listener = try TestListener(backlog: 0)
-        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
-        let findings = try onStreamThread { [port = listener.port] _ in
-            let (input, output) = streamsToHost(port)
-            var options = SocketOptions()
-            options.connectTimeout = 0.05
-            _ = input.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+        let silent = try SilentListener()
+        let findings = try onStreamThread { _ in
+            let (input, output) = Self.impatientStreams(silent.port)
             input.open()
             // The poll starts the time in this thread's loop, which is not run from here on.
             var findings = ["\(input.streamStatus == .opening)"]
@@ -215,7 +212,6 @@ import Testing
             return findings
         }
         #expect(findings == ["true", isScheduled ? "error" : "-1", "true"])
-        for descriptor in filling { close(descriptor) }
     }
 
     // MARK: - Sockets that exist already
