@@ -10,7 +10,7 @@ import Testing
         let folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("CurlLines")
         let output = try TestServerProcess.run([
-            "python3", folder.appendingPathComponent("compare").path, "--rondo", try CommandTool.path,
+            "python3", folder.appendingPathComponent("compare").path, "--rondo", try BuiltFiles.command,
         ])
         #expect(output.contains(" 0 not as they should be"), "\(output)")
     }

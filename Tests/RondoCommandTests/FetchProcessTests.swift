@@ -19,7 +19,7 @@ import Testing
                 return piece
 
             """
-        return try TestServerProcess.run(["python3", "-c", head + script, try CommandTool.path])
+        return try TestServerProcess.run(["python3", "-c", head + script, try BuiltFiles.command])
     }
 
     @Test func `a limit of time ends a transfer whose standard input does not come`() throws {

@@ -23,7 +23,7 @@ struct ServeTests {
                 [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)],
                 ofItemAtPath: folder + "/digits.txt")
             process = try TestServerProcess(
-                [try CommandTool.path, "serve", "--until-stdin-closes", folder] + options)
+                [try BuiltFiles.command, "serve", "--until-stdin-closes", folder] + options)
             address = try process.line(after: "listening on ")
         }
 
@@ -68,7 +68,7 @@ struct ServeTests {
         #expect(try curl("-L", "-w", "%{num_redirects}", server.address + "sub%20folder") == "<p>index1")
         #expect(try curl("-o", "/dev/null", "-w", "%{http_code}", server.address + "nothing") == "404")
         let withoutFolder = try TestServerProcess([
-            try CommandTool.path, "serve", "--size", "3k", "--until-stdin-closes",
+            try BuiltFiles.command, "serve", "--size", "3k", "--until-stdin-closes",
         ])
         let address = try withoutFolder.line(after: "listening on ")
         #expect(try curl(address).contains("href=\"/bytes\""))
@@ -287,7 +287,7 @@ struct ServeTests {
             for number in range(3): print(talk('GET /nothing HTTP/1.0\\r\\n\\r\\n').count(' 404 '))
             server.stdin.close()
             print(server.wait())
-            """, "http://unused", try CommandTool.path)
+            """, "http://unused", try BuiltFiles.command)
         #expect(output == "1\n1\n1\n0")
     }
 
@@ -308,6 +308,6 @@ struct ServeTests {
                 os._exit(0 if isStopped else 1)
             print(os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]))
             """
-        #expect(try TestServerProcess.run(["python3", "-c", script, try CommandTool.path]) == "0")
+        #expect(try TestServerProcess.run(["python3", "-c", script, try BuiltFiles.command]) == "0")
     }
 }

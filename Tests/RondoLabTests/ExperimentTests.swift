@@ -376,8 +376,7 @@ import Testing
             let file = folder.appendingPathComponent(experiment.name + ".swift")
             try experiment.program.write(to: file, atomically: true, encoding: .utf8)
         }
-        let modules = URL(fileURLWithPath: try Tool.path).deletingLastPathComponent()
-            .appendingPathComponent("Modules").path
+        let modules = try BuiltFiles.path("Modules")
         let said = try TestServerProcess.run([
             "python3", Repository.file("Scripts/snippets").path, "--programs", folder.path, "--modules",
             modules,

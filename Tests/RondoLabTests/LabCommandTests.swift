@@ -50,7 +50,7 @@ struct LabCommandTests {
                 for name in os.listdir(folder): os.remove(os.path.join(folder, name))
                 os.rmdir(folder)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try Tool.python(script, [folder])
             #expect(output == "True True []")
         }
     }
@@ -77,7 +77,7 @@ struct LabCommandTests {
             finally:
                 server.kill()
             """
-        #expect(try TestServerProcess.run(["python3", "-c", script, try Tool.path]) == "True\nTrue")
+        #expect(try Tool.python(script) == "True\nTrue")
     }
 
     @Test func `an unknown experiment is an invalid command line, and so is a quiz without an answer`() {
@@ -96,7 +96,7 @@ struct LabCommandTests {
                 let script =
                     "import subprocess, sys; ended = subprocess.run(sys.argv[1:], capture_output=True, text=True)\n"
                     + "print(ended.returncode, ended.stdout + ended.stderr)"
-                let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path] + arguments)
+                let output = try Tool.python(script, arguments)
                 let path = try #require(arguments.first { $0.hasPrefix("/") })
                 let reason = path == "/tmp" ? "it is a folder" : "/no/such/folder: No such file or directory"
                 #expect(output == "1 rondo: cannot write \(path): \(reason)\n")

@@ -3,21 +3,19 @@ import RondoTestSupport
 
 /// The command `rondo`, as it was built beside the tests.
 enum Tool {
-    static var path: String {
-        get throws {
-            let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            let folder = URL(fileURLWithPath: tests).deletingLastPathComponent().path
-            // By its product's name, or where only targets are built by the target's.
-            let names = ["rondo", "RondoCommand"].map { "\(folder)/\($0)" }
-            return names.first { FileManager.default.isExecutableFile(atPath: $0) } ?? names[0]
-        }
-    }
-
     /// Runs it to its end. Throws if it fails; returns what it printed.
     ///
     /// The address sanitizer, where it watches, would keep what was freed, and some experiments measure memory.
     static func run(_ arguments: [String]) throws -> String {
-        try TestServerProcess.run(["env", "ASAN_OPTIONS=quarantine_size_mb=0", path] + arguments)
+        try TestServerProcess.run(
+            ["env", "ASAN_OPTIONS=quarantine_size_mb=0", BuiltFiles.command] + arguments)
+    }
+
+    /// Runs a script of Python, whose first argument is the command's path.
+    ///
+    /// - Returns: The script's output.
+    static func python(_ script: String, _ arguments: [String] = []) throws -> String {
+        try TestServerProcess.run(["python3", "-c", script, BuiltFiles.command] + arguments)
     }
 }
 

@@ -8,7 +8,7 @@ import Testing
 struct TraceCommandTests {
     @Test func `a program is recorded without changing it`() throws {
         try withFile { file in
-            let path = try Tool.path
+            let path = try BuiltFiles.command
             // The program that is recorded is another experiment, which has a recorder of its own besides.
             let output = try Tool.run([
                 "trace", "--json", file, "--", path, "serve", "--size", "1", "--until-stdin-closes",
@@ -22,9 +22,8 @@ struct TraceCommandTests {
     @Test func `RONDO_TRACE records from the first loop to the last, and no child process`() throws {
         try withFile { file in
             _ = try TestServerProcess.run([
-                "env", "RONDO_TRACE=\(file)", try Tool.path, "demo", "--json", "--size", "200k", "--rate",
-                "400k",
-                "--span", "0.1",
+                "env", "RONDO_TRACE=\(file)", try BuiltFiles.command, "demo", "--json", "--size", "200k",
+                "--rate", "400k", "--span", "0.1",
             ])
             let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
             let calls = recording.records.filter {
@@ -63,7 +62,7 @@ struct TraceCommandTests {
                     server.send_signal(signal.SIGTERM)
                     print(server.wait())
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            let output = try Tool.python(script, [file])
             #expect(output == "0\n0")
             // The last of all frames says that the recording is complete; it has 16 bytes, and 4 for their number.
             let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
@@ -94,7 +93,7 @@ struct TraceCommandTests {
                 else:
                     print(run(rondo, '--version', RONDO_TRACE=file).returncode, os.path.exists(file))
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, program, file])
+            let output = try Tool.python(script, [program, file])
             // Where it cannot be tried, as in a folder that is mounted so, or with a toolchain that only root may read.
             if output.hasPrefix("no program") || output.hasPrefix("the other user") { return }
             #expect(output == "0 False")
@@ -117,7 +116,7 @@ struct TraceCommandTests {
                 print(second.communicate()[1].strip().replace(file, 'FILE'), second.returncode)
                 print(first.communicate()[1].strip(), first.returncode)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            let output = try Tool.python(script, [file])
             #expect(
                 output
                     == "rondo: RONDO_TRACE: cannot write FILE: another program is being recorded into it 0\n 0"
@@ -130,7 +129,7 @@ struct TraceCommandTests {
     @Test func `a recording that cannot be written says so, and so does one that breaks off`() throws {
         try withFile { file in
             let full = try TestServerProcess.run([
-                "env", "RONDO_TRACE=/dev/full", try Tool.path, "--version",
+                "env", "RONDO_TRACE=/dev/full", try BuiltFiles.command, "--version",
             ])
             let said = "rondo: RONDO_TRACE: cannot write /dev/full: No space left on device"
             #expect(full.split(separator: "\n").filter { $0.hasPrefix("rondo: ") } == [said[...]])
@@ -173,7 +172,7 @@ struct TraceCommandTests {
                     ended = subprocess.run([rondo, 'trace', '--from', file], stdout=full, stderr=subprocess.PIPE)
                 print(ended.returncode, ended.stderr.decode().strip())
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, file])
+            let output = try Tool.python(script, [file])
             #expect(
                 output == """
                     0 [True, False]
@@ -189,7 +188,7 @@ struct TraceCommandTests {
         try withFile { file in
             let program = file + "-stripped"
             defer { unlink(program) }
-            _ = try TestServerProcess.run(["strip", "-o", program, try Tool.path])
+            _ = try TestServerProcess.run(["strip", "-o", program, try BuiltFiles.command])
             // LeakSanitizer, where it watches, knows by symbols what is no leak.
             _ = try TestServerProcess.run([
                 "env", "RONDO_TRACE=\(file)", "ASAN_OPTIONS=detect_leaks=0", program, "demo", "--json",
@@ -232,7 +231,7 @@ struct TraceCommandTests {
         let command = """
             "$0" lab run timer-modes > /dev/null; printf 'name? '; read name; printf 'hello, %s ' "$name"; exec cat
             """
-        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, command])
+        let output = try Tool.python(script, [command])
         #expect(output == "asks True\ngreets True\nshows True\nstatus 130")
     }
 
@@ -244,7 +243,7 @@ struct TraceCommandTests {
                                    env={**os.environb, b'NAME': b'\\xff='}, stderr=subprocess.PIPE, text=True)
             print(ended.stderr.split('rondo:')[0].split())
             """
-        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path])
+        let output = try Tool.python(script)
         #expect(output == "['63', '61', '66', 'e9', 'ff', '3d', '1']")
     }
 
@@ -256,7 +255,7 @@ struct TraceCommandTests {
                 ended = subprocess.run([rondo, 'trace', '--'] + command, stderr=subprocess.PIPE, text=True)
                 print(ended.returncode, ended.stderr.strip())
             """
-        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path])
+        let output = try Tool.python(script)
         #expect(
             output == """
                 7 rondo: sh has recorded nothing: it does not use Rondo, as far as can be seen
@@ -282,7 +281,7 @@ struct TraceCommandTests {
                 print(subprocess.run([rondo, 'trace', '--from', file], capture_output=True).returncode)
                 shutil.rmtree(os.path.dirname(file))
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try Tool.python(script, [folder])
             #expect(output == "7 True\n0")
         }
     }
@@ -306,7 +305,7 @@ struct TraceCommandTests {
                 print(subprocess.run([rondo, 'trace', '--from', file], capture_output=True).returncode)
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, folder])
+            let output = try Tool.python(script, [folder])
             #expect(output == "7\nrondo: cannot write to standard output: Broken pipe\n1 True\n0")
         }
     }
@@ -357,9 +356,7 @@ struct TraceCommandTests {
                           os.path.getsize(words.split()[-1]) > 0)
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run([
-                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
-            ])
+            let output = try Tool.python(Self.intoFullPipe + script, [folder])
             #expect(output == "143 True True\n129 True True\n130 True True\n131 True True")
         }
     }
@@ -383,9 +380,7 @@ struct TraceCommandTests {
                 print('traceEvents' in json.loads(text), trace.communicate()[1].strip(), trace.returncode)
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run([
-                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
-            ])
+            let output = try Tool.python(Self.intoFullPipe + script, [folder])
             #expect(output == "True  143")
         }
     }
@@ -410,9 +405,7 @@ struct TraceCommandTests {
                 print(trace.returncode, words.startswith('rondo: the recording is kept'))
                 shutil.rmtree(folder)
                 """
-            let output = try TestServerProcess.run([
-                "python3", "-c", Self.intoFullPipe + script, try Tool.path, folder,
-            ])
+            let output = try Tool.python(Self.intoFullPipe + script, [folder])
             #expect(output == "129 True")
         }
     }

@@ -201,7 +201,7 @@ import Testing
 
     @Test func `CH-19 a child that dies with its parent does so, by whichever thread it was spawned`() throws
     {
-        let peer = try TestServerProcess([childProbe, "parent"])
+        let peer = try TestServerProcess([BuiltFiles.path("RondoChildProbe"), "parent"])
         let number = try #require(Int32(try peer.line(after: "child ")))
         #expect(isKnown(number))
         // The thread that has asked for it has ended by then; the process ends now.

@@ -90,15 +90,7 @@ extension RunLoop {
     }
 }
 
-/// The helper program of these tests.
-let childProbe: String = {
-    // Beside the program that runs the tests.
-    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoChildProbe"
-}()
-
-/// Plays a scenario of the helper program; one that finds its rule broken exits with 1, which is an error here.
+/// Plays a scenario of the helper program.
 func play(_ scenario: String, _ arguments: String...) throws {
-    let output = try TestServerProcess.run([childProbe, scenario] + arguments)
-    #expect(output.contains("\(scenario) holds"))
+    try BuiltFiles.play(scenario, arguments, of: "RondoChildProbe")
 }

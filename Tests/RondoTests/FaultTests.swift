@@ -26,9 +26,7 @@ import Testing
         _ scenario: String, _ url: URL, faults: String?, seed: Int = 1, callers: String = "",
         environment: [String] = []
     ) throws -> String {
-        // Beside the program that runs the tests.
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoFaultProbe"
+        let probe = try BuiltFiles.path("RondoFaultProbe")
         var environment = environment
         if let faults {
             environment += [

@@ -10,11 +10,9 @@ struct InterfaceTests {
     /// Throws the script's output if it fails.
     @discardableResult
     private static func check(_ script: String, _ arguments: String...) throws -> String {
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let modules = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
-            "Modules")
+        let modules = try BuiltFiles.path("Modules")
         let path = root.appendingPathComponent("Scripts/\(script)").path
-        return try TestServerProcess.run(["python3", path] + arguments + ["--modules", modules.path])
+        return try TestServerProcess.run(["python3", path] + arguments + ["--modules", modules])
     }
 
     @Test func `the public interface is the one that Documentation/Interface.txt lists`() throws {

@@ -5,17 +5,10 @@ import Testing
 /// Rules of the main loop, each played by `RondoMainLoopProbe`, a program that has the main thread for
 /// itself.
 @Suite(.timeLimit(.minutes(5))) struct MainLoopTests {
-    /// Plays a scenario; one that finds its rule broken exits with 1, which is an error here.
-    ///
-    /// - Parameter environment: Variables, as `env` takes them.
     private static func play(
         _ scenario: String, _ arguments: String..., environment: [String] = []
     ) throws {
-        // Beside the program that runs the tests.
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoMainLoopProbe"
-        let output = try TestServerProcess.run(["env"] + environment + [probe, scenario] + arguments)
-        #expect(output.contains("\(scenario) holds"))
+        try BuiltFiles.play(scenario, arguments, of: "RondoMainLoopProbe", environment: environment)
     }
 
     private static func server() throws -> TestServer {

@@ -5,13 +5,7 @@ import Testing
 /// What is stored is there after the program was killed, by `RondoStorageProbe`, a program that stores until then.
 @Suite(.timeLimit(.minutes(5))) struct StorageKillTests {
     private static func start(_ arguments: String...) throws -> TestServerProcess {
-        try TestServerProcess([probe()] + arguments)
-    }
-
-    /// Beside the program that runs the tests.
-    private static func probe() throws -> String {
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        return URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoStorageProbe"
+        try TestServerProcess([BuiltFiles.path("RondoStorageProbe")] + arguments)
     }
 
     private static func numbers(_ pairs: some Sequence<Substring>) -> [String: Int] {
@@ -87,7 +81,9 @@ import Testing
 
     /// Runs the program to its end.
     private static func found(in folder: URL, from first: Int, storing count: Int) throws -> Set<Int> {
-        let output = try TestServerProcess.run([probe(), "responses", folder.path, "\(first)", "\(count)"])
+        let output = try TestServerProcess.run([
+            BuiltFiles.path("RondoStorageProbe"), "responses", folder.path, "\(first)", "\(count)",
+        ])
         let line = try #require(output.split(separator: "\n").first { $0.hasPrefix("found ") })
         return Set(line.split(separator: " ").compactMap { Int($0) })
     }

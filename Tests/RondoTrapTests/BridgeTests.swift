@@ -5,13 +5,8 @@ import Testing
 /// Rules of the bridges between Rondo's run loop and Foundation's. Each is played by `RondoBridgeProbe`, a program that has the
 /// main thread for itself.
 @Suite(.timeLimit(.minutes(5))) struct BridgeTests {
-    /// Plays a scenario; one that finds its rule broken exits with 1, which is an error here.
     private static func play(_ scenario: String) throws {
-        // Beside the program that runs the tests.
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoBridgeProbe"
-        let output = try TestServerProcess.run([probe, scenario])
-        #expect(output.contains("\(scenario) holds"))
+        try BuiltFiles.play(scenario, of: "RondoBridgeProbe")
     }
 
     // MARK: A

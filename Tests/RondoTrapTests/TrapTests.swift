@@ -69,9 +69,7 @@ import Testing
         `trap 10 an observer with the main queue blocks its poster until the main loop runs in a common mode`()
         throws
     {
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoMainLoopProbe"
-        #expect(try TestServerProcess.run([probe, "trap-10"]).contains("trap-10 holds"))
+        try BuiltFiles.play("trap-10", of: "RondoMainLoopProbe")
     }
 }
 
@@ -81,11 +79,9 @@ private enum Repository {
     static func snippets(_ arguments: String...) throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let modules = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
-            "Modules")
+        let modules = try BuiltFiles.path("Modules")
         return try TestServerProcess.run(
-            ["python3", root.appendingPathComponent("Scripts/snippets").path, "--modules", modules.path]
+            ["python3", root.appendingPathComponent("Scripts/snippets").path, "--modules", modules]
                 + arguments.map { $0.hasPrefix("--") ? $0 : root.appendingPathComponent($0).path })
     }
 }
