@@ -151,14 +151,4 @@ import Testing
         try await becomes("the end") { ended.isOpen }
     }
 
-    /// Waits for a condition without keeping the pool's thread.
-    private func becomes(_ what: String, _ condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(testPatience)
-        while !condition() {
-            if ContinuousClock.now > limit {
-                throw NeverCame(description: "waited in vain for \(what)")
-            }
-            await Task.yield()
-        }
-    }
 }

@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoTestSupport
 import Testing
 
 @testable import RondoConnections

@@ -228,25 +228,6 @@ final class WeakBox<Object: AnyObject & Sendable>: Sendable {
     var isEmpty: Bool { object.withLock { $0.object == nil } }
 }
 
-/// A value that closures on several threads write.
-final class Box<Value: Sendable>: Sendable {
-    private let held: Mutex<Value>
-
-    init(_ value: Value) {
-        held = Mutex(value)
-    }
-
-    var value: Value {
-        get { held.withLock { $0 } }
-        set { held.withLock { $0 = newValue } }
-    }
-
-    @discardableResult
-    func mutate<Result: Sendable>(_ change: @Sendable (inout Value) -> Result) -> Result {
-        held.withLock { change(&$0) }
-    }
-}
-
 /// Text of `count` bytes in which no two places look alike.
 func longText(_ count: Int) -> String {
     var text = ""

@@ -198,15 +198,6 @@ import class Rondo.URLSession
         #expect(splitter.next() == .tooLong)
     }
 
-    /// Waits for a condition without keeping the pool's thread.
-    private func becomes(_ what: String, _ condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(testPatience)
-        while !condition() {
-            if ContinuousClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
-            await Task.yield()
-        }
-    }
-
     /// As of chunks of a byte each: every piece has an object of its own otherwise.
     @Test func `US-84 US-87 small pieces that wait are joined, and come in order`() async throws {
         let source = ByteSource(url: nil)

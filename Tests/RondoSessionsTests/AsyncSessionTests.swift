@@ -34,7 +34,7 @@ private final class Creations: NSObject, URLSessionTaskDelegate, Sendable {
     let identifiers = Box<[Int]>([])
 
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
-        identifiers.change { $0.append(task.taskIdentifier) }
+        identifiers.mutate { $0.append(task.taskIdentifier) }
     }
 }
 
@@ -314,15 +314,6 @@ private final class Creations: NSObject, URLSessionTaskDelegate, Sendable {
         #expect(try Data(contentsOf: file) == Data("GET /new".utf8))
         #expect(delegate.calls == ["wrote"])
         session.invalidateAndCancel()
-    }
-
-    /// Waits for a condition without keeping the pool's thread.
-    private func becomes(_ what: String, _ condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(testPatience)
-        while !condition() {
-            if ContinuousClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
-            await Task.yield()
-        }
     }
 }
 

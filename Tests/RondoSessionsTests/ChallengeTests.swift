@@ -79,7 +79,7 @@ import Testing
             StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxy.port)))
         let notes = Notes()
         let decide = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
-        notes.answerResponses { _, handler in decide.change { $0.append(handler) } }
+        notes.answerResponses { _, handler in decide.mutate { $0.append(handler) } }
         let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
         session.dataTask(with: try #require(URL(string: "https://host.invalid/"))).resume()
         let handler = try waitFor("the question") { decide.value.first }

@@ -19,14 +19,14 @@ import class Rondo.URLSessionTask
         let order = Box<[String]>([])
         queue.submit {
             try? go.wait()
-            order.change { $0.append("first") }
+            order.mutate { $0.append("first") }
             _ = queue.exposedQueue
             queue.submit {
-                order.change { $0.append("last") }
+                order.mutate { $0.append("last") }
                 done.open()
             }
         }
-        for name in ["second", "third"] { queue.submit { order.change { $0.append(name) } } }
+        for name in ["second", "third"] { queue.submit { order.mutate { $0.append(name) } } }
         go.open()
         try done.wait()
         #expect(order.value == ["first", "second", "third", "last"])
@@ -234,7 +234,7 @@ import class Rondo.URLSessionTask
         let most = 100_000
         // Each call hands in the next one, so that one always waits.
         @Sendable func call() {
-            count.change { $0 += 1 }
+            count.mutate { $0 += 1 }
             if count.value == 10 { OperationQueue.current?.addOperation { last.open() } }
             if count.value < most, !last.isOpen { calls.submit { call() } }
         }
@@ -259,7 +259,7 @@ import class Rondo.URLSessionTask
                     session.getAllTasks { _ in done.open() }
                     do {
                         try done.wait()
-                        called.change { $0 += 1 }
+                        called.mutate { $0 += 1 }
                     } catch { Issue.record(error) }
                 }
                 loop.add(source, forMode: .default)

@@ -82,7 +82,7 @@ import Testing
             let servers = try (0..<3).map { number in
                 try TestServer { peer in
                     let request = try peer.readRequest()
-                    order.change { $0.append("\(number)\(request.target)") }
+                    order.mutate { $0.append("\(number)\(request.target)") }
                     try go.wait()
                     try peer.respond("200 OK", ["Connection: close"], body: "")
                 }
@@ -435,7 +435,7 @@ import Testing
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
             completionHandler: @escaping Handler
         ) {
-            kept.change { $0.append(completionHandler) }
+            kept.mutate { $0.append(completionHandler) }
             guard usesSender else { return }
             let credential = URLCredential(user: "user", password: "pass", persistence: .none)
             challenge.sender?.use(credential, for: challenge)

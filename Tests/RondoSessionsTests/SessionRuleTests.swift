@@ -37,7 +37,7 @@ import Testing
                 state.value.insideAtEnd = state.value.inAll
                 return
             }
-            state.change { state in
+            state.mutate { state in
                 state.inside[number, default: 0] += 1
                 state.inAll += 1
                 if state.inside[number] != 1 { state.overlaps += 1 }
@@ -45,7 +45,7 @@ import Testing
             }
             // Another thread may come in meanwhile.
             sched_yield()
-            state.change { state in
+            state.mutate { state in
                 state.inside[number, default: 0] -= 1
                 state.inAll -= 1
             }
@@ -188,9 +188,9 @@ import Testing
             let session = URLSession(
                 configuration: .ephemeral, delegate: nil, runLoop: loop, modes: [.work])
             let called = Box<[Int]>([])
-            session.flush { called.change { $0.append(0) } }
+            session.flush { called.mutate { $0.append(0) } }
             for number in 1...1_000 {
-                session.getAllTasks { _ in called.change { $0.append(number) } }
+                session.getAllTasks { _ in called.mutate { $0.append(number) } }
             }
             loop.runOut(.work)
             session.finishTasksAndInvalidate()

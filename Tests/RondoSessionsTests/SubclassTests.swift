@@ -21,7 +21,7 @@ private final class SocketMock: URLSessionWebSocketTask, @unchecked Sendable {
 
     override init() {}
 
-    override func send(_ message: Message) async throws { sent.change { $0.append(message.words) } }
+    override func send(_ message: Message) async throws { sent.mutate { $0.append(message.words) } }
 }
 
 @available(*, deprecated)

@@ -132,20 +132,6 @@ extension RunLoop {
     }
 }
 
-/// A value that closures on several threads write.
-final class Box<Value: Sendable>: Sendable {
-    private let held: Mutex<Value>
-
-    init(_ value: Value) { held = Mutex(value) }
-
-    var value: Value {
-        get { held.withLock { $0 } }
-        set { held.withLock { $0 = newValue } }
-    }
-
-    func change(_ change: (inout Value) -> Void) { held.withLock { change(&$0) } }
-}
-
 /// A server that answers each request of a connection with its number and target.
 func echoServer() throws -> TestServer {
     try TestServer { peer in

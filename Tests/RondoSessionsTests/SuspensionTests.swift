@@ -85,13 +85,13 @@ import Testing
             totalBytesSent: Int64, totalBytesExpectedToSend: Int64
         ) {
             if sent.value.isEmpty, !isForHints { task.suspend() }
-            sent.change { $0.append(totalBytesSent) }
+            sent.mutate { $0.append(totalBytesSent) }
         }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
         ) {
-            hasRequestEnds.change { $0 += metrics.transactionMetrics.map { $0.requestEndDate != nil } }
+            hasRequestEnds.mutate { $0 += metrics.transactionMetrics.map { $0.requestEndDate != nil } }
         }
 
         func urlSession(

@@ -97,6 +97,15 @@ package func waitFor<Value>(_ what: String, _ value: () -> Value?) throws -> Val
     }
 }
 
+/// Waits for a condition without keeping the thread, which belongs to the pool of Swift's tasks.
+package func becomes(_ what: String, _ condition: () -> Bool) async throws {
+    let limit = ContinuousClock.now + .seconds(testPatience)
+    while !condition() {
+        if ContinuousClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
+        await Task.yield()
+    }
+}
+
 extension RunLoop {
     /// Waits until the loop, which runs on another thread, sleeps.
     package func waitUntilAsleep() throws {

@@ -1,4 +1,5 @@
 import Foundation
+import RondoTestSupport
 import Testing
 
 @testable import RondoSessions

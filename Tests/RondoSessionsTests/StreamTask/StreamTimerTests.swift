@@ -16,14 +16,14 @@ import Testing
 
         init(_ modes: [LoopMode]) { self.modes = modes }
 
-        func wakeUp() { wakeUps.change { $0 += 1 } }
+        func wakeUp() { wakeUps.mutate { $0 += 1 } }
         func call(_ name: String, _ call: @escaping @Sendable () -> Void) {}
         func show(_ challenge: URLAuthenticationChallenge) {}
         func challengeWasDecided() {}
         func end(_ failure: LoadFailure?) {}
 
         func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
-            timers.change { $0 += 1 }
+            timers.mutate { $0 += 1 }
             return ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
         }
     }

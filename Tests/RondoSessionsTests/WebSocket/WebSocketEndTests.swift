@@ -252,7 +252,7 @@ import Testing
             // Forty megabytes fit into no socket.
             let piece = Data(count: 100_000)
             for _ in 0..<400 {
-                task.send(.data(piece)) { error in if error == nil { sent.change { $0 += 1 } } }
+                task.send(.data(piece)) { error in if error == nil { sent.mutate { $0 += 1 } } }
             }
             task.cancel(with: .goingAway, reason: nil)
             for _ in 1...3 { loop.runInVain(for: 0) }
@@ -288,7 +288,7 @@ import Testing
             // Thirty megabytes fit into no socket.
             let piece = Data(count: 100_000)
             for _ in 0..<600 {
-                task.send(.data(piece)) { error in if error == nil { sent.change { $0 += 1 } } }
+                task.send(.data(piece)) { error in if error == nil { sent.mutate { $0 += 1 } } }
             }
             task.cancel(with: .goingAway, reason: nil)
             for _ in 1...3 { loop.runInVain(for: 0) }

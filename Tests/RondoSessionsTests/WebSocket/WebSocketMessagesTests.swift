@@ -232,7 +232,7 @@ import class Rondo.URLSessionWebSocketTask
         let codes = Box<[Int]>([])
         // More than the kernel takes.
         task.send(.data(Data(count: 32 << 20))) { error in
-            codes.change { $0.append((error as? URLError)?.errorCode ?? 0) }
+            codes.mutate { $0.append((error as? URLError)?.errorCode ?? 0) }
         }
         task.resume()
         try notes.waitForEnd()
@@ -262,7 +262,7 @@ import class Rondo.URLSessionWebSocketTask
         let send = {
             let before = results.value.count
             task.send(.string("text")) { error in
-                results.change { $0.append((error as? URLError)?.errorCode ?? 0) }
+                results.mutate { $0.append((error as? URLError)?.errorCode ?? 0) }
             }
             try waitFor("the end of a send") { results.value.count > before ? () : nil }
         }
@@ -274,7 +274,7 @@ import class Rondo.URLSessionWebSocketTask
         #expect(pong.value == -1005)
         // Nothing that had come is lost.
         let words = Box<[String]>([])
-        for _ in 0..<4 { task.receive { result in words.change { $0.append(result.words) } } }
+        for _ in 0..<4 { task.receive { result in words.mutate { $0.append(result.words) } } }
         try notes.waitForEnd()
         try waitFor("four answers") { words.value.count == 4 ? () : nil }
         #expect(words.value.prefix(2).allSatisfy { $0 == "text: " + String(repeating: "x", count: 600) })

@@ -157,7 +157,7 @@ extension TestPeer {
         var frame: ClientFrame
         repeat {
             frame = try readFrame()
-            frames.change { $0.append(frame) }
+            frames.mutate { $0.append(frame) }
         } while frames.value.count < count
         return frame
     }

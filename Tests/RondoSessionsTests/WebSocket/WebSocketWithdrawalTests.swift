@@ -17,7 +17,7 @@ import class Rondo.URLSessionWebSocketTask
         while true {
             let frame = try peer.readFrame()
             switch frame.first & 15 {
-            case 1: texts.change { $0.append(frame.text) }
+            case 1: texts.mutate { $0.append(frame.text) }
             case 8: return try peer.send(frame: 0x88, frame.payload)
             default: break
             }
@@ -107,7 +107,7 @@ import class Rondo.URLSessionWebSocketTask
             let shared = task.work.webSocket
             let numbers = (1...5).map { number in
                 shared?.send(.text("\(number)")) { _ in
-                    handled.change { $0.append(number) }
+                    handled.mutate { $0.append(number) }
                     if number == 1 { task.suspend() }
                 }
             }
@@ -153,13 +153,13 @@ import class Rondo.URLSessionWebSocketTask
             let task = session.webSocketTask(with: server.socketURL)
             task.resume()
             let sent = Box(0)
-            task.send(.string(text)) { _ in sent.change { $0 += 1 } }
+            task.send(.string(text)) { _ in sent.mutate { $0 += 1 } }
             loop.run(.work) { sent.value == 1 }
             #expect(throws: Never.self) {
                 try isRead.wait()
                 filled.value = try fillConnection(to: server)
             }
-            task.send(.string(text)) { _ in sent.change { $0 += 1 } }
+            task.send(.string(text)) { _ in sent.mutate { $0 += 1 } }
             // The message finds no room here.
             loop.runInVain(.work)
             isFull.open()
