@@ -166,7 +166,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
     private static func loadFromOpenSSL(_ kind: TestCertificates.Kind, _ options: [String] = []) throws
         -> Outcome
     {
-        let (server, port) = try Stranger.openSSL(kind, options)
+        let (server, port) = try OpenSSLPages.start(kind, options)
         defer { server.terminate() }
         return try load("https://localhost:\(port)/x")
     }

@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func `metrics of TLS and of a look-up`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let delegate = Measuring()
         try Self.run(URLRequest(url: url("https://localhost:\(port)/")), delegate)
         let transfer = try #require(delegate.metrics.value?.transfers.first)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `the time that a proxy takes is not that of TLS`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let seconds = Box(0.0)
         let proxy = try TestServer { peer in
             _ = try peer.readRequest()

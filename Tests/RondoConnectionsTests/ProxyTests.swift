@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func `RFC 9110 9.3.6 an https request goes through a tunnel`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let proxy = try Self.proxy()
         let recorder = try load(url("https://localhost:\(port)/")) {
             $0.trustTestAuthority()
@@ -143,7 +143,7 @@ import Testing
         try Self.run(url("http://host.example/"), plain, by: proxy)
         #expect(plain.spaces.value == ["true proxy 0"])
         #expect(plain.recorder.text == "GET http://host.example/")
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let tunnelled = Knowing()
         try Self.run(url("https://localhost:\(port)/"), tunnelled, by: proxy)
         #expect(tunnelled.spaces.value == ["true proxy 0"])
@@ -232,7 +232,7 @@ import Testing
         let server = try Self.server()
         let plain = try load(server.url("/x")) { $0.configuration.proxy = Self.by(proxy) }
         #expect(plain.text == "GET /x")
-        let (secure, port) = try Stranger.openSSL(.good)
+        let (secure, port) = try OpenSSLPages.start()
         let tunnelled = try load(url("https://localhost:\(port)/")) {
             $0.trustTestAuthority()
             $0.configuration.proxy = Self.by(proxy)

@@ -286,7 +286,7 @@ import Testing
     }
 
     @Test func `UC-20 a page from openssl s_server is whole`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let recorder = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
         #expect(recorder.calls == ["response 200", "data", "finish"])
         #expect(recorder.text.contains("s_server"))

@@ -110,7 +110,7 @@ import Testing
             #expect(recorder.error?.localizedDescription.contains("127.0.0.1") == true)
         }
         // What is said about servers does not hold for proxies.
-        let (server, secure) = try Stranger.openSSL(.good)
+        let (server, secure) = try OpenSSLPages.start()
         let recorder = try load(url("https://localhost:\(secure)/")) {
             $0.configuration.tls.verification = .none
             $0.configuration.proxy = Self.by(port)
@@ -149,7 +149,7 @@ import Testing
 
     @Test func `a delegate is asked about the server, not about the proxy`() throws {
         let proxy = try Stranger.squid(secured: true)
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let asked = Box<[String]>([])
         var tls = Self.trusting
         tls.trustHandler = TLSTrustHandler { trust in

@@ -3,19 +3,6 @@ import RondoTestSupport
 
 /// Strangers to load from, each a process of its own.
 enum Stranger {
-    /// `openssl s_server`, which answers a GET with a page about itself.
-    static func openSSL(_ kind: TestCertificates.Kind, _ options: [String] = []) throws -> (
-        TestServerProcess, UInt16
-    ) {
-        let certificates = TestCertificates.shared
-        let server = try TestServerProcess(
-            [
-                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind), "-key",
-                certificates.keyPath, "-www",
-            ] + options)
-        return (server, try server.port(after: "ACCEPT "))
-    }
-
     /// Python's http.server over the files of a directory.
     static func python(directory: String) throws -> (TestServerProcess, UInt16) {
         let script = """

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func `UC-52 server trust is asked, and the default handling is that of the settings`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let judge = Judge { $0.sender?.performDefaultHandling(for: $0) }
         try Self.run(port, judge)
         #expect(judge.seen.value == ["ServerTrust trusted true"])
@@ -234,7 +234,7 @@ import Testing
     }
 
     @Test func `UC-47 trust may be given later, and holds for this load alone`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let judge = Judge { challenge in
             let held = Held(challenge: challenge)
             Thread.detachNewThread {
@@ -288,7 +288,7 @@ import Testing
     }
 
     @Test func `UC-52 a name and a password are no word about the server`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let careless = Judge { challenge in
             let credential = URLCredential(user: "user", password: "pass", persistence: .none)
             challenge.sender?.use(credential, for: challenge)
@@ -301,7 +301,7 @@ import Testing
     }
 
     @Test func `UC-48 a server may be refused, and a challenge cancelled`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let refusing = Judge { $0.sender?.rejectProtectionSpaceAndContinue(with: $0) }
         try Self.run(port, refusing)
         #expect(refusing.recorder.calls.first?.hasPrefix("fail -120") == true)
@@ -326,7 +326,7 @@ import Testing
     }
 
     @Test func `UC-45 without the question the older method gets no server trust`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         let older = Older()
         try Self.run(port, older)
         #expect(older.log.entries == ["response"])
@@ -335,7 +335,7 @@ import Testing
 
     @Test func `UC-52 a server that asks for a certificate gets the identity that is chosen`() throws {
         let certificates = TestCertificates.shared
-        let (server, port) = try Stranger.openSSL(
+        let (server, port) = try OpenSSLPages.start(
             .good, ["-Verify", "1", "-CAfile", certificates.authorityPath, "-verify_return_error"])
         let identity = try TLSIdentity(
             chainFile: certificates.path(.good), privateKeyFile: certificates.keyPath)

@@ -417,7 +417,7 @@ import Testing
     }
 
     @Test func `UC-58 UC-47 the time that an answer in a handshake takes is not the server's`() throws {
-        let (server, port) = try Stranger.openSSL(.good)
+        let (server, port) = try OpenSSLPages.start()
         defer { server.terminate() }
         let clock = ManualClock(advancesAutomatically: false)
         let loops = Box<RunLoop?>(nil)

@@ -243,7 +243,7 @@ import Testing
     }
 
     @Test func `US-55 server trust goes to the session's method, each disposition with its effect`() throws {
-        let (server, port) = try openSSLServer()
+        let (server, port) = try OpenSSLPages.start()
         defer { server.terminate() }
         let target = try #require(URL(string: "https://localhost:\(port)/"))
         let trusting = URLSessionConfiguration.ephemeral
@@ -272,7 +272,7 @@ import Testing
     }
 
     @Test func `US-55 server trust goes to the task's method if the session's is not implemented`() throws {
-        let (server, port) = try openSSLServer()
+        let (server, port) = try OpenSSLPages.start()
         defer { server.terminate() }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.trustTestAuthority()

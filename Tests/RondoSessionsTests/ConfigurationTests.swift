@@ -373,7 +373,7 @@ import Testing
     }
 
     @Test func `US-15 the minimum and maximum versions of TLS are respected`() throws {
-        let (server, port) = try openSSLServer(["-tls1_2"])
+        let (server, port) = try OpenSSLPages.start(.good, ["-tls1_2"])
         defer { server.terminate() }
         let target = URLRequest(url: try #require(URL(string: "https://localhost:\(port)/")))
         let configuration = URLSessionConfiguration.ephemeral

@@ -1,19 +1,6 @@
 import Rondo
 import RondoTestSupport
 
-/// `openssl s_server` on the port that is given, which answers a GET with a page about itself.
-func openSSLServer(_ options: [String] = [], kind: TestCertificates.Kind = .good) throws -> (
-    TestServerProcess, UInt16
-) {
-    let certificates = TestCertificates.shared
-    let server = try TestServerProcess(
-        [
-            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind), "-key",
-            certificates.keyPath(kind), "-www",
-        ] + options)
-    return (server, try server.port(after: "ACCEPT "))
-}
-
 /// Python's HTTP server behind TLS, which keeps connections and answers each request with the number of its connection.
 ///
 /// - Parameter maximumAge: The seconds for which it wants to be asked over TLS alone (RFC 6797).

@@ -90,7 +90,8 @@ import Testing
     }
 
     @Test func `US-67 TLS has its dates, version and cipher suite`() throws {
-        let (server, port) = try openSSLServer(["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"])
+        let (server, port) = try OpenSSLPages.start(
+            .good, ["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"])
         defer { server.terminate() }
         let delegate = Measuring()
         let configuration = URLSessionConfiguration.default
@@ -107,7 +108,7 @@ import Testing
     }
 
     @Test func `US-67 a TLS handshake that fails has begun, and the connection is not ready`() throws {
-        let (server, port) = try openSSLServer(kind: .expired)
+        let (server, port) = try OpenSSLPages.start(.expired)
         defer { server.terminate() }
         let delegate = Measuring()
         let configuration = URLSessionConfiguration.default
