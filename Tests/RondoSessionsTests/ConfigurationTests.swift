@@ -15,13 +15,7 @@ import Testing
     }
 
     private static func load(_ session: URLSession, _ request: URLRequest) throws -> [String] {
-        let (text, done) = (Box(""), Latch())
-        session.dataTask(with: request) { data, _, _ in
-            text.value = String(decoding: data ?? Data(), as: UTF8.self)
-            done.open()
-        }.resume()
-        try done.wait()
-        return text.value.components(separatedBy: "\n")
+        try session.load(request).text.components(separatedBy: "\n")
     }
 
     /// Deprecated, as what it tests: otherwise the compiler warns of the old names.

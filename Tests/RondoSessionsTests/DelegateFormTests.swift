@@ -367,19 +367,14 @@ import Testing
         for (url, code) in cases {
             var request = URLRequest(url: url)
             request.timeoutInterval = url.path == "/silent" ? 0.1 : 60
-            let (found, done) = (Box<URLError?>(nil), Latch())
             let session = URLSession(configuration: .ephemeral)
-            session.dataTask(with: request) { _, _, error in
-                found.value = error as? URLError
-                done.open()
-            }.resume()
-            try done.wait()
+            let error = try session.load(request).error
             session.invalidateAndCancel()
-            #expect(found.value?.errorCode ?? 0 == code, "\(url)")
+            #expect(error?.errorCode ?? 0 == code, "\(url)")
             guard code != 0 else { continue }
-            #expect(found.value?.failingURL != nil, "\(url)")
-            #expect(found.value?.localizedDescription.isEmpty == false)
-            #expect((found.value as NSError?)?.domain == NSURLErrorDomain)
+            #expect(error?.failingURL != nil, "\(url)")
+            #expect(error?.localizedDescription.isEmpty == false)
+            #expect((error as NSError?)?.domain == NSURLErrorDomain)
         }
     }
 }

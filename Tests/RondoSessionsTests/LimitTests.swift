@@ -224,13 +224,8 @@ import Testing
         configuration.urlCredentialStorage?.set(credential, for: space)
         let session = URLSession(configuration: configuration)
         func load() throws -> String {
-            let (text, done) = (Box(""), Latch())
-            session.dataTask(with: server.url()) { data, _, _ in
-                text.value = String(decoding: data ?? Data(), as: UTF8.self)
-                done.open()
-            }.resume()
-            try done.wait()
-            return text.value
+            let (text, _) = try session.load(URLRequest(url: server.url()))
+            return text
         }
         #expect(try load() == "none")
         #expect(try load() == "none")
@@ -289,19 +284,6 @@ import Testing
 
     // MARK: - Connectivity
 
-    private final class Waiting: NSObject, URLSessionDataDelegate, Sendable {
-        let log = EventLog()
-
-        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-            log.note("waiting")
-        }
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     /// No route of TCP leads there: connecting fails with ENETUNREACH on any machine.
     private static func nowhere() throws -> URL { try #require(URL(string: "http://255.255.255.255/")) }
 
@@ -315,7 +297,7 @@ import Testing
             // The shorter time does not count while the task waits for a network.
             configuration.timeoutIntervalForRequest = waits ? 0.5 : 30
             configuration.timeoutIntervalForResource = waits ? 2 : 30
-            let delegate = Waiting()
+            let delegate = ConnectivityNotes()
             let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
             let task = session.dataTask(with: try Self.nowhere())
             task.resume()
@@ -333,7 +315,7 @@ import Testing
         let configuration = URLSessionConfiguration.default
         configuration.connection.proxy = .direct
         configuration.waitsForConnectivity = true
-        let delegate = Waiting()
+        let delegate = ConnectivityNotes()
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
         let task = session.dataTask(with: try Self.nowhere())
         task.resume()
@@ -352,7 +334,7 @@ import Testing
     func `US-70 US-89 a stream task waits for a route, too, and tells the delegate once`(
         cancels: Bool
     ) throws {
-        let (nowhere, delegate) = (try Self.nowhere(), Waiting())
+        let (nowhere, delegate) = (try Self.nowhere(), ConnectivityNotes())
         let host = try #require(nowhere.host)
         let entries = try onHeldLoop { loop, clock -> [String] in
             let configuration = URLSessionConfiguration.default

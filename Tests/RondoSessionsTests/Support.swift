@@ -102,6 +102,52 @@ final class Notes: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
+/// A delegate that keeps the metrics of tasks, and notes "metrics" and the last call, as in "complete 0".
+final class Measuring: NSObject, URLSessionDataDelegate, Sendable {
+    let log = EventLog()
+    let metrics = Box<[URLSessionTaskMetrics]>([])
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+    ) {
+        self.metrics.value.append(metrics)
+        log.note("metrics")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+    }
+}
+
+/// A delegate that notes "waiting" where a task waits for a network, and the last call, as in "complete 0".
+final class ConnectivityNotes: NSObject, URLSessionDataDelegate, Sendable {
+    let log = EventLog()
+
+    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        log.note("waiting")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+    }
+}
+
+extension URLSession {
+    /// Loads a request by a data task with a handler, and waits for the handler's call.
+    ///
+    /// - Returns: The body, which is empty without a response, and the error.
+    func load(_ request: URLRequest) throws -> (text: String, error: URLError?) {
+        let (text, failure, done) = (Box(""), Box<URLError?>(nil), Latch())
+        dataTask(with: request) { data, _, error in
+            text.value = String(decoding: data ?? Data(), as: UTF8.self)
+            failure.value = error as? URLError
+            done.open()
+        }.resume()
+        try done.wait()
+        return (text.value, failure.value)
+    }
+}
+
 extension Trait where Self == LeavesNothing {
     /// The suite leaves nothing behind but connections that are kept.
     static var leavesNoConnections: Self {

@@ -29,6 +29,26 @@ import Testing
         #expect((task.error as? URLError)?.code == .cancelled)
     }
 
+    /// Loads on a loop by a task that is suspended in each call with data, and has the server go on after the first.
+    ///
+    /// - Parameter body: Begins when the server has gone on, and the task has had time to notice.
+    private static func whileSuspended(
+        _ server: TestServer, mayGoOn: Latch, hasGoneOn: Latch,
+        _ body: @escaping @Sendable (RunLoop, URLSessionDataTask, Notes) -> [[String]]
+    ) throws -> [[String]] {
+        try onLoopThread { loop in
+            let notes = Notes(on: loop) { call, task in if call == "data" { task?.suspend() } }
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.run { task.state == .suspended }
+            mayGoOn.open()
+            do { try hasGoneOn.wait() } catch { Issue.record(error) }
+            loop.runInVain()
+            return body(loop, task, notes)
+        }
+    }
+
     @Test func `US-30 a suspended task reads nothing and makes no call until it is resumed`() throws {
         let (mayGoOn, sent) = (Latch(), Latch())
         let server = try TestServer { peer in
@@ -39,15 +59,7 @@ import Testing
             sent.open()
             peer.waitForEnd()
         }
-        let calls = try onLoopThread { loop -> [[String]] in
-            let notes = Notes(on: loop) { call, task in if call == "data" { task?.suspend() } }
-            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
-            let task = session.dataTask(with: server.url())
-            task.resume()
-            loop.run { task.state == .suspended }
-            mayGoOn.open()
-            do { try sent.wait() } catch { Issue.record(error) }
-            loop.runInVain()
+        let calls = try Self.whileSuspended(server, mayGoOn: mayGoOn, hasGoneOn: sent) { loop, task, notes in
             let before = notes.calls + [notes.text]
             task.resume()
             loop.run { task.state == .suspended }
@@ -322,15 +334,8 @@ import Testing
             peer.close()
             closed.open()
         }
-        let calls = try onLoopThread { loop -> [[String]] in
-            let notes = Notes(on: loop) { call, task in if call == "data" { task?.suspend() } }
-            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
-            let task = session.dataTask(with: server.url())
-            task.resume()
-            loop.run { task.state == .suspended }
-            mayClose.open()
-            do { try closed.wait() } catch { Issue.record(error) }
-            loop.runInVain()
+        let calls = try Self.whileSuspended(server, mayGoOn: mayClose, hasGoneOn: closed) {
+            loop, task, notes in
             let before = notes.calls
             task.resume()
             loop.runOut()

@@ -4,24 +4,6 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct TaskMetricsTests {
-    private final class Measuring: NSObject, URLSessionDataDelegate, Sendable {
-        let log = EventLog()
-        let metrics = Box<[URLSessionTaskMetrics]>([])
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
-        ) {
-            self.metrics.value.append(metrics)
-            log.note("metrics")
-        }
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     private static func dates(_ transaction: URLSessionTaskTransactionMetrics) -> [Date?] {
         [
             transaction.fetchStartDate, transaction.domainLookupStartDate, transaction.domainLookupEndDate,
@@ -89,39 +71,43 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    /// The first transaction of a task, and the calls of its delegate.
+    private static func firstTransaction(
+        _ url: String, _ configure: (URLSessionConfiguration) -> Void
+    ) throws -> (URLSessionTaskTransactionMetrics, calls: [String]) {
+        let (delegate, configuration) = (Measuring(), URLSessionConfiguration.default)
+        configure(configuration)
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: try #require(URL(string: url))).resume()
+        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
+        session.invalidateAndCancel()
+        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        return (transaction, delegate.log.entries)
+    }
+
     @Test func `US-67 TLS has its dates, version and cipher suite`() throws {
         let (server, port) = try OpenSSLPages.start(
             .good, ["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"])
         defer { server.terminate() }
-        let delegate = Measuring()
-        let configuration = URLSessionConfiguration.default
-        configuration.trustTestAuthority()
-        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
-        session.dataTask(with: try #require(URL(string: "https://localhost:\(port)/"))).resume()
-        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
-        #expect(delegate.log.entries == ["metrics", "complete 0"])
-        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        let (transaction, calls) = try Self.firstTransaction("https://localhost:\(port)/") {
+            $0.trustTestAuthority()
+        }
+        #expect(calls == ["metrics", "complete 0"])
         #expect(Self.dates(transaction).allSatisfy { $0 != nil })
         #expect(transaction.negotiatedTLSProtocolVersion == .TLSv12)
         #expect(transaction.negotiatedTLSCipherSuite?.rawValue == 0xC02B)
-        session.invalidateAndCancel()
     }
 
     @Test func `US-67 a TLS handshake that fails has begun, and the connection is not ready`() throws {
         let (server, port) = try OpenSSLPages.start(.expired)
         defer { server.terminate() }
-        let delegate = Measuring()
-        let configuration = URLSessionConfiguration.default
-        configuration.trustTestAuthority()
-        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
-        session.dataTask(with: try #require(URL(string: "https://localhost:\(port)/"))).resume()
-        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
-        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        let (transaction, _) = try Self.firstTransaction("https://localhost:\(port)/") {
+            $0.trustTestAuthority()
+        }
         let dates = Self.dates(transaction)
         #expect(dates[..<5].allSatisfy { $0 != nil })
         #expect(dates[5...].allSatisfy { $0 == nil })
         #expect(dates.compactMap { $0 } == dates.compactMap { $0 }.sorted())
-        session.invalidateAndCancel()
     }
 
     @Test func `US-67 a connection whose proxy refuses the tunnel is not ready`() throws {
@@ -130,19 +116,12 @@ import Testing
             try peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             peer.waitForEnd()
         }
-        let delegate = Measuring()
-        let configuration = URLSessionConfiguration.default
-        configuration.connectionProxyDictionary = [
-            "HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": Int(proxy.port),
-        ]
-        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
-        session.dataTask(with: try #require(URL(string: "https://a.example/"))).resume()
-        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
-        let transaction = try #require(delegate.metrics.value.first?.transactionMetrics.first)
+        let (transaction, _) = try Self.firstTransaction("https://a.example/") {
+            $0.goBy("HTTPS", proxy.port)
+        }
         #expect(transaction.isProxyConnection && transaction.connectStartDate != nil)
         #expect(transaction.secureConnectionStartDate == nil && transaction.connectEndDate == nil)
         #expect(transaction.requestStartDate == nil)
-        session.invalidateAndCancel()
     }
 
     @Test func `US-67 a kept connection has the negotiated version and cipher, without the dates of TLS`()

@@ -16,15 +16,9 @@ import Testing
     ) throws -> URLError? {
         let configuration = URLSessionConfiguration.default
         configure(configuration)
-        let (found, done) = (Box<URLError?>(nil), Latch())
         let session = URLSession(configuration: configuration)
-        session.dataTask(with: request) { _, _, error in
-            found.value = error as? URLError
-            done.open()
-        }.resume()
-        try done.wait()
-        session.invalidateAndCancel()
-        return found.value
+        defer { session.invalidateAndCancel() }
+        return try session.load(request).error
     }
 
     @Test func `US-12 a request's timeout takes precedence over the configuration's, unless it is 60 s`()
@@ -56,23 +50,31 @@ import Testing
         return (server, more)
     }
 
-    @Test func `US-68 any progress restarts the request timeout`() throws {
-        // Bytes come one by one, together for longer than the timeout.
+    /// Loads 20 bytes, of which one comes every 9 s, with a request timeout of 10 s.
+    private static func loadSlowly(resourceTimeout: TimeInterval? = nil) throws -> Notes {
         let count = 20
-        let (server, more) = try Self.drippingServer(count)
+        let (server, more) = try drippingServer(count)
         let (url, notes) = (server.url(), Notes())
         try onHeldLoop { loop, clock in
             let configuration = URLSessionConfiguration.ephemeral
             configuration.timeoutIntervalForRequest = 10
+            if let resourceTimeout { configuration.timeoutIntervalForResource = resourceTimeout }
             let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
             session.dataTask(with: url).resume()
             for number in 1...count {
                 more.signal()
                 loop.run { notes.body.count == number || notes.completed > 0 }
+                if notes.completed > 0 { break }
                 loop.pass(9, by: clock)
             }
             loop.runOut()
         }
+        for _ in 0..<count { more.signal() }
+        return notes
+    }
+
+    @Test func `US-68 any progress restarts the request timeout`() throws {
+        let notes = try Self.loadSlowly()
         #expect(notes.calls == ["response 200", "data", "complete"])
     }
 
@@ -213,29 +215,12 @@ import Testing
         #expect(notes.text == "xxxxxdone")
     }
 
-    /// Bytes come every 9 s. A byte more may come before the task is told that its time is over.
+    /// A byte more may come before the task is told that its time is over.
     @Test(arguments: [(30.0, 4...5), (50.0, 6...7)])
     func `US-69 the resource timeout limits the whole task, however much arrives`(
         seconds: Double, bytes: ClosedRange<Int>
     ) throws {
-        let count = 20
-        let (server, more) = try Self.drippingServer(count)
-        let (url, notes) = (server.url(), Notes())
-        try onHeldLoop { loop, clock in
-            let configuration = URLSessionConfiguration.ephemeral
-            configuration.timeoutIntervalForRequest = 10
-            configuration.timeoutIntervalForResource = seconds
-            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
-            session.dataTask(with: url).resume()
-            for number in 1...count {
-                more.signal()
-                loop.run { notes.body.count == number || notes.completed > 0 }
-                if notes.completed > 0 { break }
-                loop.pass(9, by: clock)
-            }
-            loop.runOut()
-        }
-        for _ in 0..<count { more.signal() }
+        let notes = try Self.loadSlowly(resourceTimeout: seconds)
         #expect(notes.calls == ["response 200", "data", "complete -1001"])
         #expect(notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
         #expect(bytes.contains(notes.body.count))

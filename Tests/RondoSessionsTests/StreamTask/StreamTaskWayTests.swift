@@ -240,27 +240,13 @@ import Testing
 
     // MARK: - Connectivity
 
-    private final class Waiting: NSObject, URLSessionTaskDelegate, Sendable {
-        let log = EventLog()
-
-        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-            log.note("waiting")
-        }
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     @Test func `US-32 US-70 a stream task that is cancelled does not tell that it waits for a network`()
         throws
     {
         let configuration = URLSessionConfiguration.default
         configuration.connection.proxy = .direct
         configuration.waitsForConnectivity = true
-        let (delegate, queue) = (Waiting(), OperationQueue())
+        let (delegate, queue) = (ConnectivityNotes(), OperationQueue())
         queue.isSuspended = true
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
         // No route of TCP leads there.

@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// Frames by hand, and every way in which a WebSocket ends.
@@ -226,6 +227,20 @@ import Testing
         #expect(notes.calls == ["open -", "close 1001 -", "complete"])
     }
 
+    /// Sends as many messages of 100,000 bytes, which no socket holds at once, and closes; 1.5 s go by.
+    private static func sendAndClose(
+        _ task: URLSessionWebSocketTask, count: Int, counting sent: Box<Int>, _ loop: RunLoop,
+        _ clock: ManualClock
+    ) {
+        let piece = Data(count: 100_000)
+        for _ in 0..<count {
+            task.send(.data(piece)) { error in if error == nil { sent.mutate { $0 += 1 } } }
+        }
+        task.cancel(with: .goingAway, reason: nil)
+        for _ in 1...3 { loop.runInVain(for: 0) }
+        loop.pass(1.5, by: clock)
+    }
+
     @Test func `WS-17 a slow server gets all that was sent before the close frame, however long it takes`()
         throws
     {
@@ -249,14 +264,7 @@ import Testing
             let task = session.webSocketTask(with: url)
             task.resume()
             loop.passUntil { !notes.calls.isEmpty }
-            // Forty megabytes fit into no socket.
-            let piece = Data(count: 100_000)
-            for _ in 0..<400 {
-                task.send(.data(piece)) { error in if error == nil { sent.mutate { $0 += 1 } } }
-            }
-            task.cancel(with: .goingAway, reason: nil)
-            for _ in 1...3 { loop.runInVain(for: 0) }
-            loop.pass(1.5, by: clock)
+            Self.sendAndClose(task, count: 400, counting: sent, loop, clock)
             mayBegin.open()
             loop.passUntil { sent.value >= 200 }
             loop.pass(1.5, by: clock)
@@ -285,14 +293,7 @@ import Testing
             let task = session.webSocketTask(with: url)
             task.resume()
             loop.passUntil { !notes.calls.isEmpty }
-            // Thirty megabytes fit into no socket.
-            let piece = Data(count: 100_000)
-            for _ in 0..<600 {
-                task.send(.data(piece)) { error in if error == nil { sent.mutate { $0 += 1 } } }
-            }
-            task.cancel(with: .goingAway, reason: nil)
-            for _ in 1...3 { loop.runInVain(for: 0) }
-            loop.pass(1.5, by: clock)
+            Self.sendAndClose(task, count: 600, counting: sent, loop, clock)
             mayGoOn[0].open()
             loop.passUntil { sent.value >= 150 }
             if byInvalidation { session.invalidateAndCancel() } else { task.cancel() }

@@ -76,28 +76,12 @@ import Testing
         #expect(notes.calls == ["error -1002", "complete -1002"])
     }
 
-    private final class Measured: NSObject, URLSessionDataDelegate, Sendable {
-        let log = EventLog()
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
-        ) {
-            log.note("metrics")
-        }
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     @Test func `US-30 US-66 a task whose request cannot be sent fails once it is resumed, with its metrics`()
         throws
     {
         let url = try #require(URL(string: "http://127.0.0.1/"))
         let calls = try onLoopThread { loop -> [[String]] in
-            let delegate = Measured()
+            let delegate = Measuring()
             let session = URLSession(
                 configuration: .ephemeral, delegate: delegate, runLoop: loop, modes: [.work])
             let task = session.webSocketTask(with: url)
