@@ -4,12 +4,7 @@ import RondoTestSupport
 
 /// A server that answers each request with `length` bytes.
 func server(length: Int = 50_000) throws -> TestServer {
-    try TestServer { peer in
-        while true {
-            _ = try peer.readRequest()
-            try peer.respond(body: String(repeating: "x", count: length))
-        }
-    }
+    try TestServer.answering { _ in String(repeating: "x", count: length) }
 }
 
 /// A server that answers no request.

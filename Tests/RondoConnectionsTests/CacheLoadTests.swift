@@ -284,12 +284,7 @@ import Testing
     func `UC-56 caches on the way are told to ask the server where the load has no cache of its own, too`()
         throws
     {
-        let server = try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: "text")
-            }
-        }
+        let server = try TestServer.answering { _ in "text" }
         func load(_ policy: NSURLRequest.CachePolicy, _ method: String, _ own: String?) throws -> String? {
             var request = URLRequest(url: server.url("/a"))
             (request.cachePolicy, request.httpMethod) = (policy, method)

@@ -260,12 +260,7 @@ import Testing
         #expect(abs((pace.received(1000, at: LoopInstant(nanoseconds: 9_000_000_000)) ?? 0) - 1) < 1e-6)
 
         let body = String(repeating: "x", count: 300_000)
-        let server = try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: body)
-            }
-        }
+        let server = try TestServer.answering { _ in body }
         let clock = ContinuousClock.now
         let recorder = try load(server.url()) { $0.configuration.maximumBytesPerSecond = 2_000_000 }
         #expect(recorder.hasBody(body))

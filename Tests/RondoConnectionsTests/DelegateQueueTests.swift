@@ -8,12 +8,7 @@ import Testing
 /// Callbacks as operations of a queue.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DelegateQueueTests {
     private static func server(_ body: String = longText(400_000)) throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: body)
-            }
-        }
+        try TestServer.answering { _ in body }
     }
 
     private static func queue(width: Int) -> OperationQueue {

@@ -161,12 +161,7 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
     }
 
     private static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: longText(300_000))
-            }
-        }
+        try TestServer.answering { _ in longText(300_000) }
     }
 
     /// Runs the calling thread's loop until the download has ended.

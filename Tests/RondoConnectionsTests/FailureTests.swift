@@ -247,12 +247,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
     @Test func `no load leaves a descriptor once idle connections are closed`() async {
         await #expect(processExitsWith: .success) {
             func all() throws {
-                let server = try TestServer { peer in
-                    while true {
-                        let request = try peer.readRequest()
-                        try peer.respond(body: request.target)
-                    }
-                }
+                let server = try TestServer.answering { request in request.target }
                 for number in 0..<5 {
                     let recorder = try load(server.url("/\(number)"))
                     precondition(recorder.text == "/\(number)", "\(recorder.calls)")

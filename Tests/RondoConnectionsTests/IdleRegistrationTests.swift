@@ -40,12 +40,7 @@ import Testing
 
     /// Answers until the client goes.
     private static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: "ok")
-            }
-        }
+        try TestServer.answering { _ in "ok" }
     }
 
     /// A load that is `next` of another one: noted are the states of the connection.

@@ -8,12 +8,7 @@ import Testing
 /// Creation, cancelling, and what is kept alive until when.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct LifetimeTests {
     private static func server(_ body: String = "body") throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: body)
-            }
-        }
+        try TestServer.answering { _ in body }
     }
 
     /// A server that accepts and says nothing.
@@ -399,12 +394,7 @@ import Testing
     /// A connection that was turned away in a nested run, and then kept for the next request, has to be heard
     /// again by the next one.
     @Test func `UC-58 a kept connection is heard after a nested run that outlasted the timeout`() throws {
-        let server = try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: "whole")
-            }
-        }
+        let server = try TestServer.answering { _ in "whole" }
         let clock = ManualClock(advancesAutomatically: false)
         var request = URLRequest(url: server.url())
         request.timeoutInterval = 60

@@ -56,12 +56,7 @@ import Testing
         throws
     {
         let body = longText(50_000)
-        let server = try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: body)
-            }
-        }
+        let server = try TestServer.answering { _ in body }
         let delegates = (0..<200).map { _ in Watching() }
         let isOver = Box(false)
         let started = Box<[URLConnection]>([])

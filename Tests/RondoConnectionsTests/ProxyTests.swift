@@ -6,12 +6,7 @@ import Testing
 /// Loads by proxies, of our own script and of strangers.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ProxyTests {
     private static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try peer.respond(body: "\(request.method) \(request.target)")
-            }
-        }
+        try TestServer.answering { request in "\(request.method) \(request.target)" }
     }
 
     /// A proxy that wants `user:pass`, answers plain requests itself, and relays tunnels.

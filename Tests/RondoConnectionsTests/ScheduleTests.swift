@@ -5,12 +5,7 @@ import Testing
 /// Which loop and mode drives a connection, and until when that can be chosen.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ScheduleTests {
     private static func echo() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try peer.respond(body: "you asked for \(request.target)")
-            }
-        }
+        try TestServer.answering { request in "you asked for \(request.target)" }
     }
 
     @Test func `settings that are set after the start have no effect`() throws {

@@ -36,12 +36,7 @@ import Testing
         """
 
     @Test func `squid: an http request goes to an https proxy whole, by TLS`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try peer.respond(body: "\(request.method) \(request.target)")
-            }
-        }
+        let server = try TestServer.answering { request in "\(request.method) \(request.target)" }
         let proxy = try Stranger.squid(secured: true)
         let choice = Self.by(proxy.port)
         let recorder = try load(server.url("/a?b=c")) { $0.configuration.proxy = choice }

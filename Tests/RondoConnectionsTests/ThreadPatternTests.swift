@@ -5,12 +5,7 @@ import Testing
 /// The small programs of the TH rules, but for those of the main loop (`RondoTests`).
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ThreadPatternTests {
     fileprivate static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: longText(100_000))
-            }
-        }
+        try TestServer.answering { _ in longText(100_000) }
     }
 
     // MARK: - TH-1

@@ -65,12 +65,7 @@ import Testing
     }
 
     private static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: "ok")
-            }
-        }
+        try TestServer.answering { _ in "ok" }
     }
 
     private static func load(_ delegates: [any Sendable], from server: TestServer) throws {

@@ -9,12 +9,7 @@ import Testing
     @Test func `UC-7 scheduling after the start is warned about once a connection`() async {
         await #expect(processExitsWith: .success) {
             LogCatcher.begin("rondo.connections")
-            let server = try TestServer { peer in
-                while true {
-                    _ = try peer.readRequest()
-                    try peer.respond(body: "ok")
-                }
-            }
+            let server = try TestServer.answering { _ in "ok" }
             let recorder = Recorder()
             try onLoopThread { loop in
                 for number in 0..<3 {
@@ -42,12 +37,7 @@ import Testing
     @Test func `UC-8 both a schedule and a queue are warned about, and the first is kept`() async {
         await #expect(processExitsWith: .success) {
             LogCatcher.begin("rondo.connections")
-            let server = try TestServer { peer in
-                while true {
-                    _ = try peer.readRequest()
-                    try peer.respond(body: "ok")
-                }
-            }
+            let server = try TestServer.answering { _ in "ok" }
             // The schedule first: its loop calls.
             let scheduled = Recorder()
             try onLoopThread { loop in

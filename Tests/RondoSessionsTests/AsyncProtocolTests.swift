@@ -21,12 +21,7 @@ extension URLSession: Transport {}
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct AsyncProtocolTests {
     @Test func `US-3 a session conforms to a program's own protocol with data(for:)`() async throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try peer.respond(body: "\(request.method) \(request.target)")
-            }
-        }
+        let server = try TestServer.answering { request in "\(request.method) \(request.target)" }
         let url = server.url("/a")
         var request = URLRequest(url: url)
         let session = URLSession(configuration: .ephemeral)

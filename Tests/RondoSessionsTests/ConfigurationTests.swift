@@ -333,12 +333,7 @@ import Testing
         #expect(copy.sharedContainerIdentifier == "group")
         #expect(copy.multipathServiceType == .aggregate)
         #expect(copy.allowsUltraConstrainedNetworkAccess && !copy.usesClassicLoadingMode)
-        let proxy = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try peer.respond(body: request.target)
-            }
-        }
+        let proxy = try TestServer.answering { request in request.target }
         configuration.connectionProxyDictionary = [
             "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(proxy.port),
         ]

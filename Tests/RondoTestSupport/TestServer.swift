@@ -36,6 +36,17 @@ package final class TestServer: Sendable {
         Thread.detachNewThread { [self] in acceptAll(serve) }
     }
 
+    /// Makes a server that answers every request, and keeps its connections.
+    ///
+    /// - Parameter body: Makes the body of an answer.
+    package static func answering(
+        with body: @escaping @Sendable (TestRequest) -> String
+    ) throws -> TestServer {
+        try TestServer { peer in
+            while true { try peer.respond(body: body(try peer.readRequest())) }
+        }
+    }
+
     /// The servers that the tests of a suite have made.
     package final class Scope: Sendable {
         private let servers = Mutex<[TestServer]>([])

@@ -12,12 +12,7 @@ import Testing
     }
 
     private static func server() throws -> TestServer {
-        try TestServer { peer in
-            while true {
-                _ = try peer.readRequest()
-                try peer.respond(body: "body")
-            }
-        }
+        try TestServer.answering { _ in "body" }
     }
 
     /// What it prints comes when it ends.
