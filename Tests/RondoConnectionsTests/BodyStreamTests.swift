@@ -371,26 +371,10 @@ final class LateStream: Foundation.InputStream {
             ])
     }
 
-    /// Used by one test, in one load: what is remembered of a class says nothing of it before.
-    private final class UsedOnce: NSObject, URLConnectionDataDelegate, Sendable {
-        let log = EventLog()
-
-        func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
-            log.note("asked")
-            return nil
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     @Test func `UC-39 nil for a new stream fails the load of a class that is met for the first time`() throws
     {
         let server = try Self.echo()
-        let delegate = UsedOnce()
+        let delegate = StreamRefuser<BodyStreamTests>()
         try Self.run(Self.post(server.url("/307"), InputStream(data: Data("body".utf8))), delegate)
         #expect(delegate.log.entries == ["asked", "fail -1021"])
         #expect(server.requests.map(\.target) == ["/307"])

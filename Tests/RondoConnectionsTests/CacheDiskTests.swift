@@ -226,13 +226,7 @@ import Testing
                 let change = try database.prepare("UPDATE response SET \(column) = ?1")
                 change.bind(seconds, at: 1)
                 try change.run()
-                let query = try database.prepare(ResponseRow.query)
-                query.bind(StoredResponse.key(name), at: 1)
-                #expect(try query.step())
-                let sum = ResponseRow.sum(
-                    [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), nil, query.data(10))
-                query.reset()
-                try database.execute("UPDATE response SET sum = \(sum)")
+                try writeSum(name, nil, database)
                 #expect(try read(name, database) == nil)
             }
         }
@@ -292,13 +286,7 @@ import Testing
                 broken = broken.prefix(.random(in: 0..<broken.count, using: &generator))
             }
             try change.bind(borrowing: broken, at: 1) { () throws(DatabaseError) in try change.run() }
-            let query = try database.prepare(ResponseRow.query)
-            query.bind(StoredResponse.key(name), at: 1)
-            #expect(try query.step())
-            let sum = ResponseRow.sum(
-                [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), broken, query.data(10))
-            query.reset()
-            try database.execute("UPDATE response SET sum = \(sum)")
+            try writeSum(name, broken, database)
             if try read(name, database) == nil { misses += 1 }
         }
         #expect(misses > 500)
@@ -314,6 +302,19 @@ import Testing
         let response = StoredResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
         try ResponseRow.Writer(database).write(response)
         try body(name, database)
+    }
+
+    /// Gives the row of a response the sum of what it holds.
+    ///
+    /// - Parameter given: What it holds of a response that a program has made.
+    private func writeSum(_ name: String, _ given: Data?, _ database: Database) throws {
+        let query = try database.prepare(ResponseRow.query)
+        query.bind(StoredResponse.key(name), at: 1)
+        #expect(try query.step())
+        let sum = ResponseRow.sum(
+            [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), given, query.data(10))
+        query.reset()
+        try database.execute("UPDATE response SET sum = \(sum)")
     }
 
     private func read(_ name: String, _ database: Database) throws -> StoredResponse? {

@@ -76,6 +76,19 @@ import Testing
         return (keeper.log.entries, String(decoding: keeper.body.value, as: UTF8.self))
     }
 
+    /// Loads on this thread's loop with a cache, to the end.
+    private static func run(
+        _ request: URLRequest, _ delegate: any URLConnectionDataDelegate & Sendable, _ store: Store,
+        on loop: RunLoop, configure: (inout URLConnection.Configuration) -> Void = { _ in }
+    ) {
+        let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+        connection?.configuration.cache = store.cache
+        if let connection { configure(&connection.configuration) }
+        connection?.schedule(in: loop, forMode: .default)
+        connection?.start()
+        loop.runOut()
+    }
+
     /// It has nothing to say of what is stored.
     private final class Silent: NSObject, URLConnectionDataDelegate, Sendable {}
 
@@ -92,14 +105,7 @@ import Testing
         let request = URLRequest(url: server.url())
         for _ in 1...3 {
             let delegate: any URLConnectionDataDelegate & Sendable = isAsked ? Keeper() : Silent()
-            try onLoopThread { loop in
-                let connection = URLConnection(
-                    request: request, delegate: delegate, startImmediately: false)
-                connection?.configuration.cache = store.cache
-                connection?.schedule(in: loop, forMode: .default)
-                connection?.start()
-                loop.runOut()
-            }
+            try onLoopThread { loop in Self.run(request, delegate, store, on: loop) }
             #expect(store.cache.cachedResponse(for: request)?.data == Data("text".utf8))
             store.cache.removeAllCachedResponses()
         }
@@ -133,13 +139,7 @@ import Testing
             request.cachePolicy = policy
             let keeper = Keeper()
             try onLoopThread { [request] loop in
-                let connection = URLConnection(
-                    request: request, delegate: keeper, startImmediately: false)
-                connection?.configuration.cache = store.cache
-                if let connection { change(&connection.configuration) }
-                connection?.schedule(in: loop, forMode: .default)
-                connection?.start()
-                loop.runOut()
+                Self.run(request, keeper, store, on: loop, configure: change)
             }
             return keeper.body.value
         }
@@ -234,12 +234,7 @@ import Testing
             ) {
                 var request = URLRequest(url: server.url())
                 request.cachePolicy = policy
-                let connection = URLConnection(
-                    request: request, delegate: delegate, startImmediately: false)
-                connection?.configuration.cache = store.cache
-                connection?.schedule(in: loop, forMode: .default)
-                connection?.start()
-                loop.runOut()
+                Self.run(request, delegate, store, on: loop)
             }
             // The first load finds out that the delegate is not asked.
             for text in ["1", "1", "2"] {
@@ -338,12 +333,7 @@ import Testing
         let silent = Silent()
         for path in ["/a", "/b", "/c"] {
             try onLoopThread { loop in
-                let connection = URLConnection(
-                    request: URLRequest(url: server.url(path)), delegate: silent, startImmediately: false)
-                connection?.configuration.cache = store.cache
-                connection?.schedule(in: loop, forMode: .default)
-                connection?.start()
-                loop.runOut()
+                Self.run(URLRequest(url: server.url(path)), silent, store, on: loop)
             }
         }
         for (path, text) in [("/a", "1"), ("/b", "2"), ("/c", "3")] {

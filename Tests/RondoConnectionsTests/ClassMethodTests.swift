@@ -50,14 +50,7 @@ import Testing
     }
 
     @Test func `UC-60 a synchronous request blocks the calling thread only`() throws {
-        let (asked, answer) = (Latch(), Latch())
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            asked.open()
-            try answer.wait()
-            try peer.respond(body: "late")
-            peer.waitForEnd()
-        }
+        let (server, asked, answer) = try lateServer()
         let thread = LoopThread { _ in
             try? URLConnection.sendSynchronousRequest(URLRequest(url: server.url()), returning: nil)
         }
@@ -116,14 +109,7 @@ import Testing
     }
 
     @Test func `UC-61 a stop that comes meanwhile reaches the run further out`() throws {
-        let (asked, answer) = (Latch(), Latch())
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            asked.open()
-            try answer.wait()
-            try peer.respond(body: "late")
-            peer.waitForEnd()
-        }
+        let (server, asked, answer) = try lateServer()
         let thread = LoopThread { loop in
             let keepAlive = Port()
             loop.add(keepAlive, forMode: .default)

@@ -94,16 +94,7 @@ import Testing
     @Test func `UC-11 a delegate that does not keep up holds the server back`() throws {
         let total = 64 << 20
         let sent = Box(0)
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
-            let piece = [UInt8](repeating: 65, count: 1 << 16)
-            while sent.value < total {
-                try peer.send(piece)
-                sent.value += piece.count
-            }
-            peer.waitForEnd()
-        }
+        let server = try floodingServer(total, counting: sent)
         let count = Box(0)
         let queue = Self.queue(width: 1)
         queue.isSuspended = true

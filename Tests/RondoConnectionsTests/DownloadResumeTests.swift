@@ -113,6 +113,32 @@ import Testing
         return (recorder.log.entries, next)
     }
 
+    /// Downloads what breaks off once, and then the rest.
+    ///
+    /// - Parameter configure: Called with both downloads before their starts.
+    private static func loadInTwo(
+        _ request: URLRequest, _ path: String, configure: @escaping @Sendable (URLDownload) -> Void
+    ) throws {
+        func run(_ make: @escaping @Sendable (Recorder) -> URLDownload?) throws -> Data? {
+            try onLoopThread { loop in
+                guard let download = make(Recorder()) else { return nil }
+                configure(download)
+                download.setDestination(path, allowOverwrite: true)
+                download.schedule(in: loop, forMode: .default)
+                download.deletesFileUponFailure = false
+                download.start()
+                loop.runOut()
+                return download.resumeData
+            }
+        }
+        let begun = try run { URLDownload(request: request, delegate: $0, startImmediately: false) }
+        let data = try #require(begun)
+        let rest = try run {
+            URLDownload(resumeData: data, delegate: $0, path: path, startImmediately: false)
+        }
+        #expect(rest == nil)
+    }
+
     @Test func `UC-71 a failed download goes on where it stopped`() throws {
         let server = try Self.server(tag: "\"one\"")
         try Self.folder { path in
@@ -238,29 +264,11 @@ import Testing
             try peer.respond("302 Found", ["Location: \(target)", "Connection: close"])
         }
         try Self.folder { path in
-            func run(_ make: @escaping @Sendable (Recorder) -> URLDownload?) throws -> Data? {
-                try onLoopThread { loop in
-                    let download = make(Recorder())
-                    download?.configuration.additionalFields = [
-                        .init(name: "Authorization", value: "secret"), .init(name: "X-Own", value: "1"),
-                    ]
-                    download?.setDestination(path, allowOverwrite: true)
-                    download?.schedule(in: loop, forMode: .default)
-                    download?.deletesFileUponFailure = false
-                    download?.start()
-                    loop.runOut()
-                    return download?.resumeData
-                }
+            try Self.loadInTwo(URLRequest(url: first.url()), path) { download in
+                download.configuration.additionalFields = [
+                    .init(name: "Authorization", value: "secret"), .init(name: "X-Own", value: "1"),
+                ]
             }
-            let url = first.url()
-            let begun = try run {
-                URLDownload(request: URLRequest(url: url), delegate: $0, startImmediately: false)
-            }
-            let data = try #require(begun)
-            let rest = try run {
-                URLDownload(resumeData: data, delegate: $0, path: path, startImmediately: false)
-            }
-            #expect(rest == nil)
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
         }
         #expect(first.requests.map { $0.value("Authorization") } == ["secret"])
@@ -288,28 +296,9 @@ import Testing
     ) throws {
         let (server, cookies) = (try Self.server(tag: "\"one\""), try Cookies())
         try Self.folder { path in
-            func run(_ make: @escaping @Sendable () -> URLDownload?) throws -> Data? {
-                try onLoopThread { loop in
-                    let download = make()
-                    download?.configuration.cookieStorage = cookies.storage
-                    download?.setDestination(path, allowOverwrite: true)
-                    download?.schedule(in: loop, forMode: .default)
-                    download?.deletesFileUponFailure = false
-                    download?.start()
-                    loop.runOut()
-                    return download?.resumeData
-                }
-            }
             var first = URLRequest(url: server.url())
             first.httpShouldHandleCookies = handles
-            let begun = try run { [first] in
-                URLDownload(request: first, delegate: nil, startImmediately: false)
-            }
-            let data = try #require(begun)
-            let rest = try run {
-                URLDownload(resumeData: data, delegate: nil, path: path, startImmediately: false)
-            }
-            #expect(rest == nil)
+            try Self.loadInTwo(first, path) { $0.configuration.cookieStorage = cookies.storage }
         }
         #expect(server.requests.last?.value("Range") == "bytes=150000-")
         #expect(server.requests.map { $0.value("Cookie") } == [cookie, cookie])

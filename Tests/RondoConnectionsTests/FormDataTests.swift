@@ -75,22 +75,6 @@ import Testing
         #expect(try load(request).text == "[('a b', '1&2'), ('c', '')]")
     }
 
-    /// A delegate that has no stream to give.
-    private final class Asked: NSObject, URLConnectionDataDelegate, Sendable {
-        let log = EventLog()
-
-        func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
-            log.note("asked")
-            return nil
-        }
-
-        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
-
-        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
     @Test func `UC-40 the files of a form are read again, and no stream is asked for`() throws {
         let server = try TestServer { peer in
             while true {
@@ -108,7 +92,7 @@ import Testing
         try form.append(file: URL(fileURLWithPath: directory.path + "/file"), name: "file")
         var request = URLRequest(url: server.url("/307"))
         request.setForm(form)
-        let delegate = Asked()
+        let delegate = StreamRefuser<FormDataTests>()
         // The second load has the same request, whose stream was read by the first.
         for _ in 0..<2 {
             let ended = try onLoopThread { [request] loop -> RunLoop.RunResult in

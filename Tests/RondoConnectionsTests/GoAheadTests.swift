@@ -26,6 +26,14 @@ import Testing
         }
     }
 
+    /// Lets a client send its body, and answers with the body.
+    private static func goAhead(_ peer: TestPeer, _ head: TestRequest) throws {
+        try peer.send("HTTP/1.1 100 Continue\r\n\r\n")
+        let body = try peer.readBody(of: head)
+        try peer.respond(body: String(decoding: body, as: UTF8.self))
+        peer.waitForEnd()
+    }
+
     @Test func `UC-42 the body waits for the go-ahead`() throws {
         let server = try TestServer { peer in
             let head = try peer.readHead()
@@ -33,10 +41,7 @@ import Testing
             #expect(!peer.hasUnread)
             try peer.send("HTTP/1.1 102 Processing\r\n\r\n")
             #expect(!peer.hasUnread)
-            try peer.send("HTTP/1.1 100 Continue\r\n\r\n")
-            let body = try peer.readBody(of: head)
-            try peer.respond(body: String(decoding: body, as: UTF8.self))
-            peer.waitForEnd()
+            try Self.goAhead(peer, head)
         }
         let recorder = Recorder()
         try Self.run(server.url(), recorder)
@@ -92,10 +97,7 @@ import Testing
                 try peer.respond("307 Temporary Redirect", ["Location: /there"])
                 return peer.waitForEnd()
             }
-            try peer.send("HTTP/1.1 100 Continue\r\n\r\n")
-            let body = try peer.readBody(of: head)
-            try peer.respond(body: String(decoding: body, as: UTF8.self))
-            peer.waitForEnd()
+            try Self.goAhead(peer, head)
         }
         let uploader = Uploader { nil }
         try Self.run(server.url(), uploader)
@@ -107,10 +109,7 @@ import Testing
         let server = try TestServer { peer in
             let head = try peer.readHead()
             if peer.number == 0 { return peer.reset() }
-            try peer.send("HTTP/1.1 100 Continue\r\n\r\n")
-            let body = try peer.readBody(of: head)
-            try peer.respond(body: String(decoding: body, as: UTF8.self))
-            peer.waitForEnd()
+            try Self.goAhead(peer, head)
         }
         let uploader = Uploader { nil }
         try Self.run(server.url(), uploader)

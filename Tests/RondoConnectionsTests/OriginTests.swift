@@ -363,18 +363,28 @@ import Testing
 
 /// The same with loads.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct OriginTests {
-    @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
-        throws
-    {
+    /// A server to which one connection is allowed, and which answers requests with their targets.
+    ///
+    /// - Parameter waits: Whether a request is answered once `go` is open.
+    private static func waitingServer(
+        _ waits: @escaping @Sendable (TestRequest) -> Bool
+    ) throws -> (TestServer, go: Latch) {
         let go = Latch()
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
-                try go.wait()
+                if waits(request) { try go.wait() }
                 try peer.respond(body: request.target)
             }
         }
         URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        return (server, go)
+    }
+
+    @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
+        throws
+    {
+        let (server, go) = try Self.waitingServer { _ in true }
         let recorders = (0..<5).map { _ in Recorder() }
         let order = EventLog()
         try onLoopThread { loop in
@@ -402,15 +412,7 @@ import Testing
         `UC-72 a load that is cancelled once it was admitted, and before it has used that, lets the next one in`()
         throws
     {
-        let go = Latch()
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/0" { try go.wait() }
-                try peer.respond(body: request.target)
-            }
-        }
-        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let (server, go) = try Self.waitingServer { $0.target == "/0" }
         let recorders = (0..<3).map { _ in Recorder() }
         try onLoopThread { loop in
             let connections = recorders.enumerated().map { number, recorder in
@@ -437,15 +439,7 @@ import Testing
     }
 
     @Test func `a connection whose load waits for a place says so`() throws {
-        let go = Latch()
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                try go.wait()
-                try peer.respond(body: request.target)
-            }
-        }
-        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let (server, go) = try Self.waitingServer { _ in true }
         let recorders = [Recorder(), Recorder()]
         let started = Box<[URLConnection]>([])
         let thread = LoopThread { loop in

@@ -135,19 +135,10 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `UC-31 cancel inside willSendRequest ends redirect and connection`() throws {
-        let server = try Self.server(["/old": ("302 Found", "/new")])
-        let recorder = Recorder()
-        recorder.answerWillSend { request, _, connection in
-            connection.cancel()
-            return request
-        }
-        try load(server.url("/old"), recorder: recorder)
-        #expect(recorder.calls == ["willSend 302 \(server.url("/new"))"])
-        #expect(server.requests.count == 1)
-    }
-
-    @Test func `UC-31 cancel inside willSendRequest on a queue ends redirect and connection`() throws {
+    @Test(arguments: [false, true])
+    func `UC-31 cancel inside willSendRequest ends redirect and connection, on a loop or a queue`(
+        isOnQueue: Bool
+    ) throws {
         let server = try Self.server(["/old": ("302 Found", "/new")])
         let recorder = Recorder()
         recorder.answerWillSend { request, _, connection in
@@ -156,7 +147,7 @@ import Testing
         }
         try onLoopThread { loop in
             let connection = URLConnection(request: URLRequest(url: server.url("/old")), delegate: recorder)
-            connection?.setDelegateQueue(OperationQueue())
+            if isOnQueue { connection?.setDelegateQueue(OperationQueue()) }
             #expect(loop.runOut() == .finished)
         }
         #expect(recorder.calls == ["willSend 302 \(server.url("/new"))"])

@@ -199,6 +199,35 @@ func load(
     try load(URLRequest(url: url), recorder: recorder, configure: configure)
 }
 
+/// A server that answers with `total` bytes, which are more than the kernel's buffers hold.
+///
+/// - Parameter sent: The bytes that were sent.
+func floodingServer(_ total: Int, counting sent: Box<Int>) throws -> TestServer {
+    try TestServer { peer in
+        _ = try peer.readRequest()
+        try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+        let piece = [UInt8](repeating: 65, count: 1 << 16)
+        while sent.value < total {
+            try peer.send(piece)
+            sent.value += piece.count
+        }
+        peer.waitForEnd()
+    }
+}
+
+/// A server that answers a request "late" when it is let.
+func lateServer() throws -> (TestServer, asked: Latch, mayAnswer: Latch) {
+    let (asked, mayAnswer) = (Latch(), Latch())
+    let server = try TestServer { peer in
+        _ = try peer.readRequest()
+        asked.open()
+        try mayAnswer.wait()
+        try peer.respond(body: "late")
+        peer.waitForEnd()
+    }
+    return (server, asked, mayAnswer)
+}
+
 /// A cache that takes its time: what it is to store waits until it is let.
 ///
 /// `@unchecked Sendable`, as its superclass is in fact: the latches never change.

@@ -8,7 +8,7 @@ import Testing
         try TestServer.answering { _ in longText(100_000) }
     }
 
-    // MARK: - TH-1
+    // MARK: - TH-1 and TH-2
 
     /// In a process of its own: here another test may run the loop of the same worker.
     @Test func `TH-1 on a dispatch worker whose loop is not run no callback comes`() async {
@@ -27,11 +27,15 @@ import Testing
         }
     }
 
-    @Test func `TH-1 on a thread that ends no callback comes`() throws {
+    @Test(arguments: [false, true])
+    func `TH-1 TH-2 on a thread that ends no callback comes, and a delegate queue does not change that`(
+        hasQueue: Bool
+    ) throws {
         let server = try Self.server()
         let recorder = Recorder()
         try onLoopThread { _ in
-            _ = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            if hasQueue { connection?.setDelegateQueue(OperationQueue()) }
         }
         try onLoopThread { $0.runInVain(for: 0.3) }
         #expect(recorder.calls == [])
@@ -72,18 +76,6 @@ import Testing
             try done.wait()
             precondition(recorder.calls == ["response 200", "data", "finish"], "\(recorder.calls)")
         }
-    }
-
-    @Test func `TH-2 a delegate queue does not save a connection whose loop is not run`() throws {
-        let server = try Self.server()
-        let recorder = Recorder()
-        try onLoopThread { _ in
-            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
-            connection?.setDelegateQueue(OperationQueue())
-        }
-        try onLoopThread { $0.runInVain(for: 0.3) }
-        #expect(recorder.calls == [])
-        #expect(server.accepted == 0)
     }
 
     // MARK: - TH-4 and TH-5

@@ -158,13 +158,7 @@ import Testing
     /// Runs elsewhere for longer than the timeout in the middle of a load, which goes on afterwards.
     private static func away(_ elsewhere: @escaping @Sendable (RunLoop, ManualClock) -> Void) throws {
         let clock = ManualClock(advancesAutomatically: false)
-        let answer = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try answer.wait()
-            try peer.respond(body: "patient")
-            peer.waitForEnd()
-        }
+        let (server, _, answer) = try lateServer()
         let recorder = Recorder()
         try onLoopThread { loop in
             clock.attach(to: loop)
@@ -278,50 +272,53 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
-    /// Notes challenges, which another object answers.
+    /// Takes minutes to answer a challenge, on another thread.
     private final class Thinking: NSObject, Recording, Sendable {
         /// `@unchecked Sendable`: the delegate hands it on and does not touch it again; what the thread that answers
         /// asks of it is its sender, which any thread may call.
-        struct Held: @unchecked Sendable {
+        private struct Held: @unchecked Sendable {
             let challenge: URLAuthenticationChallenge
         }
 
         let recorder = Recorder()
-        let begin: @Sendable (Held) -> Void
+        private let clock = ManualClock(advancesAutomatically: false)
+        private let loops = Box<RunLoop?>(nil)
+        private let answer: @Sendable (URLAuthenticationChallenge) -> Void
 
-        init(_ begin: @escaping @Sendable (Held) -> Void) { self.begin = begin }
+        init(_ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Void) { self.answer = answer }
 
         func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
         {
-            begin(Held(challenge: challenge))
-        }
-    }
-
-    @Test func `UC-58 UC-47 the time that an answer to a challenge takes is not the server's`() throws {
-        let clock = ManualClock(advancesAutomatically: false)
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"r\""], body: "no")
-            peer.waitForEnd()
-        }
-        let loops = Box<RunLoop?>(nil)
-        let thinking = Thinking { held in
-            Thread.detachNewThread {
+            let held = Held(challenge: challenge)
+            Thread.detachNewThread { [self] in
                 do {
                     if let loop = loops.value { try loop.passTime(by: clock) }
                 } catch {
                     Issue.record(error)
                 }
-                held.challenge.sender?.continueWithoutCredential(for: held.challenge)
+                answer(held.challenge)
             }
         }
-        let ended = try onLoopThread { loop -> RunLoop.RunResult in
-            clock.attach(to: loop)
-            loops.value = loop
-            _ = URLConnection(request: Self.request(server), delegate: thinking)
-            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+
+        /// Loads with this delegate, on a loop whose time passes while it thinks.
+        func load(_ request: URLRequest) throws -> RunLoop.RunResult {
+            try onLoopThread { [self] loop in
+                clock.attach(to: loop)
+                loops.value = loop
+                _ = URLConnection(request: request, delegate: self)
+                return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+            }
         }
-        #expect(ended == .finished)
+    }
+
+    @Test func `UC-58 UC-47 the time that an answer to a challenge takes is not the server's`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"r\""], body: "no")
+            peer.waitForEnd()
+        }
+        let thinking = Thinking { $0.sender?.continueWithoutCredential(for: $0) }
+        #expect(try thinking.load(Self.request(server)) == .finished)
         #expect(thinking.recorder.calls == ["response 401", "data", "finish"])
     }
 
@@ -419,28 +416,13 @@ import Testing
     @Test func `UC-58 UC-47 the time that an answer in a handshake takes is not the server's`() throws {
         let (server, port) = try OpenSSLPages.start()
         defer { server.terminate() }
-        let clock = ManualClock(advancesAutomatically: false)
-        let loops = Box<RunLoop?>(nil)
-        let thinking = Thinking { held in
-            Thread.detachNewThread {
-                do {
-                    if let loop = loops.value { try loop.passTime(by: clock) }
-                } catch {
-                    Issue.record(error)
-                }
-                guard let trust = held.challenge.protectionSpace.serverTrust else { return }
-                held.challenge.sender?.use(URLCredential(trust: trust), for: held.challenge)
-            }
+        let thinking = Thinking { challenge in
+            guard let trust = challenge.protectionSpace.serverTrust else { return }
+            challenge.sender?.use(URLCredential(trust: trust), for: challenge)
         }
         var request = URLRequest(url: url("https://localhost:\(port)/"))
         request.timeoutInterval = 60
-        let ended = try onLoopThread { [request] loop -> RunLoop.RunResult in
-            clock.attach(to: loop)
-            loops.value = loop
-            _ = URLConnection(request: request, delegate: thinking)
-            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
-        }
-        #expect(ended == .finished)
+        #expect(try thinking.load(request) == .finished)
         #expect(thinking.recorder.calls == ["response 200", "data", "finish"])
     }
 
