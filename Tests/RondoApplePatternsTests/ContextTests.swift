@@ -1,21 +1,22 @@
 import Rondo
-import RondoMutex
 import RondoTestSupport
 import Testing
 
 /// What Core Foundation's contexts promise: `info` is retained, released, described and handed back.
 @Suite(.leavesNothing) struct ContextTests {
     @Test func `SRC-9 SRC-11 a source of version 0 retains its info until it is invalidated`() throws {
-        weak var weakInfo: Info?
+        weak var weakInfo: ContextNotes?
         let names = try {
-            let info = Info("commands")
+            let info = ContextNotes("commands")
             weakInfo = info
             var context = CFRunLoopSourceContext(
-                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
-                release: Info.release, copyDescription: Info.describe, equal: nil, hash: nil,
-                schedule: { info, _, mode in Info.of(info)?.note("schedule \(mode?.rawValue ?? "nil")") },
-                cancel: { info, _, _ in Info.of(info)?.note("cancel") },
-                perform: { info in Info.of(info)?.note("perform") })
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: ContextNotes.retain,
+                release: ContextNotes.release, copyDescription: ContextNotes.describe, equal: nil, hash: nil,
+                schedule: { info, _, mode in
+                    ContextNotes.of(info)?.log.note("schedule \(mode?.rawValue ?? "nil")")
+                },
+                cancel: { info, _, _ in ContextNotes.of(info)?.log.note("cancel") },
+                perform: { info in ContextNotes.of(info)?.log.note("perform") })
             let source = CFRunLoopSourceCreate(kCFAllocatorDefault, 7, &context)
             var copy = CFRunLoopSourceContext()
             CFRunLoopSourceGetContext(source, &copy)
@@ -32,7 +33,7 @@ import Testing
             var none = CFRunLoopSourceContext(version: 99)
             CFRunLoopSourceGetContext(source, &none)
             #expect(none.version == 99)
-            return info.names
+            return info.log.entries
         }()
         #expect(names == ["schedule mine", "perform", "cancel"])
         #expect(weakInfo == nil)
@@ -65,14 +66,15 @@ import Testing
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
         defer { for end in ends { close(end) } }
-        let info = Info("\(ends[0])")
+        let info = ContextNotes("\(ends[0])")
         var context = CFRunLoopSourceContext1(
-            version: 1, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
-            release: Info.release, getPort: { info in Int32(Info.of(info)?.name ?? "") ?? -1 },
+            version: 1, info: Unmanaged.passUnretained(info).toOpaque(), retain: ContextNotes.retain,
+            release: ContextNotes.release,
+            getPort: { info in Int32(ContextNotes.of(info)?.name ?? "") ?? -1 },
             perform: { info in
                 var byte: UInt8 = 0
-                guard let info = Info.of(info), let descriptor = Int32(info.name) else { return }
-                info.note("read \(read(descriptor, &byte, 1))")
+                guard let info = ContextNotes.of(info), let descriptor = Int32(info.name) else { return }
+                info.log.note("read \(read(descriptor, &byte, 1))")
                 CFRunLoopStop(CFRunLoopGetCurrent())
             })
         let source = CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context)
@@ -90,30 +92,30 @@ import Testing
             return CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false)
         }
         #expect(result == .stopped)
-        #expect(info.names == ["read 1"])
+        #expect(info.log.entries == ["read 1"])
         #expect(info.retains == 1 && info.releases == 1)
     }
 
     @Test func `SRC-22 TM-15 timers and observers retain their info until they are invalidated or go`() throws
     {
-        let info = Info("beat")
+        let info = ContextNotes("beat")
         try onLoopThread { _ in
             var timerContext = CFRunLoopTimerContext(
-                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
-                release: Info.release, copyDescription: Info.describe)
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: ContextNotes.retain,
+                release: ContextNotes.release, copyDescription: ContextNotes.describe)
             var observerContext = CFRunLoopObserverContext(
-                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
-                release: Info.release, copyDescription: Info.describe)
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: ContextNotes.retain,
+                release: ContextNotes.release, copyDescription: ContextNotes.describe)
             let timer = CFRunLoopTimerCreate(
                 kCFAllocatorDefault, CFAbsoluteTimeGetCurrent(), 0, 0, 0,
                 { timer, info in
                     // It fires once and is invalid after it: the info lives on until it returns.
                     CFRunLoopTimerInvalidate(timer)
-                    Info.of(info)?.note("timer")
+                    ContextNotes.of(info)?.log.note("timer")
                 }, &timerContext)
             let observer = CFRunLoopObserverCreate(
                 kCFAllocatorDefault, CFRunLoopActivity.exit.rawValue, true, 0,
-                { _, _, info in Info.of(info)?.note("observer") }, &observerContext)
+                { _, _, info in ContextNotes.of(info)?.log.note("observer") }, &observerContext)
             #expect(timer?.label == "beat" && observer?.label == "beat")
             var timerCopy = CFRunLoopTimerContext()
             CFRunLoopTimerGetContext(timer, &timerCopy)
@@ -126,7 +128,7 @@ import Testing
             #expect(info.releases == 1)
         }
         // The observer has gone with its loop.
-        #expect(info.names == ["timer", "observer"])
+        #expect(info.log.entries == ["timer", "observer"])
         #expect(info.retains == 2 && info.releases == 2)
     }
 
@@ -171,47 +173,5 @@ import Testing
                 CFRunLoopGetTypeID(), CFRunLoopSourceGetTypeID(), CFRunLoopTimerGetTypeID(),
                 CFRunLoopObserverGetTypeID(),
             ]).count == 4)
-    }
-}
-
-/// What `info` points to: it counts how often it was retained and released by the context.
-private final class Info: Sendable {
-    private struct Notes {
-        var retains = 0
-        var releases = 0
-        var names: [String] = []
-    }
-
-    let name: String
-    private let notes = Mutex(Notes())
-
-    init(_ name: String) {
-        self.name = name
-    }
-
-    var retains: Int { notes.withLock { $0.retains } }
-    var releases: Int { notes.withLock { $0.releases } }
-    var names: [String] { notes.withLock { $0.names } }
-
-    func note(_ name: String) { notes.withLock { $0.names.append(name) } }
-
-    static func of(_ info: UnsafeRawPointer?) -> Info? {
-        info.map { Unmanaged<Info>.fromOpaque($0).takeUnretainedValue() }
-    }
-
-    @Sendable static func retain(_ info: UnsafeRawPointer?) -> UnsafeRawPointer? {
-        guard let held = of(info) else { return nil }
-        held.notes.withLock { $0.retains += 1 }
-        return UnsafeRawPointer(Unmanaged.passRetained(held).toOpaque())
-    }
-
-    @Sendable static func release(_ info: UnsafeRawPointer?) {
-        guard let info, let held = of(info) else { return }
-        held.notes.withLock { $0.releases += 1 }
-        Unmanaged<Info>.fromOpaque(info).release()
-    }
-
-    @Sendable static func describe(_ info: UnsafeRawPointer?) -> Unmanaged<CFString>? {
-        of(info).map { .passRetained($0.name as CFString) }
     }
 }

@@ -5,16 +5,21 @@ import Testing
 
 /// The run loop source of the Threading Programming Guide, which other threads feed with commands.
 @Suite(.leavesNothing) struct CustomSourceTests {
+    /// A thread whose loop runs with the source until it is stopped.
+    private static func run(_ input: CommandSource) -> LoopThread<Void> {
+        LoopThread { _ in
+            input.addToCurrentRunLoop()
+            CFRunLoopRun()
+            input.invalidate()
+        }
+    }
+
     @Test
     func `SRC-1 SRC-9 SRC-10 a custom source is scheduled, fed from another thread, performed and cancelled`()
         throws
     {
         let input = CommandSource()
-        let thread = LoopThread { _ in
-            input.addToCurrentRunLoop()
-            CFRunLoopRun()
-            input.invalidate()
-        }
+        let thread = Self.run(input)
         let loop = try thread.loop
         try waitFor("the source's loop") {
             input.log.entries == ["schedule kCFRunLoopDefaultMode"] ? () : nil
@@ -38,11 +43,7 @@ import Testing
 
     @Test func `SRC-2 RL-49 a signal without CFRunLoopWakeUp waits`() throws {
         let input = CommandSource()
-        let thread = LoopThread { _ in
-            input.addToCurrentRunLoop()
-            CFRunLoopRun()
-            input.invalidate()
-        }
+        let thread = Self.run(input)
         let loop = try thread.loop
         try loop.waitUntilAsleep()
         input.add(0)

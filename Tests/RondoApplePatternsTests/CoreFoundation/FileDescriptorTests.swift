@@ -7,9 +7,9 @@ import Testing
 /// CFFileDescriptor, in the words of programs that call it.
 @Suite(.timeLimit(.minutes(2)), .leavesNothing) struct FileDescriptorTests {
     private static func noted(
-        _ descriptor: Int32, _ notes: SocketNotes, closes: Bool = true,
+        _ descriptor: Int32, _ notes: ContextNotes, closes: Bool = true,
         _ callout: @escaping CFFileDescriptorCallBack = { _, types, info in
-            SocketNotes.of(info)?.log.note("\(types)")
+            ContextNotes.of(info)?.log.note("\(types)")
         }
     ) -> CFFileDescriptor {
         var context = CFFileDescriptorContext(
@@ -25,7 +25,7 @@ import Testing
     @Test func `CS-16 no callback is enabled at first, and each is made once`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let descriptor = Self.noted(near, notes)
             Self.schedule(descriptor)
@@ -57,13 +57,13 @@ import Testing
         #expect(mkfifo(path, 0o600) == 0)
         defer { unlink(path) }
         let fifo = open(path, O_RDONLY | O_NONBLOCK)
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let descriptor = Self.noted(fifo, notes) { descriptor, types, info in
                 var buffer = [UInt8](repeating: 0, count: 100)
                 let count = read(CFFileDescriptorGetNativeDescriptor(descriptor), &buffer, buffer.count)
-                SocketNotes.of(info)?.append(Data(buffer.prefix(max(0, count))))
-                SocketNotes.of(info)?.log.note("\(count)")
+                ContextNotes.of(info)?.append(Data(buffer.prefix(max(0, count))))
+                ContextNotes.of(info)?.log.note("\(count)")
                 if count == 0 { return CFRunLoopStop(CFRunLoopGetCurrent()) }
                 CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack)
             }
@@ -81,7 +81,7 @@ import Testing
     @Test func `CS-16 of two loops one is called`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let descriptor = Self.noted(near, notes)
         let threads = (0..<2).map { _ in
             LoopThread { _ in
@@ -104,10 +104,10 @@ import Testing
         for closes in [true, false] {
             let (near, far) = try socketPair()
             defer { close(far) }
-            let notes = SocketNotes()
+            let notes = ContextNotes()
             try onLoopThread { _ in
                 let descriptor = Self.noted(near, notes, closes: closes) { descriptor, types, info in
-                    SocketNotes.of(info)?.log.note("\(types)")
+                    ContextNotes.of(info)?.log.note("\(types)")
                     CFFileDescriptorInvalidate(descriptor)
                     CFFileDescriptorEnableCallBacks(descriptor, types)
                 }
@@ -129,11 +129,11 @@ import Testing
     @Test func `CS-17 a socket without references is invalidated, and its info released`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFFileDescriptorContext(
-                version: 0, info: notes.info, retain: SocketNotes.retain, release: SocketNotes.release,
-                copyDescription: SocketNotes.describe)
+                version: 0, info: notes.info, retain: ContextNotes.retain, release: ContextNotes.release,
+                copyDescription: ContextNotes.describe)
             let descriptor = CFFileDescriptorCreate(nil, near, true, { _, _, _ in }, &context)
             // The loop holds it as long as its thread lives.
             Self.schedule(descriptor!)
@@ -149,7 +149,7 @@ import Testing
         throws
     {
         #expect(CFFileDescriptorCreate(nil, -1, true, { _, _, _ in }, nil) == nil)
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             // Closed, watched or not, and given out again.
             for isWatched in [false, true] {
@@ -180,7 +180,7 @@ import Testing
         let path = NSTemporaryDirectory() + "rondo-\(UUID().uuidString)"
         try Data("text".utf8).write(to: URL(fileURLWithPath: path))
         defer { unlink(path) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let file = Self.noted(open(path, O_RDWR), notes)
             Self.schedule(file)
@@ -215,7 +215,7 @@ import Testing
         let high = fcntl(near, F_DUPFD_CLOEXEC, 1_500)
         let higher = fcntl(near, F_DUPFD_CLOEXEC, high + 1)
         #expect(high >= 1_500)
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let descriptor = Self.noted(high, notes)
             Self.schedule(descriptor)

@@ -9,16 +9,25 @@ import Testing
     private static let note: CFHostClientCallBack = { host, info, error, context in
         let mode = CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent()).rawValue
         let isResolved = CFHostGetAddressing(host, nil) != nil
-        SocketNotes.of(context)?.log.note(
+        ContextNotes.of(context)?.log.note(
             "\(mode) \(info.rawValue) \(error?.pointee.domain ?? -1) \(error?.pointee.error ?? -1) \(isResolved)"
         )
     }
 
-    private static func setClient(_ host: CFHost, _ notes: SocketNotes) {
+    private static func setClient(_ host: CFHost, _ notes: ContextNotes) {
         var context = CFHostClientContext(
-            version: 0, info: notes.info, retain: SocketNotes.retain, release: SocketNotes.release,
+            version: 0, info: notes.info, retain: ContextNotes.retain, release: ContextNotes.release,
             copyDescription: nil)
         #expect(CFHostSetClient(host, note, &context))
+    }
+
+    /// A host whose addresses are being looked up, in the default mode of this thread's loop.
+    private static func localhost(_ notes: ContextNotes) -> CFHost {
+        let host = CFHostCreateWithName(nil, "localhost").takeRetainedValue()
+        setClient(host, notes)
+        CFHostScheduleWithRunLoop(host, CFRunLoopGetCurrent(), .defaultMode)
+        CFHostStartInfoResolution(host, .addresses, nil)
+        return host
     }
 
     /// As it stands in many programs.
@@ -67,7 +76,7 @@ import Testing
     }
 
     @Test func `CS-19 a scheduled host calls its client in the modes of its schedule`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let mine = CFRunLoopMode("mine")
             for name in ["localhost", ""] {
@@ -93,12 +102,9 @@ import Testing
     }
 
     @Test func `CS-19 an answer that comes while the host is scheduled nowhere waits for a mode`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
-            let host = CFHostCreateWithName(nil, "localhost").takeRetainedValue()
-            Self.setClient(host, notes)
-            CFHostScheduleWithRunLoop(host, CFRunLoopGetCurrent(), .defaultMode)
-            CFHostStartInfoResolution(host, .addresses, nil)
+            let host = Self.localhost(notes)
             CFHostUnscheduleFromRunLoop(host, CFRunLoopGetCurrent(), .defaultMode)
             #expect(CFRunLoopRunInMode(.defaultMode, 0, false) == .finished)
             #expect(host.whyNotDelivering.reason == .notScheduled)
@@ -110,12 +116,9 @@ import Testing
     }
 
     @Test func `CS-19 a look-up that is given up calls nothing`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
-            let host = CFHostCreateWithName(nil, "localhost").takeRetainedValue()
-            Self.setClient(host, notes)
-            CFHostScheduleWithRunLoop(host, CFRunLoopGetCurrent(), .defaultMode)
-            CFHostStartInfoResolution(host, .addresses, nil)
+            let host = Self.localhost(notes)
             CFHostCancelInfoResolution(host, .names)
             CFHostCancelInfoResolution(host, .addresses)
             #expect(CFRunLoopRunInMode(.defaultMode, 0, false) == .finished)

@@ -7,7 +7,7 @@ import Testing
     @Test func `CS-4 connections wait while descriptors have run out, and the loop does not spin`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in
-                let notes = SocketNotes()
+                let notes = ContextNotes()
                 let (listening, port) = listener(.acceptCallBack, notes) {
                     socket, type, address, data, info in
                     close(data!.load(as: CFSocketNativeHandle.self))

@@ -8,9 +8,9 @@ import Testing
     @Test func `CS-11 a handle that a valid socket has gives that socket`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let (first, second) = (SocketNotes(), SocketNotes())
+        let (first, second) = (ContextNotes(), ContextNotes())
         var context = CFSocketContext(
-            version: 0, info: second.info, retain: SocketNotes.retain, release: SocketNotes.release,
+            version: 0, info: second.info, retain: ContextNotes.retain, release: ContextNotes.release,
             copyDescription: nil)
         // Nothing but the table of sockets holds it.
         weak let socket = noted(near, .dataCallBack, first)
@@ -25,7 +25,7 @@ import Testing
 
     @Test func `CS-11 SRC-27 a handle that was closed and given out again gives another socket`() throws {
         let (near, far) = try socketPair()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let stale = noted(near, .dataCallBack, notes)
         close(near)
         let (other, otherFar) = try socketPair()
@@ -40,13 +40,13 @@ import Testing
     @Test func `CS-12 invalidation removes the source everywhere, and closes the handle`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let modes = [CFRunLoopMode.defaultMode, CFRunLoopMode("mine")]
             let socket = noted(near, [.readCallBack, .writeCallBack], notes) { socket, type, _, _, info in
                 let native = CFSocketGetNative(socket)
                 CFSocketInvalidate(socket)
-                SocketNotes.of(info)?.log.note("is open: \(isOpen(native))")
+                ContextNotes.of(info)?.log.note("is open: \(isOpen(native))")
             }
             let source = CFSocketCreateRunLoopSource(nil, socket, 0)
             for mode in modes { CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode) }
@@ -68,8 +68,8 @@ import Testing
 
     @Test func `CS-12 the handle stays open where the flag was taken away`() throws {
         let (near, far) = try socketPair()
-        let (socket, port) = listener(.acceptCallBack, SocketNotes(), noteAll)
-        for kept in [noted(near, .readCallBack, SocketNotes()), socket] {
+        let (socket, port) = listener(.acceptCallBack, ContextNotes(), noteAll)
+        for kept in [noted(near, .readCallBack, ContextNotes()), socket] {
             let native = CFSocketGetNative(kept)
             CFSocketSetSocketFlags(kept, CFSocketGetSocketFlags(kept) & ~kCFSocketCloseOnInvalidate)
             CFSocketInvalidate(kept)
@@ -77,7 +77,7 @@ import Testing
             // As it was before: the program goes on with it.
             #expect(fcntl(native, F_GETFL) & O_NONBLOCK == 0)
             // It can have another one.
-            let next = noted(native, [], SocketNotes())
+            let next = noted(native, [], ContextNotes())
             #expect(next !== kept)
             CFSocketInvalidate(next)
             #expect(!isOpen(native))
@@ -91,7 +91,7 @@ import Testing
         throws
     {
         let (near, far) = try socketPair()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, .dataCallBack, notes)
             schedule(socket)
@@ -123,7 +123,7 @@ import Testing
     @Test func `CS-12 other threads may send, change and invalidate a socket at any moment`() throws {
         for _ in 0..<50 {
             let (near, far) = try socketPair()
-            let notes = SocketNotes()
+            let notes = ContextNotes()
             let socket = noted(near, [.dataCallBack, .writeCallBack], notes)
             let loops = (0..<2).map { _ in
                 LoopThread { _ in
@@ -155,17 +155,15 @@ import Testing
     @Test(arguments: [true, false])
     func `CS-13 the flag leaves the socket's error to be read`(_ leaves: Bool) throws {
         let refused = try RefusedPort()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFSocketContext(info: notes.info)
             let types: CFSocketCallBackType = [.connectCallBack, .writeCallBack]
             let socket: CFSocket = CFSocketCreate(
                 nil, PF_INET, SOCK_STREAM, IPPROTO_TCP, types.rawValue,
                 { socket, type, _, data, info in
-                    var code: Int32 = 0
-                    var size = socklen_t(MemoryLayout<Int32>.size)
-                    getsockopt(CFSocketGetNative(socket), SOL_SOCKET, SO_ERROR, &code, &size)
-                    SocketNotes.of(info)?.log.note("\(type.word) \(data?.load(as: Int32.self) ?? 0) \(code)")
+                    let code = takeError(of: socket)
+                    ContextNotes.of(info)?.log.note("\(type.word) \(data?.load(as: Int32.self) ?? 0) \(code)")
                 }, &context)
             if leaves {
                 CFSocketSetSocketFlags(socket, CFSocketGetSocketFlags(socket) | kCFSocketLeaveErrors)
@@ -195,16 +193,13 @@ import Testing
         }
         #expect(connect(other, elsewhere.bytes.assumingMemoryBound(to: sockaddr.self), size) == 0)
         let port = UInt16(bigEndian: bound.sin_port)
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFSocketContext(info: notes.info)
             let socket: CFSocket = CFSocketCreate(
                 nil, PF_INET, SOCK_DGRAM, IPPROTO_UDP, CFSocketCallBackType.writeCallBack.rawValue,
                 { socket, type, _, _, info in
-                    var code: Int32 = 0
-                    var size = socklen_t(MemoryLayout<Int32>.size)
-                    getsockopt(CFSocketGetNative(socket), SOL_SOCKET, SO_ERROR, &code, &size)
-                    SocketNotes.of(info)?.log.note("\(type.word) \(code)")
+                    ContextNotes.of(info)?.log.note("\(type.word) \(takeError(of: socket))")
                 }, &context)
             if leaves {
                 CFSocketSetSocketFlags(socket, CFSocketGetSocketFlags(socket) | kCFSocketLeaveErrors)
@@ -223,20 +218,20 @@ import Testing
     @Test func `CS-14 the context's info is retained until the socket is invalidated`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        weak var weakNotes: SocketNotes?
+        weak var weakNotes: ContextNotes?
         let entries = try {
-            let notes = SocketNotes()
+            let notes = ContextNotes()
             weakNotes = notes
             try onLoopThread { _ in
                 var context = CFSocketContext(
-                    version: 0, info: notes.info, retain: SocketNotes.retain, release: SocketNotes.release,
-                    copyDescription: SocketNotes.describe)
+                    version: 0, info: notes.info, retain: ContextNotes.retain, release: ContextNotes.release,
+                    copyDescription: ContextNotes.describe)
                 let socket = CFSocketCreateWithNative(
                     nil, near, CFSocketCallBackType.readCallBack.rawValue,
                     { socket, _, _, _, info in
                         CFSocketInvalidate(socket)
                         // Its own call still has it.
-                        SocketNotes.of(info)?.log.note("\(SocketNotes.of(info)?.releases ?? -1)")
+                        ContextNotes.of(info)?.log.note("\(ContextNotes.of(info)?.releases ?? -1)")
                     }, &context)
                 schedule(socket)
                 #expect(CFSocketCreateRunLoopSource(nil, socket, 0).label == "notes")
@@ -260,17 +255,17 @@ import Testing
     {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let (isInside, mayReturn) = (Latch(), Latch())
         var context = CFSocketContext(
-            version: 0, info: notes.info, retain: SocketNotes.retain, release: SocketNotes.release,
+            version: 0, info: notes.info, retain: ContextNotes.retain, release: ContextNotes.release,
             copyDescription: nil)
         let socket: CFSocket = CFSocketCreateWithNative(
             nil, near, CFSocketCallBackType.readCallBack.rawValue,
             { _, _, _, _, info in
                 isInside.open()
                 try? mayReturn.wait()
-                SocketNotes.of(info)?.log.note("\(SocketNotes.of(info)?.releases ?? -1)")
+                ContextNotes.of(info)?.log.note("\(ContextNotes.of(info)?.releases ?? -1)")
             }, &context)
         let thread = LoopThread { _ in
             schedule(socket)
@@ -286,7 +281,7 @@ import Testing
     }
 
     @Test func `CS-15 setting the address binds, and has a stream socket listen`() throws {
-        let (socket, port) = listener([], SocketNotes(), noteAll)
+        let (socket, port) = listener([], ContextNotes(), noteAll)
         #expect(port > 0)
         let stranger = try SocketStranger.start(.client, port)
         _ = try stranger.line(after: "PORT ")
@@ -309,7 +304,7 @@ import Testing
     private static func peerPort(of socket: CFSocket?) -> UInt16 { port(of: CFSocketCopyPeerAddress(socket)) }
 
     @Test func `CS-15 a program may listen by itself before the source is added`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let native = Rondo.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             let socket = noted(native, .acceptCallBack, notes) { socket, type, address, data, info in

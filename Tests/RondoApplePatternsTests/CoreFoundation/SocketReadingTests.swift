@@ -21,7 +21,7 @@ import Testing
         #expect(raw.map(\.rawValue) == [1, 2, 3, 4, 8])
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, types, notes)
             schedule(socket)
@@ -35,12 +35,12 @@ import Testing
     @Test func `CS-2 a socket has one source, and calls back in a mode that holds it`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { loop in
             let mine = CFRunLoopMode("mine")
             let socket = noted(near, .readCallBack, notes) { socket, _, _, _, info in
                 let mode = CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent()).rawValue
-                SocketNotes.of(info)?.log.note("\(take(from: CFSocketGetNative(socket))) in \(mode)")
+                ContextNotes.of(info)?.log.note("\(take(from: CFSocketGetNative(socket))) in \(mode)")
             }
             let source = CFSocketCreateRunLoopSource(kCFAllocatorDefault, socket, 7)
             #expect(CFSocketCreateRunLoopSource(kCFAllocatorDefault, socket, 1) === source)
@@ -61,10 +61,10 @@ import Testing
     @Test func `CS-2 a callback that takes the source out of its mode is the last one there`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, [.readCallBack, .writeCallBack], notes) { socket, _, _, _, info in
-                SocketNotes.of(info)?.log.note("called")
+                ContextNotes.of(info)?.log.note("called")
                 let source = CFSocketCreateRunLoopSource(nil, socket, 0)
                 CFRunLoopRemoveSource(CFRunLoopGetCurrent(), source, .defaultMode)
             }
@@ -82,10 +82,10 @@ import Testing
 
     @Test func `CS-2 of two loops that hold a listener one is called for each connection`() throws {
         let count = 60
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let (socket, port) = listener(.acceptCallBack, notes) { _, _, _, data, info in
             guard let handle = data?.load(as: CFSocketNativeHandle.self) else { return }
-            SocketNotes.of(info)?.log.note("accepted")
+            ContextNotes.of(info)?.log.note("accepted")
             close(handle)
         }
         let threads = (0..<2).map { _ in
@@ -105,16 +105,16 @@ import Testing
     }
 
     @Test func `CS-3 read tells of bytes and of a connection, and takes neither`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let (listening, port) = listener(.readCallBack, notes) { socket, _, address, data, info in
                 #expect(address == nil && data == nil)
                 let handle = accept(CFSocketGetNative(socket), nil, nil)
                 #expect(handle >= 0)
-                let connection = noted(handle, .readCallBack, SocketNotes.of(info)!) {
+                let connection = noted(handle, .readCallBack, ContextNotes.of(info)!) {
                     socket, _, _, _, info in
                     let text = take(from: CFSocketGetNative(socket))
-                    SocketNotes.of(info)?.log.note(text)
+                    ContextNotes.of(info)?.log.note(text)
                     if text.isEmpty { CFSocketInvalidate(socket) }
                 }
                 schedule(connection)
@@ -132,13 +132,13 @@ import Testing
     }
 
     @Test func `CS-4 connections are handed over one a call, with the peer's address`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let (listening, listeningPort) = listener(.acceptCallBack, notes) {
                 _, type, address, data, info in
                 let handle = data!.assumingMemoryBound(to: CFSocketNativeHandle.self).pointee
                 #expect(type == .acceptCallBack)
-                SocketNotes.of(info)?.log.note("\(port(of: address))")
+                ContextNotes.of(info)?.log.note("\(port(of: address))")
                 // As accept gives it, and not inherited by children.
                 #expect(fcntl(handle, F_GETFL) & O_NONBLOCK == 0)
                 #expect(fcntl(handle, F_GETFD) & FD_CLOEXEC != 0)
@@ -184,7 +184,7 @@ import Testing
 
     @Test(arguments: ["end", "reset"])
     func `CS-5 data is read and handed over, and the end once as no bytes`(_ end: String) throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             guard let stranger = try? SocketStranger.start(.server),
                 let theirs = try? stranger.port(after: "PORT ")
@@ -195,7 +195,7 @@ import Testing
                 { socket, type, address, data, info in
                     let bytes = Unmanaged<CFData>.fromOpaque(data!).takeUnretainedValue()
                     noteAll(socket, type, address, data, info)
-                    SocketNotes.of(info)?.log.note("\(CFDataGetLength(bytes) == 0) \(port(of: address))")
+                    ContextNotes.of(info)?.log.note("\(CFDataGetLength(bytes) == 0) \(port(of: address))")
                 }, &context)
             #expect(CFSocketConnectToAddress(socket, loopbackAddress(theirs), 10) == .success)
             let native = CFSocketGetNative(socket)
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test func `CS-5 the end is handed over, too, where the peer has reset the connection before`() throws {
-        let (listening, port) = listener([], SocketNotes(), noteAll)
+        let (listening, port) = listener([], ContextNotes(), noteAll)
         defer { CFSocketInvalidate(listening) }
         let stranger = try SocketStranger.start(.client, port)
         _ = try stranger.line(after: "PORT ")
@@ -222,7 +222,7 @@ import Testing
         stranger.tell("reset")
         var request = pollfd(fd: native, events: Int16(POLLIN), revents: 0)
         #expect(poll(&request, 1, Int32(testPatience * 1_000)) == 1)
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(native, .dataCallBack, notes)
             schedule(socket)
@@ -233,14 +233,14 @@ import Testing
     }
 
     @Test func `CS-5 each datagram is a call, with the sender's address`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFSocketContext(info: notes.info)
             let socket: CFSocket = CFSocketCreate(
                 nil, PF_INET, SOCK_DGRAM, IPPROTO_UDP, CFSocketCallBackType.dataCallBack.rawValue,
                 { _, _, address, data, info in
                     let bytes = Unmanaged<CFData>.fromOpaque(data!).takeUnretainedValue() as Data
-                    SocketNotes.of(info)?.log.note(
+                    ContextNotes.of(info)?.log.note(
                         "\(String(decoding: bytes, as: UTF8.self)) \(port(of: address))")
                 }, &context)
             #expect(CFSocketSetAddress(socket, loopbackAddress()) == .success)
@@ -262,7 +262,7 @@ import Testing
     func `CS-5 a message of a Unix socket is handed over whole, however long`(_ type: __socket_type) throws {
         let (near, far) = try socketPair(type)
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let length = 150_000
         try onLoopThread { _ in
             let socket = noted(near, .dataCallBack, notes)

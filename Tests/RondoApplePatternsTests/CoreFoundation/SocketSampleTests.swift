@@ -91,7 +91,7 @@ import Testing
 
     /// A client as it is taught: connect in the background, then send and receive.
     @Test func `CS-5 CS-6 an echo client connects, sends and receives`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let socat = try TestServerProcess([
             "socat", "-d", "-d", "TCP-LISTEN:0,bind=127.0.0.1", "EXEC:cat",
         ])
@@ -112,7 +112,7 @@ import Testing
                         data: UnsafeRawPointer?,
                         info: UnsafeMutableRawPointer?
                     ) in
-                    let notes = Unmanaged<SocketNotes>.fromOpaque(info!).takeUnretainedValue()
+                    let notes = Unmanaged<ContextNotes>.fromOpaque(info!).takeUnretainedValue()
                     switch type {
                     case .connectCallBack:
                         notes.log.note(data == nil ? "connected" : "failed")
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test func `CS-5 a reader of multicast datagrams`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFSocketContext(
                 version: 0, info: notes.info, retain: nil, release: nil, copyDescription: nil)

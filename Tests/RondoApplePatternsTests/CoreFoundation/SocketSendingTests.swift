@@ -210,7 +210,7 @@ import Testing
 
     @Test func `CS-10 sending fails when its time is up`() throws {
         let (near, far) = try socketPair()
-        let socket = noted(near, [], SocketNotes())
+        let socket = noted(near, [], ContextNotes())
         let data = Data(count: 10_000_000) as CFData
         #expect(CFSocketSendData(socket, nil, data, 0.05) == .timeout)
         // Another thread has no end of its own, until the socket is invalidated, or the peer has gone.
@@ -233,7 +233,7 @@ import Testing
         throws
     {
         let (near, far) = try socketPair()
-        let socket = noted(near, [], SocketNotes())
+        let socket = noted(near, [], ContextNotes())
         Self.keepOpen(socket)
         let number = Mutex<pid_t?>(nil)
         let sending = LoopThread { _ in
@@ -255,7 +255,7 @@ import Testing
         throws
     {
         let (near, far) = try socketPair()
-        let socket = noted(near, [], SocketNotes())
+        let socket = noted(near, [], ContextNotes())
         let isOver = Latch()
         let taking = LoopThread { _ in
             while !isOver.isOpen {
@@ -283,7 +283,7 @@ import Testing
 
     @Test func `CS-10 sending to a peer that has gone fails, and ends nothing`() throws {
         let (near, far) = try socketPair()
-        let socket = noted(near, [], SocketNotes())
+        let socket = noted(near, [], ContextNotes())
         close(far)
         #expect(CFSocketSendData(socket, nil, Data("x".utf8) as CFData, 1) == .error)
         CFSocketInvalidate(socket)

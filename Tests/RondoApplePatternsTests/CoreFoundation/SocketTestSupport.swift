@@ -1,49 +1,6 @@
 import Rondo
-import RondoMutex
 import RondoTestSupport
 import Testing
-
-/// What a callback's `info` points to: what has happened, and how often it was retained and released.
-final class SocketNotes: Sendable {
-    private struct State {
-        var retains = 0
-        var releases = 0
-        var data = Data()
-    }
-
-    let log = EventLog()
-    private let state = Mutex(State())
-
-    var retains: Int { state.withLock { $0.retains } }
-    var releases: Int { state.withLock { $0.releases } }
-    var data: Data { state.withLock { $0.data } }
-    var text: String { String(decoding: data, as: UTF8.self) }
-
-    func append(_ data: Data) { state.withLock { $0.data += data } }
-
-    static func of(_ info: UnsafeRawPointer?) -> SocketNotes? {
-        info.map { Unmanaged<SocketNotes>.fromOpaque($0).takeUnretainedValue() }
-    }
-
-    /// Not retained: the test has it.
-    var info: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
-    @Sendable static func retain(_ info: UnsafeRawPointer?) -> UnsafeRawPointer? {
-        guard let notes = of(info) else { return nil }
-        notes.state.withLock { $0.retains += 1 }
-        return UnsafeRawPointer(Unmanaged.passRetained(notes).toOpaque())
-    }
-
-    @Sendable static func release(_ info: UnsafeRawPointer?) {
-        guard let info, let notes = of(info) else { return }
-        notes.state.withLock { $0.releases += 1 }
-        Unmanaged<SocketNotes>.fromOpaque(info).release()
-    }
-
-    @Sendable static func describe(_ info: UnsafeRawPointer?) -> Unmanaged<CFString>? {
-        .passRetained("notes" as CFString)
-    }
-}
 
 extension CFSocketCallBackType {
     var word: String {
@@ -58,18 +15,26 @@ extension CFSocketCallBackType {
     }
 }
 
-/// Notes each callback's type, and the data, in the `SocketNotes` of `info`.
+/// Notes each callback's type, and the data, in the `ContextNotes` of `info`.
 let noteAll: CFSocketCallBack = { _, type, _, data, info in
-    guard let notes = SocketNotes.of(info) else { return }
+    guard let notes = ContextNotes.of(info) else { return }
     notes.log.note(type.word)
     if type == .dataCallBack, let data {
         notes.append(Unmanaged<CFData>.fromOpaque(data).takeUnretainedValue() as Data)
     }
 }
 
+/// Reads the socket's pending error, which the kernel gives once.
+func takeError(of socket: CFSocket?) -> Int32 {
+    var code: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(CFSocketGetNative(socket), SOL_SOCKET, SO_ERROR, &code, &size)
+    return code
+}
+
 /// A CFSocket whose callbacks `callout` gets with `notes`.
 func noted(
-    _ native: CFSocketNativeHandle, _ types: CFSocketCallBackType, _ notes: SocketNotes,
+    _ native: CFSocketNativeHandle, _ types: CFSocketCallBackType, _ notes: ContextNotes,
     _ callout: @escaping CFSocketCallBack = noteAll
 ) -> CFSocket {
     var context = CFSocketContext(
@@ -134,7 +99,7 @@ func port(of address: CFData?) -> UInt16 {
 
 /// A listener on a free port of 127.0.0.1.
 func listener(
-    _ types: CFSocketCallBackType, _ notes: SocketNotes, _ callout: @escaping CFSocketCallBack
+    _ types: CFSocketCallBackType, _ notes: ContextNotes, _ callout: @escaping CFSocketCallBack
 ) -> (socket: CFSocket, port: UInt16) {
     var context = CFSocketContext(info: notes.info)
     let socket: CFSocket = CFSocketCreate(

@@ -5,13 +5,13 @@ import Testing
 
 /// CFSocket: connecting, writing, and which callbacks are enabled.
 @Suite(.timeLimit(.minutes(2)), .leavesNothing) struct SocketWritingTests {
-    private static func socket(_ types: CFSocketCallBackType, _ notes: SocketNotes) -> CFSocket {
+    private static func socket(_ types: CFSocketCallBackType, _ notes: ContextNotes) -> CFSocket {
         var context = CFSocketContext(info: notes.info)
         return CFSocketCreate(
             nil, PF_INET, SOCK_STREAM, IPPROTO_TCP, types.rawValue,
             { socket, type, _, data, info in
                 let code = type == .connectCallBack ? data?.load(as: Int32.self) : nil
-                SocketNotes.of(info)?.log.note(code.map { "\(type.word) \($0)" } ?? type.word)
+                ContextNotes.of(info)?.log.note(code.map { "\(type.word) \($0)" } ?? type.word)
             }, &context)
     }
 
@@ -23,7 +23,7 @@ import Testing
 
     @Test func `CS-6 write is called when there is room`() throws {
         let (near, far) = try socketPair()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             Self.fill(near)
             let socket = noted(near, .writeCallBack, notes)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func `CS-6 connect is called once, with nil where it has succeeded`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             guard let stranger = try? SocketStranger.start(.server),
                 let theirs = try? stranger.port(after: "PORT ")
@@ -63,7 +63,7 @@ import Testing
 
     @Test func `CS-6 connect is called with the error where it has failed`() throws {
         let refused = try RefusedPort()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = Self.socket([.dataCallBack, .connectCallBack, .writeCallBack], notes)
             schedule(socket)
@@ -77,7 +77,7 @@ import Testing
 
     @Test func `CS-6 a failure to connect is an end for a socket without the callback`() throws {
         let refused = try RefusedPort()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = Self.socket(.dataCallBack, notes)
             schedule(socket)
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test func `CS-6 connect tells of a connection that the program has begun by itself`() throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             guard let stranger = try? SocketStranger.start(.server),
                 let theirs = try? stranger.port(after: "PORT ")
@@ -107,7 +107,7 @@ import Testing
 
     @Test func `CS-6 connect tells of an attempt of the program's own that has failed before`() throws {
         let refused = try RefusedPort()
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         let native = Rondo.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
         let to = loopbackAddress(refused.port)
         _ = connect(native, to.bytes.assumingMemoryBound(to: sockaddr.self), socklen_t(to.length))
@@ -115,7 +115,7 @@ import Testing
         #expect(poll(&request, 1, Int32(testPatience * 1_000)) == 1)
         try onLoopThread { _ in
             let socket = noted(native, [.dataCallBack, .connectCallBack], notes) { _, type, _, data, info in
-                SocketNotes.of(info)?.log.note("\(type.word) \(data?.load(as: Int32.self) ?? 0)")
+                ContextNotes.of(info)?.log.note("\(type.word) \(data?.load(as: Int32.self) ?? 0)")
             }
             schedule(socket)
             runLoop { !notes.log.entries.isEmpty }
@@ -141,7 +141,7 @@ import Testing
     func `CS-7 flags say which callbacks are enabled anew, and enabling acts once`(
         _ type: CFSocketCallBackType, _ flag: CFOptionFlags, _ isSet: Bool
     ) throws {
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             guard let (socket, makeReady) = Self.everReady(type, notes) else { return }
             let initial = type == .writeCallBack ? 0 : flag
@@ -178,7 +178,7 @@ import Testing
 
     /// A socket of a type, and a function that makes its condition hold.
     private static func everReady(
-        _ type: CFSocketCallBackType, _ notes: SocketNotes
+        _ type: CFSocketCallBackType, _ notes: ContextNotes
     ) -> (CFSocket, () -> Void)? {
         if type == .acceptCallBack {
             let (socket, port) = listener(type, notes) { socket, type, address, data, info in
@@ -210,10 +210,10 @@ import Testing
     @Test func `CS-7 a callback that was disabled in its own call is not enabled anew`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, .readCallBack, notes) { socket, type, _, _, info in
-                SocketNotes.of(info)?.log.note(type.word)
+                ContextNotes.of(info)?.log.note(type.word)
                 CFSocketDisableCallBacks(socket, type.rawValue)
             }
             schedule(socket)
@@ -229,7 +229,7 @@ import Testing
     {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, [.readCallBack, .writeCallBack], notes)
             schedule(socket)
@@ -247,7 +247,7 @@ import Testing
     @Test func `CS-8 reading and writing take turns`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
-        let notes = SocketNotes()
+        let notes = ContextNotes()
         try onLoopThread { _ in
             let socket = noted(near, [.readCallBack, .writeCallBack], notes)
             CFSocketSetSocketFlags(
