@@ -172,7 +172,7 @@ import Testing
                 startImmediately: false)
             exit(3)
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("connectionDidFinishLoading(_:)"), "\(text)")
     }
 

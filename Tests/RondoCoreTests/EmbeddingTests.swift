@@ -414,8 +414,7 @@ import Testing
 
     @Test func `descriptors of embeddings are closed`() async {
         await #expect(processExitsWith: .success) {
-            makeDispatchTimers()
-            let round = {
+            try keepsDescriptors {
                 try onEmbeddedLoop { loop, embedding in
                     let log = EventLog()
                     let pipe = BytePipe()
@@ -423,13 +422,6 @@ import Testing
                     pipe.write()
                     embedding.drive { log.entries == ["ready"] }
                 }
-            }
-            try round()
-            let before = try openDescriptorCount()
-            for _ in 1...10 { try round() }
-            let after = try openDescriptorCount()
-            guard after == before else {
-                throw NeverCame(description: "\(before) descriptors became \(after)")
             }
         }
     }

@@ -86,7 +86,7 @@ import Testing
                 resident.assumeIsolated { $0.note("never") }
             }
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("lives in mode work of the run loop of thread the home"), "\(text)")
         #expect(text.contains("was used on thread a stranger"), "\(text)")
         #expect(text.contains("Call it with await"), "\(text)")
@@ -100,7 +100,7 @@ import Testing
                 loop.poll(.other)
             }
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("lives in mode work"), "\(text)")
         #expect(text.contains("while that runs in other"), "\(text)")
     }
@@ -111,7 +111,7 @@ import Testing
                 Resident(loop.executor(in: .work), EventLog()).assumeIsolated { $0.note("never") }
             }
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("while that does not run"), "\(text)")
     }
 

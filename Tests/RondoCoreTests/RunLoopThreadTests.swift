@@ -112,7 +112,7 @@ import Testing
             thread.perform { thread.join() }
             thread.join()
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("join() was called on the thread that it waits for"), "\(text)")
     }
 

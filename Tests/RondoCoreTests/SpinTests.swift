@@ -23,15 +23,10 @@ import Testing
             return loop.runOn(.work)
         }
         let loop = try thread.loop
-        let done = DispatchSemaphore(value: 0)
         for round in 1...4000 {
             // From no spin at all to spins that always last until the next round.
             loop.spinDuration = [0, 2e-6, 10e-6, RunLoop.maximumSpinDuration][round % 4]
-            loop.perform(inModes: [.work]) { done.signal() }
-            guard done.wait(timeout: .now() + 30) == .success else {
-                Issue.record("a block was not run")
-                break
-            }
+            try loop.waitForBlock(.work)
         }
         loop.stop()
         #expect(try thread.value() == .stopped)

@@ -129,8 +129,3 @@ final class SourceList: Sendable {
         list.withLock { $0.append(Place(source: source)) }
     }
 }
-
-extension ExitTest.Result {
-    /// The text that the process wrote to its standard error.
-    var standardErrorText: String { String(decoding: standardErrorContent, as: UTF8.self) }
-}

@@ -87,7 +87,6 @@ import Testing
         }
         let loop = try thread.loop
         try loop.waitUntilAsleep()
-        let done = DispatchSemaphore(value: 0)
         for _ in 1...500 {
             // It runs in the next pass, before the sleep, without another wake-up.
             loop.perform(inModes: [.work]) {
@@ -96,11 +95,7 @@ import Testing
             try waitFor("the inner run") { loop.currentMode == .inner && loop.isWaiting ? () : nil }
             // Both end the same sleep, more often than not.
             pipe.write()
-            loop.perform(inModes: [.work]) { done.signal() }
-            guard done.wait(timeout: .now() + 30) == .success else {
-                Issue.record("a block was not run")
-                break
-            }
+            try loop.waitForBlock(.work)
         }
         loop.stop()
         #expect(try thread.value() == .stopped)
@@ -114,14 +109,7 @@ import Testing
         }
         let loop = try thread.loop
         try loop.waitUntilAsleep()
-        let done = DispatchSemaphore(value: 0)
-        for _ in 1...5000 {
-            loop.perform(inModes: [.work]) { done.signal() }
-            guard done.wait(timeout: .now() + 30) == .success else {
-                Issue.record("a block was not run")
-                break
-            }
-        }
+        for _ in 1...5000 { try loop.waitForBlock(.work) }
         loop.stop()
         #expect(try thread.value() == .stopped)
     }

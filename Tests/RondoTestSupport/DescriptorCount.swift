@@ -45,6 +45,20 @@ package struct OpenDescriptors: CustomStringConvertible {
 
 package func openDescriptorCount() throws -> Int { try OpenDescriptors().count }
 
+/// Calls `round` ten times, and throws if the process has then more or fewer descriptors open than before.
+///
+/// It calls `round` once before it counts: the process opens some descriptors once and keeps them.
+package func keepsDescriptors(_ round: () throws -> Void) throws {
+    makeDispatchTimers()
+    try round()
+    let before = try OpenDescriptors()
+    for _ in 1...10 { try round() }
+    let after = try OpenDescriptors()
+    guard after.count == before.count else {
+        throw NeverCame(description: "The open descriptors were \(before), and became \(after)")
+    }
+}
+
 /// Has Dispatch make the descriptors by which it serves timers, as it does on first use and in its own time:
 /// a count of descriptors begins before that.
 package func makeDispatchTimers() { _ = dispatchTimers }

@@ -13,11 +13,14 @@ extension RunLoop {
     /// A pass calls blocks before its signalled sources, after them if there were any, and at its end. So of four blocks, each of
     /// which is handed in when the one before was called, the last comes after all steps of a pass that began after this call.
     package func waitUntilServed(_ mode: Mode = .default) throws {
-        for _ in 0..<4 {
-            let isCalled = Latch()
-            perform(inModes: [mode]) { isCalled.open() }
-            try isCalled.wait()
-        }
+        for _ in 0..<4 { try waitForBlock(mode) }
+    }
+
+    /// Waits until the loop, which runs `mode` on another thread, has called a block that it is given now.
+    package func waitForBlock(_ mode: Mode = .default) throws {
+        let isCalled = Latch()
+        perform(inModes: [mode]) { isCalled.open() }
+        try isCalled.wait()
     }
 
     /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough: one

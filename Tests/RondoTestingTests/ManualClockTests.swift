@@ -209,7 +209,7 @@ import Testing
             try onLoopThread { clock.attach(to: $0) }
             try onLoopThread { clock.attach(to: $0) }
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(text.contains("A ManualClock is the clock of one run loop"), "\(text)")
         await #expect(processExitsWith: .failure) { ManualClock().advance(by: -1) }
         await #expect(processExitsWith: .failure) {
@@ -260,7 +260,7 @@ import Testing
             thread.start()
             ManualClock().attach(to: thread)
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(
             text.contains("after the start() of the RunLoopThread “late”. Attach the clock first"), "\(text)")
     }

@@ -221,7 +221,7 @@ import Testing
             // Until the trap on the other thread ends the process.
             sleep(60)
         }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let text = result?.standardErrorText ?? ""
         #expect(
             text.contains(
                 "FileHandle.waitForDataInBackgroundAndNotify was called while readInBackgroundAndNotify is under way"
