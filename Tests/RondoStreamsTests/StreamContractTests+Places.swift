@@ -6,16 +6,21 @@ import Testing
 
 // Where events come: which of several loops, and which after a move.
 extension StreamContractTests {
+    /// A thread whose loop runs until it is stopped. Its value is whether it was.
+    private static func runningLoop() -> LoopThread<Bool> {
+        LoopThread { loop in
+            loop.add(Port(), forMode: .default)
+            return loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped
+        }
+    }
+
     @Test(arguments: StreamKind.inputs)
     func `ST-18 of two loops the one that runs is told, whichever was scheduled first`(kind: StreamKind)
         throws
     {
         let content = pattern(300)
         for isFirst in [true, false] {
-            let second = LoopThread<Bool> { loop in
-                loop.add(Port(), forMode: .default)
-                return loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped
-            }
+            let second = Self.runningLoop()
             let other = try second.loop
             let findings = try onStreamThread { loop in
                 defer { other.stop() }
@@ -41,10 +46,7 @@ extension StreamContractTests {
 
     @Test func `ST-18 a run nested in the delegate's call gets an event that another loop has found`() throws
     {
-        let second = LoopThread<Bool> { loop in
-            loop.add(Port(), forMode: .default)
-            return loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped
-        }
+        let second = Self.runningLoop()
         let other = try second.loop
         let findings = try onStreamThread { loop in
             defer { other.stop() }

@@ -33,10 +33,9 @@ import Testing
         #expect(log == ["default was run", "exited with 1 in other"])
     }
 
-    @Test func `CH-2 scheduled only after it has ended and was collected, a child is told of`() throws {
-        let child = try Child.spawn("true")
-        try waitUntilGone(child.processIdentifier)
-        let status = try onLoopThread { loop -> Child.Status? in
+    /// Schedules a child on a loop, and returns the status that its handler is told.
+    private static func end(of child: Child) throws -> Child.Status? {
+        try onLoopThread { loop in
             let seen = Mutex<Child.Status?>(nil)
             child.onEnd = { _, status in
                 seen.withLock { $0 = status }
@@ -46,7 +45,12 @@ import Testing
             loop.runUntilStopped()
             return seen.withLock { $0 }
         }
-        #expect(status == .exited(0))
+    }
+
+    @Test func `CH-2 scheduled only after it has ended and was collected, a child is told of`() throws {
+        let child = try Child.spawn("true")
+        try waitUntilGone(child.processIdentifier)
+        #expect(try Self.end(of: child) == .exited(0))
     }
 
     @Test func `CH-3 a handler for SIGCHLD and children of others are left alone`() throws {
@@ -74,17 +78,7 @@ import Testing
 
     @Test func `CH-5 the end of the child is that of its own process`() throws {
         let child = try Child.spawn("/bin/sh", ["-c", "exec 3<&0; cat <&3 & exit 4"], standardInput: .stream)
-        let status = try onLoopThread { loop -> Child.Status? in
-            let seen = Mutex<Child.Status?>(nil)
-            child.onEnd = { _, status in
-                seen.withLock { $0 = status }
-                loop.stop()
-            }
-            child.schedule(in: loop, forMode: .default)
-            loop.runUntilStopped()
-            return seen.withLock { $0 }
-        }
-        #expect(status == .exited(4))
+        #expect(try Self.end(of: child) == .exited(4))
         // The grandchild reads until now.
         child.input?.open()
         child.input?.close()
