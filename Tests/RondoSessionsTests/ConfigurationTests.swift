@@ -371,6 +371,9 @@ import Testing
         #expect(try Self.load(URLSession(configuration: configuration), target) == [""])
         configuration.tlsMinimumSupportedProtocolVersion = .TLSv12
         #expect(try Self.load(URLSession(configuration: configuration), target).count > 1)
+        // Older ones count as TLS 1.2.
+        configuration.connection.tls.maximumVersion = .tls11
+        #expect(configuration.tlsMaximumSupportedProtocolVersion == .TLSv12)
     }
 
     @Test func `US-88 versions of TLS that two threads set at the same time are both kept`() throws {

@@ -2,6 +2,7 @@ public import FoundationNetworking
 public import RondoConnections
 public import RondoCore
 internal import RondoMutex
+internal import RondoStreams
 
 /// The settings of a session. A session copies its configuration: later changes affect only sessions made
 /// afterwards (rule US-6).
@@ -307,13 +308,21 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The oldest version of TLS that is accepted; TLS 1.2 unless set. Older versions are not supported and
     /// count as TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
-        get { connection.tls.minimumVersion == .tls13 ? .TLSv13 : .TLSv12 }
-        set { set(\.connection.tls.minimumVersion, newValue == .TLSv13 ? .tls13 : .tls12) }
+        get { tls_protocol_version_t(connection.tls.minimumVersion) }
+        set { set(\.connection.tls.minimumVersion, newValue.version) }
     }
 
     /// The newest version of TLS that is offered; TLS 1.3 unless set.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
-        get { connection.tls.maximumVersion == .tls12 ? .TLSv12 : .TLSv13 }
-        set { set(\.connection.tls.maximumVersion, newValue == .TLSv13 ? .tls13 : .tls12) }
+        get { tls_protocol_version_t(connection.tls.maximumVersion) }
+        set { set(\.connection.tls.maximumVersion, newValue.version) }
     }
+}
+
+extension tls_protocol_version_t {
+    /// Versions older than TLS 1.2 count as TLS 1.2.
+    fileprivate init(_ version: TLSSettings.Version) { self = version == .tls13 ? .TLSv13 : .TLSv12 }
+
+    /// Versions older than TLS 1.2 count as TLS 1.2.
+    fileprivate var version: TLSSettings.Version { self == .TLSv13 ? .tls13 : .tls12 }
 }
