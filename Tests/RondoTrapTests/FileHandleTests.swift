@@ -634,40 +634,26 @@ import Testing
         }
     }
 
-    /// There are many rounds, because only the timing of the threads can lose the handler.
-    @Test func `FH-14 a handler that is set while the last schedule ends is not lost`() throws {
+    /// There are many rounds, because only the timing of the threads can lose the handler or bring it back.
+    @Test(arguments: [true, false])
+    func `FH-14 a handler that is set or removed while the last schedule ends is set or removed after it`(
+        isSet: Bool
+    ) throws {
         try onLoopThread { loop in
             for _ in 0..<300 {
                 let handle = Pipe().fileHandleForReading
                 try? handle.schedule(in: loop, forMode: .work)
+                if !isSet { handle.readabilityHandler = { _ in } }
                 DispatchQueue.concurrentPerform(iterations: 2) { number in
                     if number == 0 {
                         handle.remove(from: loop, forMode: .work)
-                    } else {
+                    } else if isSet {
                         handle.readabilityHandler = { _ in }
-                    }
-                }
-                #expect(handle.readabilityHandler != nil)
-                handle.readabilityHandler = nil
-            }
-        }
-    }
-
-    /// There are many rounds, because only the timing of the threads can bring the handler back.
-    @Test func `FH-14 a handler that is removed while the last schedule ends does not come back`() throws {
-        try onLoopThread { loop in
-            for _ in 0..<300 {
-                let handle = Pipe().fileHandleForReading
-                try? handle.schedule(in: loop, forMode: .work)
-                handle.readabilityHandler = { _ in }
-                DispatchQueue.concurrentPerform(iterations: 2) { number in
-                    if number == 0 {
-                        handle.remove(from: loop, forMode: .work)
                     } else {
                         handle.readabilityHandler = nil
                     }
                 }
-                #expect(handle.readabilityHandler == nil)
+                #expect((handle.readabilityHandler != nil) == isSet)
                 handle.readabilityHandler = nil
             }
         }
