@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What Core Foundation's contexts promise: `info` is retained, released, described and handed back.
+/// Tests what Core Foundation's contexts promise: `info` is retained, released, described and handed back.
 @Suite(.leavesNothing) struct ContextTests {
     @Test func `SRC-9 SRC-11 a source of version 0 retains its info until it is invalidated`() throws {
         weak var weakInfo: ContextNotes?

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RondoCommand
 
-/// How the command line of `rondo fetch` is read, as a value.
+/// Tests the value that reads the command line of `rondo fetch`.
 struct FetchCommandLineTests {
     private func operation(_ words: String...) throws -> FetchOperation {
         try FetchCommandLine(words).operations[0]

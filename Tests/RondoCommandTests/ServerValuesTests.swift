@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoCommand
 
-/// What the server of `rondo serve` decides, as values.
+/// Tests the values that decide for the server of `rondo serve`.
 struct ServerValuesTests {
     @Test func `pace is a ceiling and makes up for nothing`() {
         var pace = Pace(rate: 1000)
@@ -179,7 +179,7 @@ struct ServerCertificateTests {
     }
 }
 
-/// What paths lead to.
+/// Tests what paths lead to.
 struct SiteTests {
     @Test func `a folder for whose listing there is no descriptor is busy, not forbidden`() async {
         await #expect(processExitsWith: .success) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// What is kept of a body from a stream, in case it has to be sent again.
+/// Tests what is kept of a body from a stream, in case it has to be sent again.
 @Suite(.timeLimit(.minutes(5))) struct BodySpoolTests {
     /// In a process of its own: it changes the environment.
     @Test func `UC-40 a body of which a part could not be kept is not sent again from the middle`() async {

@@ -112,7 +112,7 @@ import Testing
         #expect(cache.currentDiskUsage <= 1 << 18)
     }
 
-    /// What waits is bounded, and what is dropped leaves nothing older behind.
+    /// The number of responses that wait is limited, and one that is dropped leaves no older one behind.
     @Test func `of more than can wait the rest is in memory alone, and nothing old comes back`() throws {
         let folder = Folder()
         var cache: URLConnection.Cache? = folder.cache(memory: 1 << 24)
@@ -167,7 +167,7 @@ import Testing
         #expect((found.userInfo?["mine"] as? [String: Int])?["yes"] == 1)
     }
 
-    /// Whatever bytes are changed: what is found is what was stored, or nothing.
+    /// The cache finds what was stored, or nothing, whichever bytes have changed.
     @Test(arguments: 0..<40) func `a file that is broken gives no wrong byte, and is used again`(seed: Int)
         throws
     {

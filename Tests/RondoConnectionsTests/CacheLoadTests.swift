@@ -1137,7 +1137,6 @@ import Testing
         #expect(other.calls == ["response 200", "data", "finish"])
     }
 
-    /// What is kept is on its way out and what replaces it on its way in: a load that comes between finds it.
     @Test func `UC-55 a response that is being stored is already used`() throws {
         let server = try Self.storable()
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
@@ -1161,7 +1160,7 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    /// That nothing was there before does not stand for long.
+    /// A load's miss is remembered for a moment only.
     @Test func `UC-54 a load finds what was stored, also if another one has missed it meanwhile`() throws {
         let server = try Self.storable()
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
@@ -1240,7 +1239,7 @@ import Testing
         #expect(cache.cachedResponse(for: URLRequest(url: server.url("/b"))) != nil)
     }
 
-    /// What is noted of caches is noted by their addresses.
+    /// Notes about caches are kept by the caches' addresses.
     @Test func `UC-54 a cache that has the address of one that has gone keeps what it is given`() throws {
         let server = try Self.storable()
         for _ in 0..<20 {

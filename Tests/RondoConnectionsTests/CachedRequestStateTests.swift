@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// What the cache remembers of a request while it is loaded.
+/// Tests what the cache remembers of a request while it is loaded.
 @Suite struct CachedRequestStateTests {
     private let store = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, path: nil)
     private let request = LoadRequest(URLRequest(url: url("http://host.example/a")))

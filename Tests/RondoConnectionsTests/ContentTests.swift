@@ -65,8 +65,8 @@ import Testing
         #expect(recorder.response?.value(forHTTPHeaderField: "Content-Encoding") == "gzip")
     }
 
-    /// What ends early because the connection does is a connection that was lost; what is whole and yet cannot be
-    /// decoded is raw data that cannot be (Apple's `NSURLErrorCannotDecodeRawData`).
+    /// Content that ends early with its connection means a lost connection. Content that is whole and cannot be decoded
+    /// is raw data that cannot be decoded (Apple's `NSURLErrorCannotDecodeRawData`).
     @Test(arguments: [("short", -1005), ("cut", -1015), ("lie", -1015), ("bomb", -1103), ("deep", -1016)])
     func `UC-59 a load whose content cannot be decoded fails after the decoded part`(
         _ path: String, _ code: Int

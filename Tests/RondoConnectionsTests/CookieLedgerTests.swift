@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// What a cookie store knows, as a value: what loads receive, what the program does, and what is brought where.
+/// Tests the value that knows a cookie store's cookies: what loads receive, what the program does, and what goes where.
 @Suite struct CookieLedgerTests {
     private let now = Date()
     private let origin = CookieOrigin(host: "a.example", path: "/", isSecure: true)
@@ -30,7 +30,7 @@ import Testing
     private struct Scene {
         var ledger = CookieLedger()
         var objects: [HTTPCookie] = []
-        /// What Foundation's file holds of them.
+        /// The cookies in Foundation's file.
         var filed: [HTTPCookie] = []
         var rows: [Cookie.Key: CookieRow] = [:]
         let now: Date
@@ -228,7 +228,7 @@ import Testing
 
     // MARK: From one process to the next
 
-    /// What Foundation reads from its file: without Secure, made a moment ago.
+    /// Returns the cookies as Foundation reads them from its file: without Secure, and made a moment ago.
     private func reread(_ objects: [HTTPCookie]) -> [HTTPCookie] {
         objects.compactMap { old in
             guard let expires = old.expiresDate else { return nil }

@@ -92,7 +92,7 @@ import Testing
         var written: Set<String> { state.withLock { $0.written } }
         var seen: Set<String> { Self.texts(cookies) }
 
-        /// What Foundation would read from its file in the next process.
+        /// Returns a window with the cookies that Foundation would read from its file in the next process.
         func restarted() -> Window {
             let next = Window()
             let cookies = cookies.compactMap { old -> HTTPCookie? in
@@ -825,7 +825,7 @@ import Testing
         }
     }
 
-    /// How often the database has been written to, as its journal shows.
+    /// Returns the size of the database's journal, which every write makes larger.
     private func changed(_ file: URL) throws -> Int {
         try Data(contentsOf: URL(fileURLWithPath: file.path + "-wal")).count
     }

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Which methods a delegate has, and what becomes of those that it has not.
+/// Tests which methods of a delegate are called, and what takes the place of those that it does not have.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DelegateMethodTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in

@@ -4,7 +4,7 @@ import Testing
 
 /// Answers by a response that names its file itself.
 private final class NamingProtocol: URLProtocol {
-    /// What its class says of it is what a server has said, as it is.
+    /// A response whose class suggests a name as a server has sent it.
     // `@unchecked` as its superclass is: nothing in it changes after it was made.
     private final class Named: URLResponse, @unchecked Sendable {
         override var suggestedFilename: String? { "../\u{202E}-.profile" }

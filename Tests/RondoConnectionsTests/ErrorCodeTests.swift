@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Which code belongs to which fault of a peer's: all of them, by a table.
+/// Tests which code belongs to which fault of a peer's: all of them, by a table.
 @Suite struct ErrorCodeTests {
     private static func code(_ failure: LoadFailure) -> URLError.Code {
         URLErrors.error(failure, url: URL(string: "http://host.example/")).code
@@ -55,7 +55,7 @@ import Testing
         #expect(Self.code(.multipart(.invalidHead(fault))) == .cannotParseResponse)
     }
 
-    /// Whatever a proxy says but yes, there is no connection to the host.
+    /// Unless the proxy says yes, there is no connection to the host.
     @Test(arguments: [.refused, .authentication, .protocolViolation, .closed] as [NegotiationError.Kind])
     func `UC-59 a proxy that makes no tunnel fails the load with -1004`(kind: NegotiationError.Kind) {
         let error = NegotiationError(kind, description: "it does not")

@@ -41,7 +41,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// What the message names besides the host.
+    /// The cause, which the message names besides the host.
     var cause: String {
         switch self {
         case .unknownHost, .unknownHostByItsForm: "name"
@@ -70,7 +70,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// What the delegate is told before it.
+    /// The delegate's calls before the failure.
     var callsBefore: [String] {
         switch self {
         case .truncatedLength, .truncatedChunks, .truncatedTLS, .resetInBody, .badChunk:

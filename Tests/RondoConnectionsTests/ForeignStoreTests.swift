@@ -6,11 +6,11 @@ import Testing
 @testable import RondoConnections
 @testable import RondoCore
 
-/// What is not written to a cache of the program's since the same was written a moment ago.
+/// Tests which responses are not written to a cache of the program's, since they were written a moment ago.
 @Suite struct ForeignStoreTests {
     private enum Answer { case write, isWritten, nothing }
 
-    /// What is to be done about a response.
+    /// Asks what is to be done about a response.
     private struct Asker {
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
 
@@ -41,8 +41,8 @@ import Testing
         ResponseHead(status: 200, fields: HeaderFields(fields))
     }
 
-    /// What one question after the other is answered, of a cache of their own: asked anew where they have taken longer than
-    /// a moment, as they may on a machine that has much to do.
+    /// Returns the answers to questions about a cache of their own. It asks anew where they have taken longer than a
+    /// moment, as they may on a machine that has much to do.
     private func answers(_ ask: (Asker) throws -> [Answer]) throws -> [Answer] {
         while true {
             let began = LoopClock.systemNow
@@ -131,7 +131,7 @@ import Testing
         #expect(answers == [.write, .write, .isWritten, .write, .write, .write, .isWritten])
     }
 
-    /// Who finds it noted counts on what is there.
+    /// A load that finds a response noted relies on the cache to have it.
     @Test func `a response that is not written yet is not noted as written`() throws {
         let tagged = head(("ETag", "1"))
         let answers = try answers { asked in
@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    /// What is noted of caches is noted by their addresses.
+    /// Notes about caches are kept by the caches' addresses.
     @Test func `another cache is given what it has not got`() throws {
         let tagged = head(("ETag", "1"))
         for _ in 0..<20 {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import RondoConnections
 
-/// When memory is given back that a burst of loads has left.
+/// Tests when memory is given back that a burst of loads has left.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HeapTrimmerTests {
-    /// What was arranged on the loader before has been done.
+    /// Waits until the loader has done everything that it was given before.
     private static func settle() throws {
         let latch = Latch()
         RunLoop.loader.perform { latch.open() }

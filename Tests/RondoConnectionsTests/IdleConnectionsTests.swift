@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Which connections are kept, for whom, and which have to go.
+/// Tests which connections are kept, for which loads, and which have to go.
 @Suite(.leavesNoConnections) struct IdleConnectionsTests {
     private static func key(_ host: String = "a", port: Int = 80, tls: TLSSettings? = nil) -> ConnectionKey {
         ConnectionKey(host: host, port: port, tls: tls)

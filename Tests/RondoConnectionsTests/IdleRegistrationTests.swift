@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    /// When it leaves, the loop whose mode is empty by that is woken. In a process of its own, as above.
+    /// The connection's end empties the loop's mode, which wakes the loop. In a process of its own, as above.
     @Test func `an instrument that is told that an idle connection is unregistered may close it`() async {
         await #expect(processExitsWith: .success) {
             let (server, log) = (try Self.server(), EventLog())

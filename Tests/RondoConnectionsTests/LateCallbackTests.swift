@@ -8,12 +8,12 @@ import Testing
 
 /// A callback that a loop has begun, and that is held up before it has asked which load has the connection now.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct LateCallbackTests {
-    /// What a loop that has found a connection ready takes out of its source, to call it next.
+    /// The callback that a loop which has found a connection ready takes out of its source, to call it next.
     private struct Callback: Sendable {
         let source: RunLoop.Source
         let callback: RunLoop.Source.Callback
 
-        /// That of the connection that is kept for `key`.
+        /// Takes the callback of the connection that is kept for `key`.
         init(ofConnectionKeptFor key: ConnectionKey) throws {
             let kept = try #require(ConnectionPool.shared.take(for: key))
             source = try #require(kept.channel.transport?.source)
@@ -29,7 +29,7 @@ import Testing
         func perform() { callback.call(source, .read) }
     }
 
-    /// Where the next load is, beside the default mode of another loop: in the loop that is late, which runs in
+    /// The place of the next load, beside the default mode of another loop: in the loop that is late, which runs in
     /// default.
     enum Place: CaseIterable {
         case nowhere, otherMode, commonModes, sameMode

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Where the time of a load went.
+/// Tests the metrics that tell where the time of a load went.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct MetricsTests {
     private final class Measuring: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Which waiter may have a connection now.
+/// Tests which waiter may have a connection now.
 @Suite(.leavesNoConnections) struct OriginStateTests {
     private static let now = LoopInstant(nanoseconds: 0)
 

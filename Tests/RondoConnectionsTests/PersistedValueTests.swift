@@ -6,7 +6,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// What servers have said and a file keeps: when it is written, by which thread, and what a killed process leaves.
+/// Tests values that a file keeps: when it is written, by which thread, and what a killed process leaves.
 @Suite(.timeLimit(.minutes(5))) struct PersistedValueTests {
     /// Lines, with a note of the thread that takes each.
     private struct Lines: Persistable {

@@ -19,7 +19,7 @@ extension ConnectionPool {
     }
 }
 
-/// What becomes of kept connections that no load uses. Each test has a pool of its own.
+/// Tests kept connections that no load uses. Each test has a pool of its own.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct PoolTests {
     /// A server that answers, and notes when the client has closed its side.
     private static func server(_ ended: Latch, afterAnswer: @escaping @Sendable (TestPeer) -> Void = { _ in })
@@ -205,7 +205,7 @@ extension ConnectionPool {
         connections[1].channel.close()
     }
 
-    /// What TLS has to say to itself is no sign of death: new keys here, session tickets elsewhere.
+    /// Messages of TLS itself are no sign of death: new keys here, session tickets elsewhere.
     @Test func `a kept connection whose TLS alone has something to say stays`() throws {
         let certificates = TestCertificates.shared
         let server = try TestServerProcess([

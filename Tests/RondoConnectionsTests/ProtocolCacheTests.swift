@@ -4,7 +4,7 @@ import Testing
 
 /// Loads by a protocol of the program, and the cache: `rondo-cached://policy/path`, whose host is the storage policy.
 private final class CachedProtocol: URLProtocol {
-    /// What a protocol does with what the cache holds.
+    /// Whether the protocol takes the cache's response for valid.
     static let isValid = Box(true)
     static let log = Box<[String]>([])
     static let count = Box(0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Which proxy the environment names for a host.
+/// Tests which proxy the environment names for a host.
 @Suite(.leavesNoConnections) struct ProxyChoiceTests {
     private static func proxy(
         _ environment: [String: String], _ scheme: String = "http", _ host: String = "host.example",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// What a delegate is told about a response, and in which order.
+/// Tests what a delegate is told about a response, and in which order.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ResponseTests {
     /// Answers each request on a connection with the given bytes, in the given pieces.
     private static func server(_ pieces: [String], closes: Bool = true) throws -> TestServer {

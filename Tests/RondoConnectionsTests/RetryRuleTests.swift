@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// When a request is sent again because its connection was lost.
+/// Tests when a request is sent again because its connection was lost.
 @Suite struct RetryRuleTests {
     private static func request(_ method: String) throws -> LoadRequest {
         var request = URLRequest(url: try #require(URL(string: "http://host/")))

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Which loop and mode drives a connection, and until when that can be chosen.
+/// Tests which loop and mode drive a connection, and until when a program can choose them.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ScheduleTests {
     private static func echo() throws -> TestServer {
         try TestServer.answering { request in "you asked for \(request.target)" }

@@ -15,7 +15,7 @@ final class Recorder: NSObject, URLConnectionDataDelegate, Sendable {
 
     private struct State {
         var calls: [String] = []
-        /// Where each call was made: the mode of the watched loop, or "another thread".
+        /// The place of each call: the mode of the watched loop, or "another thread".
         var places: [String] = []
         var responses: [HTTPURLResponse] = []
         var body = Data()

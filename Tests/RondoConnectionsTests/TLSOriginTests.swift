@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What of TLS is configured for one server, and where redirects lead.
+/// Tests settings of TLS that are meant for one server, and redirects to another.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TLSOriginTests {
     /// Two servers in one process that ask for a certificate without requiring one. The first sends `/away` to the
     /// second, `/there-and-back` there and back, `/here` to itself; both answer everything else with whether they

@@ -188,7 +188,7 @@ import Testing
         try Self.away { _, clock in clock.advance(by: 200) }
     }
 
-    /// What came over TLS meanwhile is looked at before the clock as well, and is not lost by the look.
+    /// The load looks at bytes that came over TLS meanwhile before it looks at the clock, and loses none of them.
     @Test func `UC-58 time in other modes is not counted over TLS`() throws {
         let (server, port) = try Stranger.pythonTLS(
             .good,

@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// What is remembered of one head must not show in the next.
+    /// Nothing that is remembered of one head may show in the next.
     @Test func `UC-25 the fields of a response are its own, whatever the last one had`() throws {
         let url = try #require(URL(string: "http://a/b"))
         let long = String(repeating: "l", count: 1000)

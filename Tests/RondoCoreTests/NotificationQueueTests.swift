@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// When notifications of a queue are posted: in which pass, and where in it.
+/// Tests when notifications of a queue are posted: in which pass, and where in it.
 @Suite(.leavesNothing, .timeLimit(.minutes(5))) struct NotificationQueueTests {
     @Test func `NQ-1 each thread has a default queue over the default centre, and may have more`() throws {
         try onLoopThread { loop in

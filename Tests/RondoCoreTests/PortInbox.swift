@@ -19,7 +19,7 @@ final class Inbox: PortDelegate, Sendable {
 
     var texts: [String] { state.withLock { $0.texts } }
     var count: Int { state.withLock { $0.count } }
-    /// How many calls were under way at a time.
+    /// The greatest number of calls that were under way at a time.
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var keepsTexts: Bool {
         get { state.withLock { $0.keepsTexts } }

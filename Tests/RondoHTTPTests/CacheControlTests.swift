@@ -1,7 +1,7 @@
 import RondoHTTP
 import Testing
 
-/// What is read in Cache-Control fields.
+/// Tests what is read in Cache-Control fields.
 @Suite struct CacheControlTests {
     private static func control(_ change: (inout CacheControl) -> Void) -> CacheControl {
         var control = CacheControl()

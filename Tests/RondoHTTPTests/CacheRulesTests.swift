@@ -25,7 +25,7 @@ import Testing
             receivedAt: start)
     }
 
-    /// What happens to a request made `age` seconds after `lines` came.
+    /// Returns the decision about a request that is made `age` seconds after `lines` came.
     private func decision(
         _ lines: [String], after age: Double, request: [String] = [], policy: CachePolicy = .protocolRules,
         status: Int = 200, first: [String] = []

@@ -13,7 +13,7 @@ import Testing
             isSecure: parts.scheme == "https")
     }
 
-    /// What a table sends to `target` after `fields` came from `source`, a second apart.
+    /// Returns the field that a table sends to `target` after `fields` came from `source`, a second apart.
     private func sent(_ fields: [String], from source: String, to target: String) throws -> String {
         var table = CookieTable()
         for (index, text) in fields.enumerated() {

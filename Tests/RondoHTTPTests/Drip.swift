@@ -13,7 +13,7 @@ enum Drip {
     }
 }
 
-/// What a client heard, with the pieces of a body joined.
+/// The events that a client heard, with the pieces of a body joined.
 enum Heard: Equatable {
     case informational(Int, [String] = [])
     case response(Int, length: Int64?)

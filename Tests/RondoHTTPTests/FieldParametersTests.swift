@@ -1,7 +1,7 @@
 import RondoHTTP
 import Testing
 
-/// What stands behind the semicolons of a field's value, and which media type Content-Type means.
+/// Tests what stands behind the semicolons of a field's value, and which media type Content-Type means.
 @Suite struct FieldParametersTests {
     @Test(
         arguments: [

@@ -9,8 +9,8 @@ import Testing
         try message.hearInEveryWay { #expect($0 == message.expected) }
     }
 
-    /// Whatever follows a complete response on a kept connection was not asked for: the response stands, the
-    /// connection does not.
+    /// Nothing has asked for bytes after a complete response on a kept connection: the response stands, the connection
+    /// does not.
     @Test(arguments: messages.filter { $0.expected.isReusable })
     func `bytes after a complete response end the connection and spare the response`(
         _ message: Message
@@ -39,7 +39,7 @@ import Testing
         #expect(second.isReusable)
     }
 
-    /// What a connection reads of `bytes` that come after a request.
+    /// Returns the head that a connection reads from `bytes` after a request.
     private func heads(_ bytes: String, of codec: inout QueuedCodec) throws -> ResponseHead? {
         var output: [UInt8] = []
         try codec.send(head: .get, body: .none, into: &output)

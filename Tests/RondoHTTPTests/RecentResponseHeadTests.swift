@@ -87,7 +87,7 @@ import Testing
         #expect(try head(of: Self.line + "A: one two wo\r\n\r\n").fields["a"] == "one two wo")
     }
 
-    /// What one connection has accepted another one may have to refuse.
+    /// A connection may have to refuse a head that another one has accepted.
     @Test func `a connection with limits of its own refuses what is known`() throws {
         var limits = HTTP1Limits()
         limits.maximumFieldCount = 2

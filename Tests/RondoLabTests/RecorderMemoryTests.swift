@@ -4,7 +4,7 @@ import Testing
 @testable import RondoCore
 @testable import RondoTrace
 
-/// What a recorder keeps and writes, by its own means.
+/// Tests what a recorder keeps and writes, by its own means.
 struct RecorderMemoryTests {
     @Test func `a recorder keeps only the events of a loop whose thread has ended`() throws {
         // An instrument of no loop: it hears of this loop alone.

@@ -4,7 +4,7 @@ import RondoTrace
 import Testing
 
 @Suite(.serialized) struct RecorderTests {
-    /// What a loop of this test did: other tests run other loops meanwhile.
+    /// Returns the events of one loop: other tests run other loops meanwhile.
     private func words(_ recording: Recording, loop name: String, passes: Bool = false) -> [String] {
         guard let loop = recording.tables.loops.firstIndex(where: { $0.name == name }) else { return [] }
         return recording.records.filter { $0.loop == loop && (passes || $0.kind != .pass) }.map { record in

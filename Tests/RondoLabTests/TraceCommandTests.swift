@@ -182,8 +182,7 @@ struct TraceCommandTests {
         }
     }
 
-    /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
-    /// for.
+    /// The constructor finds the function that begins to record by a weak symbol, which must not need a symbol table.
     @Test func `a program without symbols can be recorded`() throws {
         try withFile { file in
             let program = file + "-stripped"

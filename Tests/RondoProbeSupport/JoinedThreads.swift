@@ -2,7 +2,7 @@ package import RondoCore
 
 /// Threads that can be joined, which Foundation's cannot: when they are over, nothing of them is left.
 package enum JoinedThreads {
-    /// What a new thread does, on its way there through C.
+    /// The work of a new thread, on its way there through C.
     private final class Body: Sendable {
         let run: @Sendable () -> Void
 

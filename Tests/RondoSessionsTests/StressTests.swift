@@ -8,7 +8,7 @@ import Testing
 
 /// Tasks that are resumed, suspended and cancelled at random by several threads.
 @Suite(.timeLimit(.minutes(10)), .serialized, .leavesNoConnections) struct StressTests {
-    /// How many tasks there are; RONDO_STRESS_TASKS says otherwise.
+    /// The number of tasks, unless RONDO_STRESS_TASKS names another.
     private static let count =
         ProcessInfo.processInfo.environment["RONDO_STRESS_TASKS"].flatMap { Int($0) } ?? 400
 

@@ -9,7 +9,7 @@ import Testing
 final class Notes: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var calls: [String] = []
-        /// Where each call was made: the mode of the watched loop, or "another thread".
+        /// The place of each call: the mode of the watched loop, or "another thread".
         var places: [String] = []
         var body = Data()
         var errors: [URLError] = []
@@ -33,7 +33,7 @@ final class Notes: NSObject, URLSessionDataDelegate, Sendable {
         state.withLock { $0.hook = hook }
     }
 
-    /// How `didReceive response` is answered; nil: by allow, at once.
+    /// Sets the answer to `didReceive response`, which is otherwise allow, at once.
     func answerResponses(
         _ answer:
             @escaping @Sendable (

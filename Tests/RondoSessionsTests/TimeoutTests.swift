@@ -10,7 +10,7 @@ import Testing
         }
     }
 
-    /// How a task of `configuration` ends.
+    /// Loads with a configuration, and returns the error.
     private static func end(
         of request: URLRequest, _ configure: (URLSessionConfiguration) -> Void
     ) throws -> URLError? {

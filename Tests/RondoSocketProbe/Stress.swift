@@ -118,7 +118,7 @@ final class Happenings: Sendable {
         var seen: Set<String> = []
         var count = 0
         var failures: [String] = []
-        /// How many are waited for.
+        /// The number of events that are waited for.
         var awaited: Int?
     }
 

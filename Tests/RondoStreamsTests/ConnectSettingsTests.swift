@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoStreams
 
-/// Where a connection leads, as a value, and from where, on sockets.
+/// Tests where a connection leads, by values, and where it comes from, on sockets.
 @Suite(.leavesNothing) struct ConnectSettingsTests {
     private static let loopback = SocketAddress.loopback(port: 80)
 

@@ -42,7 +42,7 @@ final class FoundationPortPeer: NSObject, PortDelegate, @unchecked Sendable {
 
     private let answers: Bool
 
-    /// Where it listens: a `struct sockaddr_in` with its port.
+    /// The number of its port, from the port's `struct sockaddr_in`.
     var tcpPort: UInt16 {
         port.address.withUnsafeBytes {
             UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))

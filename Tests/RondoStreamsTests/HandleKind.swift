@@ -85,7 +85,7 @@ extension FileHandle {
     /// The flags of the open file: its other descriptors, in other processes too, have the same.
     var flags: Int32 { fcntl(fileDescriptor, F_GETFL) }
 
-    /// How many bytes wait to be read.
+    /// The number of bytes that wait to be read.
     var waitingBytes: Int32 {
         var count: Int32 = -1
         _ = ioctl(fileDescriptor, UInt(FIONREAD), &count)

@@ -4,7 +4,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// How streams of a `FileHandle` stand to their handle, to other readers of it, and to loops.
+/// Tests how streams of a `FileHandle` stand to their handle, to other readers of it, and to loops.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct HandleStreamLifeTests {
     @Test func `FH-15 the stream retains its handle until it is closed, and closes nothing`() throws {
         let findings = try onStreamThread { loop in

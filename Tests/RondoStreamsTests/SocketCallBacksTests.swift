@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoStreams
 
-/// Which callbacks of a CFSocket may be made, as a value.
+/// Tests the value that decides which callbacks of a CFSocket may be made.
 @Suite struct SocketCallBacksTests {
     private static let kinds: [CFSocketCallBackType] = [.readCallBack, .acceptCallBack, .dataCallBack]
 

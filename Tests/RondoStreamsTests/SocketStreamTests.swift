@@ -641,7 +641,7 @@ import Testing
         close(far)
     }
 
-    /// How often the kernel has taken the processor from a thread of this process, or was given it.
+    /// Counts how often the kernel has taken the processor from a thread of this process, or was given it.
     ///
     /// - Returns: Nil if there is no such thread: it has not begun, or has ended.
     private static func switches(of thread: pid_t) -> Int? {

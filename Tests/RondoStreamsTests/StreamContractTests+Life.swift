@@ -49,7 +49,7 @@ extension StreamContractTests {
         withExtendedLifetime((input, output)) {}
     }
 
-    /// How many descriptors of this process lead to a file.
+    /// Counts the descriptors of this process that lead to a file.
     private func descriptors(of path: String) throws -> Int {
         let directory = "/proc/self/fd"
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path

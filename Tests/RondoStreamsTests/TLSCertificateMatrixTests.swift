@@ -18,7 +18,7 @@ import Testing
     struct Row: Sendable, CustomTestStringConvertible {
         let kind: TestCertificates.Kind
         let problem: CertificateProblem.Kind
-        /// Whose certificate it is.
+        /// The subject of the certificate that has the problem.
         let subject: String
         let depth: Int
         let words: String

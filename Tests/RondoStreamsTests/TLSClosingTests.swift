@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// How a connection over TLS is closed while its peer is still speaking.
+/// Tests how a connection over TLS is closed while its peer is still speaking.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSClosingTests {
     /// Streams to such a server, written to until no more is taken, and closed.
     private func writeAndClose(_ port: UInt16, _ piece: [UInt8], by proxy: StreamProxy? = nil) throws -> Int {

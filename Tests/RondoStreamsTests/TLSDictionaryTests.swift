@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// How a connection to a server with a certificate of this kind ends: its answer, or the error's code.
+    /// Connects to a server with a certificate of this kind, and returns its answer, or the error's code.
     private func outcome(_ kind: TestCertificates.Kind, _ values: [String: Any]) throws -> String {
         let (server, port) = try OpenSSLServer.start(kind)
         defer { server.terminate() }

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// Which certificates are accepted, against `openssl s_server`.
+/// Tests which certificates are accepted, against `openssl s_server`.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSVerificationTests {
     /// A certificate, the host that is looked for, and the settings: accepted, or refused for a problem.
     struct Row: Sendable, CustomTestStringConvertible {

@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// How the end of a child is found and told (section CH of the rules).
+/// Tests how the end of a child is found and told (section CH of the rules).
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoChild) struct ChildEndTests {
     private static let other = RunLoop.Mode("other")
 

@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// How a child begins, and what it has (section CH of the rules).
+/// Tests how a child begins, and what it has (section CH of the rules).
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoChild) struct ChildTests {
     /// Runs a script of the shell, and returns what it writes.
     private func text(

@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// How the end of a process is told (section PR of the rules).
+/// Tests how the end of a process is told (section PR of the rules).
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoChild) struct ProcessEndTests {
     private static let other = RunLoop.Mode("other")
 

@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// What a process is and how it begins (section PR of the rules).
+/// Tests what a process is and how it begins (section PR of the rules).
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoChild) struct ProcessTests {
     @Test func `PR-1 the members are Foundation's, and do what they say`() throws {
         let process = Process()

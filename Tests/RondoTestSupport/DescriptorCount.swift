@@ -1,14 +1,14 @@
 internal import RondoCore
 internal import Testing
 
-/// What this process has open.
+/// The descriptors that this process has open.
 ///
 /// Tests run in parallel in one process: a test that counts runs its body in an exit test, alone.
 package struct OpenDescriptors: CustomStringConvertible {
-    /// What each is, as the kernel calls it: "socket:[4711]", "anon_inode:[eventpoll]", a path.
+    /// The name of each, as the kernel gives it: "socket:[4711]", "anon_inode:[eventpoll]", a path.
     private let names: [String]
 
-    /// What is kept for the user has files there that stay open, from whichever load is the first.
+    /// The folders of what is kept for the user. Files in them stay open from the first load on.
     private static let keptFolders = FileManager.default.urls(
         for: .applicationSupportDirectory, in: .userDomainMask
     ).map { $0.resolvingSymlinksInPath().path + "/" }

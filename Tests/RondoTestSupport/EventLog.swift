@@ -1,7 +1,7 @@
 package import RondoCore
 internal import RondoMutex
 
-/// What happened, in order, noted from any thread.
+/// Notes events in their order, from any thread.
 package final class EventLog: Sendable {
     private let noted = Mutex<[String]>([])
 

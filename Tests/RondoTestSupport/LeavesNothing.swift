@@ -38,7 +38,7 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
         }
     }
 
-    /// Which suites run at the same time.
+    /// Counts the suites that run at the same time.
     private struct Runs {
         var running = 0
         var begun = 0
@@ -77,7 +77,7 @@ package func makeWhatStays() throws {
     _ = Foundation.RunLoop.main
 }
 
-/// What this process holds.
+/// The descriptors and objects that this process holds.
 private struct Leftovers: CustomStringConvertible {
     let descriptors: OpenDescriptors
     let objects: [LiveObject.Kind: Int]

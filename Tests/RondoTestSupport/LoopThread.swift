@@ -59,7 +59,7 @@ package func onLoopThread<Value: Sendable>(
     try LoopThread(body).value()
 }
 
-/// How long a test waits for something, in seconds; only a failure takes that long.
+/// The longest that a test waits for something, in seconds; only a failure takes that long.
 ///
 /// Well below a minute: after 59.7 s libev ends each wait by itself (its `MAX_BLOCKTIME`), the loop looks at
 /// everything anew, and a wake-up that was missed is found. A test that waits so long would pass. For the same reason
@@ -76,7 +76,7 @@ package struct NeverCame: Error, CustomStringConvertible {
     }
 }
 
-/// How often `waitFor` looks before it blocks its thread between two looks, for so many milliseconds.
+/// The number of looks after which `waitFor` blocks its thread between two looks, and for how many milliseconds.
 private let looksBeforeBlocking = 100
 private let blockedMilliseconds: Int32 = 1
 

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// How many bytes this process uses: those that are resident, or, where a sanitizer keeps what was freed,
-/// those that are allocated.
+/// Returns the number of bytes that this process uses: those that are resident, or, where a sanitizer keeps what was
+/// freed, those that are allocated.
 package func memoryInUse() throws -> Int {
     if let symbol = dlsym(nil, "__sanitizer_get_current_allocated_bytes") {
         // Declared by the sanitizers as `size_t name(void)`.

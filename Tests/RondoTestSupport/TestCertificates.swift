@@ -86,7 +86,7 @@ package struct TestCertificates: Sendable {
         atexit { try? FileManager.default.removeItem(atPath: TestCertificates.path.withLock { $0 }) }
     }
 
-    /// What the function that runs at exit needs to know; it cannot capture.
+    /// The path for the function that runs at exit, which cannot capture it.
     private static let path = Mutex("")
 
     private func make() throws {

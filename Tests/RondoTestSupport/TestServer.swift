@@ -8,7 +8,7 @@ internal import RondoMutex
 /// It lives until `stop()`, the end of a suite that `leavesNothing`, or the end of the process, so that no test has
 /// to hold on to it.
 package final class TestServer: Sendable {
-    /// How a server listens.
+    /// The kind of address on which a server listens.
     package enum Listening: Sendable {
         case ipv4, ipv6
     }
@@ -58,7 +58,7 @@ package final class TestServer: Sendable {
         package func stopAll() { for server in servers.withLock({ $0 }) { server.stop() } }
     }
 
-    /// Where the servers that this task makes are noted.
+    /// The scope that notes the servers which this task makes.
     @TaskLocal package static var scope: Scope?
 
     /// `http://127.0.0.1:port/path`.
@@ -68,10 +68,10 @@ package final class TestServer: Sendable {
         return url
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections that were accepted so far.
     package var accepted: Int { state.withLock { $0.accepted } }
 
-    /// How many connections are served now: those that neither side has ended.
+    /// The number of connections that are served now: those that neither side has ended.
     package var served: Int { state.withLock { $0.peers.count } }
 
     /// The requests that were read so far, in order of their arrival.
@@ -202,7 +202,7 @@ package final class TestPeer: Sendable {
     /// The peer has closed the connection, or broken it.
     package struct Gone: Error {}
 
-    /// How many connections the server had accepted before this one.
+    /// The number of connections that the server had accepted before this one.
     package let number: Int
     private let descriptor: Mutex<Int32>
     private let unread = Mutex<[UInt8]>([])

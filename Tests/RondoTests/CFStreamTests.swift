@@ -4,7 +4,7 @@ import Testing
 
 /// Core Foundation's stream functions, in the words of programs that call them.
 @Suite(.timeLimit(.minutes(2)), .leavesNothing) struct CFStreamTests {
-    /// What a client is told, and how often its context was retained and released.
+    /// Notes the events of a client, and counts how often its context was retained and released.
     private final class Notes {
         var events: [String] = []
         var received: [UInt8] = []
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// Where a read may wait: it runs the loop of its thread.
+    /// Runs `body` on a thread of its own: a read that waits runs the loop of its thread.
     private static func onThread(_ body: @escaping @Sendable () throws -> Void) throws {
         let failure = try onLoopThread { _ in
             do {

@@ -3,7 +3,7 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// What becomes of loops, loads and streams while system calls fail, played by `RondoFaultProbe` under the library of
+/// Tests loops, loads and streams while system calls fail: `RondoFaultProbe` plays them under the library of
 /// Tests/RondoFaults.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct FaultTests {
     /// The library, compiled once.

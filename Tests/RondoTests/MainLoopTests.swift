@@ -15,7 +15,7 @@ import Testing
         try TestServer.answering { _ in "body" }
     }
 
-    /// What it prints comes when it ends.
+    /// The program's output ends with the child, so the test waits for the child, too.
     @Test func `a recorded program that goes on in a child by fork ends there`() throws {
         let name = "rondo-forked-\(UUID().uuidString)"
         let file = "\(NSTemporaryDirectory())/\(name)"

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What is stored is there after the program was killed, by `RondoStorageProbe`, a program that stores until then.
+/// Tests that everything stored is there after a kill: `RondoStorageProbe` stores until it is killed.
 @Suite(.timeLimit(.minutes(5))) struct StorageKillTests {
     private static func start(_ arguments: String...) throws -> TestServerProcess {
         try TestServerProcess([BuiltFiles.path("RondoStorageProbe")] + arguments)

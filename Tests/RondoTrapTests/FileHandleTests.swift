@@ -779,7 +779,7 @@ final class Notes: Sendable {
     }
 }
 
-/// What a stream's delegate is told, and the lines that it reads.
+/// A stream's delegate that notes its events, and reads lines.
 private final class LineReader: StreamDelegate {
     private(set) var events: [String] = []
     var then: ((String) -> Void)?

@@ -3,8 +3,8 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What compiled under `import Rondo` and waited for Foundation's run loop in silence. Each test fails if its trap
-/// opens again.
+/// Tests code that compiled under `import Rondo`, and waited for Foundation's run loop in silence. Each test fails if
+/// its trap opens again.
 @Suite(.timeLimit(.minutes(5))) struct TrapTests {
     @Test func `unqualified names mean Rondo's types`() {
         #expect(String(reflecting: NotificationQueue.self) == "RondoCore.NotificationQueue")
@@ -75,7 +75,7 @@ import Testing
 
 /// The clone that the tests were built from.
 private enum Repository {
-    /// What `Scripts/snippets` prints.
+    /// Runs `Scripts/snippets`, and returns its output.
     static func snippets(_ arguments: String...) throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

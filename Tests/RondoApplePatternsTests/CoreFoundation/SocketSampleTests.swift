@@ -5,7 +5,7 @@ import Testing
 
 /// Programs as they stand for Apple's systems, but for the fields of `sockaddr_in` that only those have.
 @Suite(.timeLimit(.minutes(2)), .leavesNothing) struct SocketSampleTests {
-    /// What every echo server does with its listening socket, by streams.
+    /// Does what every echo server does with its listening socket, by streams.
     private final class EchoServer: NSObject, StreamDelegate {
         private var socket: CFSocket?
         private var streams: [(InputStream, OutputStream)] = []

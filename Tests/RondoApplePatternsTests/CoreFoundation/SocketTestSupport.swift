@@ -72,7 +72,7 @@ func put(_ text: String, into descriptor: Int32) {
     _ = send(descriptor, text, text.utf8.count, Int32(MSG_NOSIGNAL))
 }
 
-/// What is there to be read, without waiting.
+/// Reads the bytes that are there, without waiting.
 func take(from descriptor: Int32) -> String {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))

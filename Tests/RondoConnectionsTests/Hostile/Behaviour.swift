@@ -4,7 +4,7 @@ import Testing
 
 /// Something that a server does, and what has to come of it.
 struct Behaviour: Sendable, CustomTestStringConvertible {
-    /// How a load ends. A failure may come after the response and a part of its body.
+    /// The end of a load. A failure may come after the response and a part of its body.
     enum Outcome: Sendable, Equatable, CustomStringConvertible {
         case gets(Int, String)
         case fails(URLError.Code)
@@ -17,7 +17,7 @@ struct Behaviour: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// What the server does after its words.
+    /// The server's act after its words.
     enum Ending: Sendable {
         /// Nothing: the client has to end this.
         case holds

@@ -83,7 +83,7 @@ import Testing
 private let lost = Behaviour.Outcome.fails(.networkConnectionLost)
 private let fine = Behaviour.Outcome.gets(200, "ok")
 
-/// What has been said when the server leaves.
+/// The server's words before it leaves.
 private let beginnings: [String] = [
     "", "\r\n", "H", "HTTP/1.1", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nA: b",
     "HTTP/1.1 200 OK\r\nA: b\r\n\r", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// What servers of others say when they are told to be careless.
+/// Tests what servers of others say when they are told to be careless.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct CarelessServerTests {
     private static let script = """
         import http.server, sys

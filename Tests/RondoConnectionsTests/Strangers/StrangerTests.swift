@@ -28,7 +28,7 @@ import Testing
         return request
     }
 
-    /// What every server has to be able to do.
+    /// Checks what every server has to be able to do.
     private static func checkPage(_ server: WebServer, secure: Bool) throws {
         let target = server.url("/page.txt", secure: secure)
         let configure: @Sendable (URLConnection) -> Void = {

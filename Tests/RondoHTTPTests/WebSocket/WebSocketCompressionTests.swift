@@ -132,7 +132,7 @@ import Testing
 
     // MARK: Inside
 
-    /// What a server sends, unmasked.
+    /// Returns the bytes that a server sends, unmasked.
     private func sent(
         _ texts: [String], _ agreed: WebSocketCompression, from minimum: Int? = 0
     ) throws -> [UInt8] {

@@ -9,7 +9,7 @@ import Testing
 struct WebSocketOutcome: Equatable {
     var events: [WebSocketEvent] = []
     var error: WebSocketError?
-    /// What was owed after all of it, in frames of this end.
+    /// The answers that were owed after all of it, in frames of this end.
     var answers: [UInt8] = []
 }
 

@@ -175,7 +175,7 @@ import Testing
         #expect(notes.calls.suffix(2) == ["close 1001 -", "complete"])
     }
 
-    /// How a server spoils a closing handshake.
+    /// A way in which a server spoils a closing handshake.
     enum Ending: CaseIterable, Sendable {
         case halfAFrame, messagesWithoutEnd, bytesAfterTheAnswer, staysAfterTheAnswer
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoSessions
 
-/// How a WebSocket opens and ends, as a value.
+/// Tests the value that decides how a WebSocket opens and ends.
 @Suite struct WebSocketTaskStateTests {
     private static func closing(_ code: Int) -> WebSocketTaskState.Closing {
         WebSocketTaskState.Closing(code: code, error: URLError(.cancelled))
