@@ -29,10 +29,11 @@ struct OpeningLimit {
 
     /// Starts the time limit, unless it is running.
     mutating func start(_ configuration: ChannelConfiguration) {
-        let limits = [configuration.openingLimit, configuration.handshakes?.seconds]
-        guard case .unlimited = time, let seconds = limits.compactMap({ $0 }).min() else { return }
-        self.seconds = seconds
-        time = .running(startTimers(after: seconds))
+        let limit = min(
+            configuration.openingLimit ?? .infinity, configuration.handshakes?.seconds ?? .infinity)
+        guard case .unlimited = time, limit < .infinity else { return }
+        seconds = limit
+        time = .running(startTimers(after: limit))
     }
 
     private mutating func startTimers(after seconds: Double) -> [Timer] {
