@@ -558,6 +558,47 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         #expect(recorder.log == ["fail -1002"])
     }
 
+    @Test func `a download says why it makes no callback`() throws {
+        let server = try Self.server()
+        try Self.inFolder { folder in
+            let recorder = DownloadRecorder()
+            let target = server.url("/x")
+            let found = try onLoopThread { loop -> [DeliveryObstacle] in
+                let download = URLDownload(
+                    request: URLRequest(url: target), delegate: recorder, startImmediately: false)
+                download.schedule(in: loop, forMode: .work)
+                download.setDestination(folder + "/file", allowOverwrite: true)
+                var found = [download.whyNotDelivering]
+                download.start()
+                found.append(download.whyNotDelivering)
+                loop.runInVain(.other, for: 0.001)
+                found.append(download.whyNotDelivering)
+                while recorder.log.last != "finish", loop.run(mode: .work, before: .distantFuture) {}
+                found.append(download.whyNotDelivering)
+                return found
+            }
+            #expect(found.map(\.reason) == [.notScheduled, .loopNeverRan, .loopNotRunning, .invalid])
+            #expect(found.first?.description == "it has not been started: call start()")
+        }
+    }
+
+    @Test func `a download that cannot begin, and one that was cancelled, say why they make no callback`()
+        throws
+    {
+        let recorder = DownloadRecorder()
+        let found = try onLoopThread { loop -> [DeliveryObstacle] in
+            let request = URLRequest(url: url("nothing://there"))
+            let failing = URLDownload(request: request, delegate: recorder)
+            let before = failing.whyNotDelivering
+            #expect(loop.runOut() == .finished)
+            let cancelled = URLDownload(request: request, delegate: recorder, startImmediately: false)
+            cancelled.cancel()
+            return [before, failing.whyNotDelivering, cancelled.whyNotDelivering]
+        }
+        #expect(found.map(\.reason) == [.loopNeverRan, .invalid, .invalid])
+        #expect(recorder.log == ["fail -1002"])
+    }
+
     @Test func `UC-16 a download that is cancelled when it begins ends the run`() throws {
         let server = try Self.server()
         let recorder = DownloadRecorder { call, download in

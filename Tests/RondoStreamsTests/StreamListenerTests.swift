@@ -291,6 +291,33 @@ import Testing
         #expect(findings == ["[]"])
     }
 
+    @Test func `a listener says why it hands out no connection`() throws {
+        let findings = try onStreamThread { loop in
+            let listener = try StreamListener(port: 0, host: "127.0.0.1")
+            var reasons = [listener.whyNotDelivering.reason]
+            listener.schedule(in: loop, forMode: .tracking)
+            reasons.append(listener.whyNotDelivering.reason)
+            let other = try StreamListener(port: 0, host: "127.0.0.1")
+            other.onConnection = { [unowned other] _ in
+                reasons.append(listener.whyNotDelivering.reason)
+                reasons.append(other.whyNotDelivering.reason)
+            }
+            other.schedule(in: loop, forMode: .default)
+            let peer = try PlainSocket.connected(to: other.port)
+            defer { close(peer) }
+            try loop.run { reasons.count == 4 }
+            other.close()
+            reasons.append(listener.whyNotDelivering.reason)
+            listener.close()
+            reasons.append(listener.whyNotDelivering.reason)
+            return reasons.map(\.description)
+        }
+        let expected = [
+            "notScheduled", "loopNeverRan", "runsInAnotherMode(default)", "busy", "loopNotRunning", "invalid",
+        ]
+        #expect(findings == expected)
+    }
+
     /// In a process of its own, whose limit of descriptors it lowers.
     @Test func `it pauses while descriptors have run out and goes on then`() async {
         await #expect(processExitsWith: .success) {
@@ -303,7 +330,11 @@ import Testing
                     accepted += 1
                     streams.append($0)
                 }
-                listener.onTrouble = { troubles.append(($0 as NSError).code) }
+                var reasons: Set<String> = []
+                listener.onTrouble = { [unowned listener] error in
+                    troubles.append((error as NSError).code)
+                    reasons.insert(listener.whyNotDelivering.reason.description)
+                }
                 listener.schedule(in: loop, forMode: .default)
                 let peers = try (0..<8).map { _ in try PlainSocket.connected(to: listener.port) }
                 loop.pass()
@@ -321,10 +352,10 @@ import Testing
                 for peer in peers + [waiting] { close(peer) }
                 return [
                     "\(before)", "\(whilePaused)", "\(Set(troubles))", "\(passes.entries.count < 30)",
-                    "\(listener.isListening)",
+                    "\(listener.isListening)", reasons.joined(separator: ", "),
                 ]
             }
-            let expected = ["8", "8", "[\(EMFILE)]", "true", "true"]
+            let expected = ["8", "8", "[\(EMFILE)]", "true", "true", "waits"]
             precondition(findings == expected, "\(findings)")
         }
     }

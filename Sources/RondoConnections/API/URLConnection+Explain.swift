@@ -7,9 +7,7 @@ extension URLConnection {
     /// the loop waits in a scheduled mode: the server has not answered yet.
     public var whyNotDelivering: DeliveryObstacle {
         switch standing {
-        case .notStarted:
-            return DeliveryObstacle(
-                reason: .notScheduled, description: "it has not been started: call start()")
+        case .notStarted: return DeliveryObstacle.notStarted
         case .over: return DeliveryObstacle.invalid
         case .running(let modes):
             let obstacle = DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
@@ -17,4 +15,10 @@ extension URLConnection {
             return loadObstacle.map { DeliveryObstacle($0) } ?? obstacle
         }
     }
+}
+
+extension DeliveryObstacle {
+    /// The obstacle of a connection or download before its `start()`.
+    static let notStarted = DeliveryObstacle(
+        reason: .notScheduled, description: "it has not been started: call start()")
 }

@@ -275,6 +275,16 @@ public final class URLDownload: NSObject, Sendable {
 
     // MARK: - Running
 
+    /// Why no callback has come, in a sentence and as a reason (see `DeliveryObstacle`). Any thread may ask.
+    ///
+    /// The reason is that of the connection which loads the file: see `URLConnection.whyNotDelivering`.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (hasStarted, isCancelled) = state.withLock { ($0.hasStarted, $0.isCancelled) }
+        if isCancelled { return DeliveryObstacle.invalid }
+        guard hasStarted else { return DeliveryObstacle.notStarted }
+        return saver.obstacle ?? DeliveryObstacle.invalid
+    }
+
     /// The data with which a new download can continue where this one stopped (rule UC-71).
     ///
     /// Nil while the download runs, when it is complete, and after a failure or a cancel if the server cannot

@@ -67,6 +67,15 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// The download, until it is over.
     private var download: URLDownload? { work.withLock { $0.download } }
 
+    /// Why the download makes no callback; nil before its start and after its end. Any thread may ask.
+    var obstacle: DeliveryObstacle? {
+        let (download, connection) = work.withLock { ($0.download, $0.connection) }
+        if let connection { return connection.whyNotDelivering }
+        // There is no connection for the URL, and the failure waits for one of the modes.
+        guard let (loop, modes) = download?.schedule else { return nil }
+        return DeliveryObstacle(modes: modes.map { (loop, $0) })
+    }
+
     func begin(_ download: URLDownload) {
         let connection = URLConnection(request: download.request, delegate: self, startImmediately: false)
         work.withLock { $0 = Work(download: download, connection: connection) }

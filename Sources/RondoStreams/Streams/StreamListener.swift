@@ -208,6 +208,19 @@ public final class StreamListener {
     /// Whether the listener waits for descriptors or memory to become free.
     public var isPaused: Bool { pause != nil }
 
+    /// Why no connection was handed out, in a sentence and as a reason (see `DeliveryObstacle`).
+    public var whyNotDelivering: DeliveryObstacle {
+        guard let source else { return DeliveryObstacle.invalid }
+        let obstacle = source.whyNotDelivering
+        // While accepting pauses, the interest of the source is empty.
+        guard isPaused, obstacle.reason == .waitsForNothing || obstacle.reason == .busy else {
+            return obstacle
+        }
+        return DeliveryObstacle(
+            reason: .waits,
+            description: "it waits for descriptors or memory, which have run out, and soon tries again")
+    }
+
     // MARK: - Schedule
 
     /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; several modes, or `.common`,
