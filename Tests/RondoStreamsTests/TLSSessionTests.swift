@@ -135,13 +135,9 @@ import Testing
 
     @Test(arguments: [true, false])
     func `a client that a handler has refused cannot come back by a session`(accepts: Bool) throws {
-        let certificates = TestCertificates.shared
         let asked = Mutex(0)
         let listener = try TestListener()
-        let client = try TestServerProcess([
-            "python3", "-c", Self.returningClient, "\(listener.port)", certificates.authorityPath,
-            certificates.path(.client), certificates.keyPath,
-        ])
+        let client = try Self.returningClient(listener.port, showing: .client)
         defer { client.terminate() }
         let settings = try TLSServerTests.settings {
             $0.clientCertificates = .required
@@ -167,7 +163,62 @@ import Testing
         #expect(asked.withLock { $0 } == 4)
     }
 
-    private static let returningClient = """
+    @Test(arguments: [TLSSettings.ClientCertificates.required, .requested])
+    func `ST-43 a client that has shown its certificate to a server shows it each time`(
+        certificates: TLSSettings.ClientCertificates
+    ) throws {
+        let listener = try TestListener()
+        let client = try Self.returningClient(listener.port, showing: .client)
+        defer { client.terminate() }
+        let settings = try TLSServerTests.settings { $0.clientCertificates = certificates }
+        // A context of its own, which `shared` has not made.
+        #expect(try !TLSContext(settings).settings.resumesSessions)
+        for _ in ["TLSv1_2", "TLSv1_3"] {
+            for _ in 0..<2 {
+                let server = try BlockingTLSClient(accepted: listener.accept(), settings: settings)
+                try server.handshake()
+                try server.write([1])
+                #expect(!server.engine.isResumed)
+                #expect(server.engine.peerSubject == "CN=a client")
+                server.engine.shutdown()
+            }
+            #expect(try client.line(after: "REUSED ") == "False False")
+        }
+    }
+
+    @Test func `ST-43 a server knows the tolerated problems of a client each time it comes`() throws {
+        let listener = try TestListener()
+        let client = try Self.returningClient(listener.port, showing: .selfSigned)
+        defer { client.terminate() }
+        let settings = try TLSServerTests.settings {
+            $0.clientCertificates = .required
+            $0.tolerance = .anyRoot
+        }
+        for _ in ["TLSv1_2", "TLSv1_3"] {
+            for _ in 0..<2 {
+                let server = try BlockingTLSClient(accepted: listener.accept(), settings: settings)
+                try server.handshake()
+                try server.write([1])
+                #expect(server.engine.information.problems.map(\.kind) == [.selfSigned])
+                server.engine.shutdown()
+            }
+            #expect(try client.line(after: "REUSED ") == "False False")
+        }
+    }
+
+    /// A client that connects twice with each version, shows a certificate, and offers the session of the first
+    /// connection to the second one.
+    private static func returningClient(
+        _ port: UInt16, showing kind: TestCertificates.Kind
+    ) throws -> TestServerProcess {
+        let certificates = TestCertificates.shared
+        return try TestServerProcess([
+            "python3", "-c", returningClientLines, "\(port)", certificates.authorityPath,
+            certificates.path(kind), certificates.keyPath(kind),
+        ])
+    }
+
+    private static let returningClientLines = """
         import socket, ssl, sys
         for version in [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]:
             context = ssl.create_default_context(cafile=sys.argv[2])

@@ -54,11 +54,9 @@ package final class TLSContext: Sendable {
     package static func shared(
         for settings: TLSSettings, now: LoopInstant = LoopClock.systemNow
     ) throws(TLSError) -> TLSContext {
-        // The handlers do not affect what OpenSSL prepares, with one exception: a server sends its tickets
-        // before the program has decided about the client, and a client that resumes with a ticket shows no
-        // certificate.
+        // The handlers affect nothing else that OpenSSL prepares.
         var settings = settings
-        if settings.role == .server, settings.trustHandler != nil { settings.resumesSessions = false }
+        settings.resumesSessions = mayResumeSessions(settings)
         settings.trustHandler = nil
         settings.identityHandler = nil
         let found = kept.withLock { [settings] kept -> TLSContext? in
@@ -79,6 +77,18 @@ package final class TLSContext: Sendable {
         return made
     }
 
+    /// Whether connections with `settings` may take up sessions.
+    ///
+    /// A server that checks its clients' certificates lets none take one up: OpenSSL does not verify such a client
+    /// again, and with TLS 1.3 gives it a new ticket each time, also when its certificate has expired meanwhile.
+    /// With a trust handler the tickets would even be sent before the program has decided about the client.
+    private static func mayResumeSessions(_ settings: TLSSettings) -> Bool {
+        let checksClients =
+            settings.role == .server
+            && (settings.clientCertificates != .notRequested || settings.trustHandler != nil)
+        return settings.resumesSessions && !checksClients
+    }
+
     /// Whether the files are unchanged since the context was made.
     private func isUpToDate(at now: LoopInstant) -> Bool {
         guard !files.isEmpty else { return true }
@@ -91,6 +101,8 @@ package final class TLSContext: Sendable {
 
     package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.systemNow) throws(TLSError) {
         guard Self.library else { throw TLSError(.settings("OpenSSL could not be set up")) }
+        var settings = settings
+        settings.resumesSessions = Self.mayResumeSessions(settings)
         // Taken before the files are read, so that a change meanwhile is noticed later.
         files = TrustFiles(of: settings)
         filesSeen = Atomic(now.nanoseconds)
