@@ -115,6 +115,37 @@ import Testing
         #expect(findings == ["open", "error", "\(ECONNRESET)"])
     }
 
+    /// Looking at a socket takes the error from the kernel, which a read would not find any more.
+    @Test func `ST-22 ST-38 a lost connection that is found by asking for bytes fails the read`() throws {
+        let findings = try onStreamThread { _ in
+            let (handle, peer) = try HandleKind.tcpSocket.make()
+            let stream = InputStream(handle)
+            stream.open()
+            peer.write("x")
+            var findings = [stream.text()]
+            peer.reset()
+            try wait(handle.fileDescriptor, for: 0)
+            findings += ["\(stream.hasBytesAvailable)", stream.text(), "\(stream.streamStatus == .error)"]
+            return findings + ["\((stream.streamError as NSError?)?.code ?? 0)"]
+        }
+        #expect(findings == ["x", "true", "-1", "true", "\(ECONNRESET)"])
+    }
+
+    @Test func `ST-38 chunks of a connection that is lost end with its error`() async throws {
+        let (handle, peer) = try HandleKind.tcpSocket.make()
+        // Unsafe: this thread uses the stream before the chunks have it, and not afterwards.
+        nonisolated(unsafe) let stream = InputStream(handle)
+        stream.open()
+        peer.reset()
+        try wait(handle.fileDescriptor, for: 0)
+        let thread = RunLoopThread(name: "chunks")
+        let loop = thread.start()
+        defer { thread.stop() }
+        let chunks = StreamChunks(stream, in: loop)
+        let error = await #expect(throws: NSError.self) { for try await _ in chunks {} }
+        #expect(error?.code == Int(ECONNRESET))
+    }
+
     // MARK: - Files and devices
 
     @Test func `FH-15 FH-12 a file is read from the handle's offset on, which moves with it`() throws {

@@ -265,6 +265,8 @@ final class HandleInput: StreamBackend, Sendable {
             if descriptor.kind == .file { return state.file.isReady ? .bytes(1) : .nothing }
             return descriptor.look()
         }
+        // The kernel reports the error of a socket once, and looking has consumed it: a read would find an orderly end.
+        if case .failed(let code) = outcome { fail(code) }
         guard outcome == .nothing else { return true }
         // Another reader has taken the bytes, or none have arrived: an event follows when more come (rule
         // ST-13).
