@@ -351,9 +351,16 @@ final class FileHandleHandlers: Sendable {
         case S_IFSOCK: return isConnectionAtEnd(descriptor)
         default:
             var count: Int32 = 0
-            return ioctl(descriptor, UInt(FIONREAD), &count) == 0 && count == 0
+            if ioctl(descriptor, UInt(FIONREAD), &count) == 0 { return count == 0 }
+            // Devices that do not count their bytes: only of the null device, and of a terminal that has hung up, the end
+            // is known.
+            let isNullDevice = status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == nullDevice
+            return isNullDevice || SocketCalls.poll(descriptor, for: POLLIN) & POLLHUP != 0
         }
     }
+
+    /// The number of `/dev/null`: major 1, minor 3.
+    private static let nullDevice: dev_t = 0x103
 
     private static func isConnectionAtEnd(_ descriptor: Int32) -> Bool {
         var (kind, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))

@@ -1,0 +1,30 @@
+import RondoCore
+import RondoTestSupport
+import Testing
+
+@testable import RondoStreams
+
+/// Tests how the end of what a handle has open is told to a handler that a loop calls.
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct FileHandleEndTests {
+    @Test(arguments: [true, false])
+    func `FH-14 the end of a terminal that has hung up, and of the null device, is told once`(
+        isTerminal: Bool
+    ) throws {
+        let findings = try onStreamThread { loop in
+            let handle: FileHandle
+            if isTerminal {
+                let (reading, peer) = try HandleKind.terminal.make()
+                peer.end()
+                handle = reading
+            } else {
+                handle = try #require(FileHandle(forReadingAtPath: "/dev/null"))
+            }
+            let log = EventLog()
+            try handle.schedule(in: loop, forMode: .default)
+            handle.scheduledReadabilityHandler = { log.note("\($0.availableData.count)") }
+            loop.pass()
+            return log.entries + ["\(handle.scheduledReadabilityHandler == nil)"]
+        }
+        #expect(findings == ["0", "true"])
+    }
+}
