@@ -27,4 +27,24 @@ import Testing
         }
         #expect(findings == ["0", "true"])
     }
+
+    @Test(arguments: [HandleKind.pipe, .fifo])
+    func `FH-14 FH-10 a pipe that another reader has emptied is at its end only without a writer`(
+        kind: HandleKind
+    ) throws {
+        let (handle, peer) = try kind.make()
+        let descriptor = handle.fileDescriptor
+        peer.write("x")
+        let found = SocketCalls.poll(descriptor, for: POLLIN)
+        #expect(FileHandleHandlers.content(of: descriptor, found: found) == .bytes)
+        // The other reader is first.
+        #expect(handle.availableData.count == 1)
+        #expect(FileHandleHandlers.content(of: descriptor, found: found) == .nothing)
+        peer.write("y")
+        peer.end()
+        let foundAtEnd = SocketCalls.poll(descriptor, for: POLLIN)
+        #expect(FileHandleHandlers.content(of: descriptor, found: foundAtEnd) == .bytes)
+        #expect(handle.availableData.count == 1)
+        #expect(FileHandleHandlers.content(of: descriptor, found: foundAtEnd) == .end)
+    }
 }

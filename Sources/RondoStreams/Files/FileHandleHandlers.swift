@@ -327,35 +327,47 @@ final class FileHandleHandlers: Sendable {
         guard mayServe else { return }
         defer { state.withLock { $0[keyPath: side].endServing() } }
         let reads = interest == .read
-        // Another loop may have served the descriptor since this one found it ready: the handler would block.
-        if reads || isShared {
-            guard Self.isReady(descriptor, for: reads ? POLLIN : POLLOUT) else { return }
-        }
+        // Another loop, or another reader, may have served the descriptor since this one found it ready: the handler would
+        // block.
+        if !reads, isShared, !SocketCalls.isWritable(descriptor) { return }
+        let content =
+            reads ? Self.content(of: descriptor, found: SocketCalls.poll(descriptor, for: POLLIN)) : nil
+        if content == .nothing { return }
         // The end is reported once: the handler finds no data, and is not called again (rule FH-14).
-        let isLast = reads && Self.isAtEnd(descriptor)
-        let called = isLast ? takeOff(side) : state.withLock { $0[keyPath: side] }
+        let called = content == .end ? takeOff(side) : state.withLock { $0[keyPath: side] }
         called.handler?(handle)
     }
 
-    private static func isReady(_ descriptor: Int32, for events: Int32) -> Bool {
-        var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        return poll(&request, 1, 0) > 0
+    /// The result that a read of a descriptor would have now.
+    enum Content {
+        case bytes
+        case end
+        /// A read would wait.
+        case nothing
     }
 
-    /// Whether a descriptor that is readable has nothing left to read.
-    private static func isAtEnd(_ descriptor: Int32) -> Bool {
+    /// Checks what the handler would read.
+    ///
+    /// - Parameter events: The events that `poll(2)` has found before. A pipe that had no writer then, and has no bytes now,
+    ///   is at its end.
+    static func content(of descriptor: Int32, found events: Int32) -> Content {
+        guard events != 0 else { return .nothing }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return true }
+        guard fstat(descriptor, &status) == 0 else { return .end }
         switch status.st_mode & S_IFMT {
-        case S_IFREG: return lseek(descriptor, 0, SEEK_CUR) >= status.st_size
-        case S_IFSOCK: return isConnectionAtEnd(descriptor)
+        case S_IFREG: return lseek(descriptor, 0, SEEK_CUR) >= status.st_size ? .end : .bytes
+        case S_IFSOCK: return isConnectionAtEnd(descriptor) ? .end : .bytes
         default:
             var count: Int32 = 0
-            if ioctl(descriptor, UInt(FIONREAD), &count) == 0 { return count == 0 }
+            if ioctl(descriptor, UInt(FIONREAD), &count) == 0 {
+                if count > 0 { return .bytes }
+                // Another reader may have taken the bytes that `poll(2)` has found in a pipe.
+                return status.st_mode & S_IFMT == S_IFIFO && events & POLLHUP == 0 ? .nothing : .end
+            }
             // Devices that do not count their bytes: only of the null device, and of a terminal that has hung up, the end
             // is known.
             let isNullDevice = status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == nullDevice
-            return isNullDevice || SocketCalls.poll(descriptor, for: POLLIN) & POLLHUP != 0
+            return isNullDevice || SocketCalls.poll(descriptor, for: POLLIN) & POLLHUP != 0 ? .end : .bytes
         }
     }
 
