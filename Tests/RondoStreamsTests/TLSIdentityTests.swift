@@ -60,6 +60,34 @@ import Testing
         #expect(try reader.value() == ["CN=localhost"])
     }
 
+    @Test func `ST-43 a chain from a named pipe is read, although its writer comes later`() throws {
+        let bytes = Array(try text(certificates.path(.good)).utf8)
+        let (path, key) = (temporaryPath(), certificates.keyPath)
+        try #require(mkfifo(path, 0o600) == 0)
+        defer { unlink(path) }
+        let thread = Mutex<pid_t>(0)
+        let reader = LoopThread<[String]> { _ in
+            thread.withLock { $0 = threadNumber() }
+            do {
+                return try TLSIdentity(chainFile: path, privateKeyFile: key).certificates.map(\.subject)
+            } catch {
+                return ["\(error)"]
+            }
+        }
+        let number = try waitFor("the reader") { () -> pid_t? in
+            thread.withLock { $0 == 0 ? nil : $0 }
+        }
+        try waitUntilAsleep(thread: number)
+        // Without waiting for a reader, which may have failed.
+        let writeEnd = try waitFor("the pipe's reader") {
+            let descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return descriptor < 0 ? nil : descriptor
+        }
+        #expect(write(writeEnd, bytes, bytes.count) == bytes.count)
+        close(writeEnd)
+        #expect(try reader.value() == ["CN=localhost"])
+    }
+
     @Test func `a key with a password`() throws {
         let path = temporaryPath()
         defer { unlink(path) }

@@ -82,13 +82,19 @@ enum PEM {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
         let end = LoopClock.systemNow.advanced(bySeconds: patience)
+        // A FIFO without a writer reads as one at its end, also before its first writer has opened it.
+        var mayAwaitWriter = isFIFO(descriptor)
         while bytes.count <= fileLimit {
             let count = Glibc.read(descriptor, &piece, piece.count)
             let code = errno
-            if count == 0 { return .success(bytes) }
             if count > 0 {
                 bytes += piece.prefix(count)
-            } else if code == EAGAIN {
+            } else if count == 0, !mayAwaitWriter || !bytes.isEmpty {
+                return .success(bytes)
+            } else if count == 0, SocketCalls.poll(descriptor, for: POLLIN) & POLLHUP != 0 {
+                // A writer has come and gone: the next read finds its bytes, or the end.
+                mayAwaitWriter = false
+            } else if count == 0 || code == EAGAIN {
                 guard SocketCalls.wait(descriptor, for: POLLIN, until: end) else {
                     return .failure(SystemFailure(code: ETIMEDOUT))
                 }
@@ -97,6 +103,11 @@ enum PEM {
             }
         }
         return .failure(SystemFailure(code: EFBIG))
+    }
+
+    private static func isFIFO(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     }
 
     /// The errno for which a file could not be read.
