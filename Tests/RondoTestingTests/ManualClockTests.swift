@@ -162,6 +162,46 @@ import Testing
         #expect(clock.elapsed == 1010)
     }
 
+    @Test func `XT-12 another thread explains what a loop waits for by that loop's clock`() throws {
+        let log = EventLog()
+        let clock = ManualClock(advancesAutomatically: false)
+        let thread = LoopThread { loop in
+            clock.attach(to: loop)
+            let first = Timer(timeInterval: 10, repeats: false) { _ in
+                for mode in [RunLoop.Mode.work, .inner] {
+                    let timer = Timer(timeInterval: 5, repeats: false) { _ in log.note("second") }
+                    timer.label = "explained"
+                    loop.add(timer, forMode: mode)
+                }
+                log.note("first")
+            }
+            loop.add(first, forMode: .work)
+            // Keeps the mode from being empty.
+            loop.add(Timer(timeInterval: 1_000_000, repeats: false) { _ in }, forMode: .work)
+            return loop.run(in: .work, for: .infinity, returnAfterSourceHandled: false)
+        }
+        let loop = try thread.loop
+        try loop.waitUntilAsleep()
+        clock.advance(by: 7200)
+        try waitFor("the first timer") { log.entries == ["first"] ? () : nil }
+        try loop.waitUntilAsleep()
+        let lines = explainRunLoops().split(separator: "\n").filter { $0.contains("“explained”") }
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.contains("“explained”, due in 5.000 s: ") }, "\(lines)")
+        #expect(lines.first?.hasSuffix(": it is not due: it fires in 5.0 s") ?? false, "\(lines)")
+        #expect(lines.last?.hasSuffix(" has been running in work for 7200.0 s") ?? false, "\(lines)")
+        #expect(loop.debugDescription.contains("“explained”, due in 5.000 s"), "\(loop.debugDescription)")
+        var members: [Any] = []
+        let heldBefore = HeldBackEvent.all(of: loop, keeping: &members)
+        #expect(heldBefore.isEmpty)
+        clock.advance(by: 5)
+        try waitFor("the second timer") { log.entries == ["first", "second"] ? () : nil }
+        let heldAfter = HeldBackEvent.all(of: loop, keeping: &members)
+        #expect(heldAfter.map(\.label) == ["explained"])
+        loop.stop()
+        #expect(try thread.value() == .stopped)
+    }
+
     @Test func `a loop that knows of no deadline sleeps as it would without the clock`() throws {
         let clock = ManualClock()
         let thread = LoopThread { loop in

@@ -15,7 +15,7 @@ extension DeliveryObstacle {
         let scheduled = "scheduled in \(mode.shortName)"
         let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
         let seconds = { (instant: LoopInstant) in
-            String(format: "%.1f s", LoopClock.now.seconds(since: instant))
+            String(format: "%.1f s", loop.nowByItsClock.seconds(since: instant))
         }
         guard isAlive else {
             return DeliveryObstacle(

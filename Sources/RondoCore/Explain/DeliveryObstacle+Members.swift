@@ -33,7 +33,7 @@ extension RunLoop.Observer {
 extension Timer {
     /// Why the timer has not fired.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, modes, threadHasEnded) = state.withLock { state in
+        let (isValid, modes, deadline, threadHasEnded) = state.withLock { state in
             // Under both locks: otherwise the timer might have moved to another loop.
             let modes = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
                 if state.isCommon { return [(loop: loop, mode: .common)] }
@@ -41,15 +41,15 @@ extension Timer {
                     registration.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
                 }
             }
-            return (state.isValid, modes ?? [], state.threadHasEnded)
+            return (state.isValid, modes ?? [], state.deadline, state.threadHasEnded)
         }
         guard isValid else { return .invalid }
         if modes.isEmpty && threadHasEnded { return .threadEnded }
         let obstacle = DeliveryObstacle(modes: modes)
-        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        guard obstacle.reason == .nothingToDeliver, let loop = modes.first?.loop else { return obstacle }
+        let seconds = deadline.seconds(since: loop.nowByItsClock)
         return DeliveryObstacle(
             reason: .nothingToDeliver,
-            description:
-                "it is not due: it fires in \(String(format: "%.1f s", fireDate.timeIntervalSinceNow))")
+            description: "it is not due: it fires in \(String(format: "%.1f s", seconds))")
     }
 }

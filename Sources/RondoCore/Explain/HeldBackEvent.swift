@@ -24,7 +24,7 @@ package struct HeldBackEvent: Sendable {
     ///
     /// - Parameter members: Gets the members that were looked at, for the caller to release: that may run code of the program.
     package static func all(of loop: RunLoop, keeping members: inout [Any]) -> [HeldBackEvent] {
-        let now = LoopClock.now
+        let now = loop.nowByItsClock
         let waiting = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
             return OtherModeMembers(of: state, now: now, isMain: loop.isMain)

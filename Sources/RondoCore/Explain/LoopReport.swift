@@ -9,7 +9,7 @@ package enum LoopReport {
 
     /// The sources and timers of `loop`, and a line for the blocks of each mode. Any thread.
     package static func members(of loop: RunLoop) -> [Member] {
-        let now = LoopClock.now
+        let now = loop.nowByItsClock
         // Members have locks of their own, so they are copied here and asked after the loop's lock is
         // released.
         let (modes, commonBlocks) = loop.state.withLock { [loop] state in

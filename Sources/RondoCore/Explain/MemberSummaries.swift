@@ -3,7 +3,7 @@
 extension LoopDescription {
     /// Describes the present members of `loop`. Any thread.
     init(of loop: RunLoop) {
-        let now = LoopClock.now
+        let now = loop.nowByItsClock
         // Labels and dates have locks of their own, so the members are copied here and asked after the loop's
         // lock is released.
         let (running, bridge, modes) = loop.state.withLock { [loop] state in

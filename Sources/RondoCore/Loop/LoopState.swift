@@ -43,6 +43,8 @@ struct LoopState: ~Copyable {
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     /// A description of the bridge to Foundation's run loop, if there is one.
     var bridge: String?
+    /// `LoopThreadState.timeSource`, for other threads.
+    var timeSource: (any LoopTimeSource)?
     private var sequence: UInt64 = 0
     var firingTimers: [FiringTimer] = []
     /// The last `TimerRegistration.order` that was given out.

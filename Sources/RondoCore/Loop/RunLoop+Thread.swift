@@ -44,11 +44,23 @@ extension RunLoop {
     /// See `LoopThreadState.now`.
     var now: LoopInstant { threadState.now }
 
+    /// The current instant by the loop's own clock, or by the machine's if the loop has none. Any thread:
+    /// `LoopClock.now` is by the clock of the thread that asks.
+    var nowByItsClock: LoopInstant {
+        let source = state.withLock { $0.timeSource }
+        return source?.now ?? LoopClock.systemNow
+    }
+
     /// Gives the loop a clock of its own; nil restores the machine's. Loop's thread only. In a callback, the
     /// run continues by the new clock.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
         threadState.setTimeSource(source)
+        let replaced = state.withLock { state in
+            defer { state.timeSource = source }
+            return state.timeSource
+        }
+        withExtendedLifetime(replaced) {}
     }
 
     /// Whether this loop, running in `mode`, drains the main queue now.
