@@ -159,6 +159,33 @@ func pollsComeInThrees() {
     expect(together == 3 * once * times, "\(together) blocks in \(times) sleeps, \(once) in one poll")
 }
 
+/// The first poll is made while no descriptor is left.
+func pollsCountAfterAShortage() {
+    let loop = RunLoop.main
+    let (sleeps, drains) = (Cell(0), Cell(0))
+    // Both loops make their descriptors.
+    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+    _ = Foundation.RunLoop.main.limitDate(forMode: .default)
+    loop.servesFoundation(in: [.default])
+    let counter = RunLoop.Observer(activities: .beforeWaiting) { _, _ in sleeps.withLock { $0 += 1 } }
+    loop.add(counter, forMode: .default)
+    withNoDescriptorLeft {
+        // A run that was held up until its end does not sleep.
+        while sleeps.withLock({ $0 }) == 0 {
+            _ = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
+        }
+    }
+    counter.invalidate()
+    // Between the pass's own look at the main queue and its sleep: so the poll drains it.
+    let filler = RunLoop.Observer(activities: .beforeWaiting) { _, _ in
+        DispatchQueue.main.async { drains.withLock { $0 += 1 } }
+    }
+    loop.add(filler, forMode: .default)
+    let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
+    filler.invalidate()
+    expect(result == .handledSource, "\(result) after \(drains.withLock { $0 }) drains")
+}
+
 func pollsServeAllKinds() {
     let loop = RunLoop.main
     let log = Log()

@@ -22,6 +22,7 @@ let scenarios: [String: () -> Void] = [
     "full-sleep": {
         withoutDescriptors { RunLoop.main.servesFoundation = true }
     },
+    "full-polls": pollsCountAfterAShortage,
     "figures": figures,
 ]
 

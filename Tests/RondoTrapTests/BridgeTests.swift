@@ -135,6 +135,13 @@ import Testing
         try Self.play(scenario)
     }
 
+    @Test
+    func `BR-17 RL-29 a poll counts the drains of the main queue, also if descriptors were short before`()
+        throws
+    {
+        try Self.play("full-polls")
+    }
+
     @Test func `BR-18 trap 7 without a bridge a Foundation timer waits in vain, which Rondo cannot see`()
         throws
     {

@@ -7,7 +7,7 @@ final class FoundationPolls: FoundationBridge {
     private unowned let loop: RunLoop
     private let modes: [RunLoop.Mode]
     private let interval: TimeInterval
-    private(set) lazy var mainQueueUse: MainQueueUse? = loop.isMain ? MainQueueUse() : nil
+    private(set) var mainQueueUse: MainQueueUse?
     private var isPolling = false
     private var lastPoll = LoopInstant(nanoseconds: 0)
     /// The instant at which Foundation's next timer is due.
@@ -43,6 +43,8 @@ final class FoundationPolls: FoundationBridge {
 
     private func poll(_ mode: RunLoop.Mode) {
         isPolling = true
+        // If descriptors have run out, the next poll tries again.
+        if loop.isMain, mainQueueUse == nil { mainQueueUse = MainQueueUse() }
         let next = FoundationPoll(loop, mode, use: mainQueueUse).run()
         isPolling = false
         lastPoll = LoopClock.systemNow
