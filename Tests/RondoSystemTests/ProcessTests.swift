@@ -207,6 +207,22 @@ import Testing
         #expect(process.terminationStatus == 0)
     }
 
+    @Test func `PR-18 PR-21 a child that two threads resume at once goes on`() throws {
+        let (process, input) = reader()
+        try start(process)
+        let number = process.processIdentifier
+        for _ in 0..<300 {
+            #expect(process.suspend())
+            #expect(process.suspend())
+            try waitFor("the child to be stopped") { stateOf(number) == "T" ? () : nil }
+            DispatchQueue.concurrentPerform(iterations: 2) { _ in _ = process.resume() }
+            try waitFor("the child to go on") { stateOf(number) == "T" ? nil : () }
+        }
+        try input.close()
+        waitForEnd(process)
+        #expect(process.terminationStatus == 0)
+    }
+
     @Test func `PR-18 a resume without a suspend sends nothing, and counts for a later one`() throws {
         let process = shell("trap 'echo continued' CONT; echo ready; read line; exit 0")
         let (input, output) = (Pipe(), Pipe())

@@ -288,12 +288,10 @@ open class Process: NSObject, @unchecked Sendable {
     ///
     /// - Returns: False if the child has ended.
     open func suspend() -> Bool {
-        // The signal and the count are one step: otherwise a resume of another thread could come in between, and its
-        // SIGCONT before this SIGSTOP.
         state.withLock { state in
-            guard state.send(SIGSTOP, "suspend") else { return false }
-            state.suspensions.suspend()
-            return true
+            var suspensions = state.suspensions
+            defer { state.suspensions = suspensions }
+            return suspensions.suspend { state.send(SIGSTOP, "suspend") }
         }
     }
 
@@ -304,9 +302,8 @@ open class Process: NSObject, @unchecked Sendable {
     open func resume() -> Bool {
         state.withLock { state in
             var suspensions = state.suspensions
-            if suspensions.resume(), !state.send(SIGCONT, "resume") { return false }
-            state.suspensions = suspensions
-            return true
+            defer { state.suspensions = suspensions }
+            return suspensions.resume { state.send(SIGCONT, "resume") }
         }
     }
 }
