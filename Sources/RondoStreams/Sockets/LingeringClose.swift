@@ -28,45 +28,10 @@ package final class LingeringClose: @unchecked Sendable {
     /// fewer than the 1,024 descriptors that a process usually may open.
     static let connectionLimit = 192
 
-    /// A connection that lingers.
-    private struct Entry {
-        let close: LingeringClose
-        /// Increases in the order of arrival.
-        let number: Int
-        var hasSentAll: Bool
-    }
-
-    private struct Entries {
-        var all: [ObjectIdentifier: Entry] = [:]
-        var next = 0
-
-        /// Adds a connection; beyond the limit it takes the place of another one.
-        ///
-        /// - Returns: The other one, which the caller must end.
-        mutating func insert(_ close: LingeringClose, hasSentAll: Bool) -> LingeringClose? {
-            var removed: LingeringClose?
-            if all.count >= LingeringClose.connectionLimit, let first = all.values.min(by: Self.goesBefore) {
-                removed = first.close
-                all[ObjectIdentifier(first.close)] = nil
-            }
-            all[ObjectIdentifier(close)] = Entry(close: close, number: next, hasSentAll: hasSentAll)
-            next += 1
-            return removed
-        }
-
-        mutating func noteSentAll(_ close: LingeringClose) {
-            all[ObjectIdentifier(close)]?.hasSentAll = true
-        }
-
-        private static func goesBefore(_ one: Entry, _ other: Entry) -> Bool {
-            one.hasSentAll == other.hasSentAll ? one.number < other.number : one.hasSentAll
-        }
-    }
-
-    private static let connections = Mutex(Entries())
+    private static let connections = Mutex(LingeringConnections<LingeringClose>(limit: connectionLimit))
 
     /// The number of connections that linger now.
-    package static var count: Int { connections.withLock { $0.all.count } }
+    package static var count: Int { connections.withLock { $0.count } }
 
     /// Taken before the locks of sources, of loops and of `connections`.
     private let lock = Mutex(())
@@ -108,7 +73,7 @@ package final class LingeringClose: @unchecked Sendable {
 
     /// Closes all connections that linger, whose descriptors are needed. Any thread.
     static func endAll() {
-        for entry in connections.withLock({ Array($0.all.values) }) { entry.close.end() }
+        for close in connections.withLock({ $0.all }) { close.end() }
     }
 
     private func start(on loader: RunLoop) {
@@ -172,6 +137,6 @@ package final class LingeringClose: @unchecked Sendable {
         source = nil
         engine?.detach()
         socket.close()
-        Self.connections.withLock { _ = $0.all.removeValue(forKey: ObjectIdentifier(self)) }
+        Self.connections.withLock { $0.remove(self) }
     }
 }
