@@ -215,6 +215,19 @@ import Testing
         #expect((decision(lines, after: 1, request: second, first: first) == .use) == isUsed)
     }
 
+    /// The hash is what `sha256sum` prints for the value.
+    private static let hash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+
+    @Test(arguments: [
+        ("Authorization", hash), ("Proxy-Authorization", hash), ("Cookie", hash), ("Accept", "secret"),
+    ])
+    func `UC-54 of passwords and cookies that Vary names a hash is kept, of other fields the value`(
+        _ name: String, _ kept: String
+    ) {
+        let selecting = CacheEntry.selecting(fields(["Vary: \(name)"]), fields(["\(name): secret"]))
+        #expect(selecting == [name.lowercased(): kept])
+    }
+
     // MARK: Storing
 
     private static let storing: [(Int, [String], [String], Bool)] = [
