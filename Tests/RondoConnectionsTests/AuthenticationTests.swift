@@ -558,13 +558,14 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(legacy.log.count(of: "challenge 0") == (persistence == .none ? 1 : 0))
     }
 
-    @Test func `UC-51 a password that a server has answered with 503 is not stored`() throws {
+    @Test func `UC-51 a password that a server has answered with 503 is not stored, with 200 it is`() throws {
+        let answer = Box("503 Service Unavailable")
         let server = try TestServer { peer in
             while true {
                 if try peer.readRequest().value("Authorization") == nil {
                     try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"busy\""])
                 } else {
-                    try peer.respond("503 Service Unavailable", body: "busy")
+                    try peer.respond(answer.value, body: "text")
                 }
             }
         }
@@ -575,6 +576,13 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             host: "127.0.0.1", port: Int(server.port), protocol: "http", realm: "busy",
             authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
         #expect(StoredCredentials.shared.defaultCredential(for: space) == nil)
+        answer.value = "200 OK"
+        let next = Answering { $0.sender?.use(Self.user(persistence: .forSession), for: $0) }
+        try Self.run(server.url(), next)
+        #expect(next.recorder.calls == ["response 200", "data", "finish"])
+        let stored = try #require(StoredCredentials.shared.defaultCredential(for: space))
+        #expect(stored.user == "user" && stored.password == "pass")
+        StoredCredentials.shared.remove(stored, for: space)
     }
 
     @Test func `UC-51 a server that names ever new realms fills the storage to a limit`() throws {

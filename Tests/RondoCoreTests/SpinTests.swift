@@ -23,6 +23,7 @@ import Testing
             return loop.runOn(.work)
         }
         let loop = try thread.loop
+        defer { loop.stop() }
         for round in 1...4000 {
             // From no spin at all to spins that always last until the next round.
             loop.spinDuration = [0, 2e-6, 10e-6, RunLoop.maximumSpinDuration][round % 4]

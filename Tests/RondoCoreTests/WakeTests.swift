@@ -86,6 +86,7 @@ import Testing
             return loop.runOn(.work)
         }
         let loop = try thread.loop
+        defer { loop.stop() }
         try loop.waitUntilAsleep()
         for _ in 1...500 {
             // It runs in the next pass, before the sleep, without another wake-up.
@@ -108,6 +109,7 @@ import Testing
             return loop.runOn(.work)
         }
         let loop = try thread.loop
+        defer { loop.stop() }
         try loop.waitUntilAsleep()
         for _ in 1...5000 { try loop.waitForBlock(.work) }
         loop.stop()

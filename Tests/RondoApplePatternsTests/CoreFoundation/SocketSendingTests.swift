@@ -145,7 +145,7 @@ import Testing
         #expect(CFSocketConnectToAddress(socket, loopbackAddress(silent.port), -1) == .error)
     }
 
-    /// What a socket has at first, but the flag that its descriptor is closed with it.
+    /// Takes away the flag that closes the descriptor with the socket.
     private static func keepOpen(_ socket: CFSocket) {
         CFSocketSetSocketFlags(socket, CFSocketGetSocketFlags(socket) & ~kCFSocketCloseOnInvalidate)
     }
@@ -173,6 +173,14 @@ import Testing
         if !closes { close(native) }
     }
 
+    /// Waits until the kernel has no room for more bytes.
+    private static func waitUntilFull(_ descriptor: Int32) throws {
+        try waitFor("a buffer that is full") {
+            var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            return poll(&request, 1, 0) == 0 ? () : nil
+        }
+    }
+
     @Test func `CS-10 all bytes are sent, and those of two threads do not mix`() throws {
         let stranger = try SocketStranger.start(.server)
         let theirs = try stranger.port(after: "PORT ")
@@ -191,10 +199,7 @@ import Testing
                 return CFSocketSendData(socket, nil, data, 20)
             }
         }
-        try waitFor("a buffer that is full") {
-            var request = pollfd(fd: native, events: Int16(POLLOUT), revents: 0)
-            return poll(&request, 1, 0) == 0 ? () : nil
-        }
+        try Self.waitUntilFull(native)
         // One waits for room, and the other one, which has begun as well, for it.
         try waitFor("both threads to wait") {
             numbers.withLock { $0.count == 2 && $0.allSatisfy { isAsleep(thread: $0) } } ? () : nil
@@ -240,6 +245,7 @@ import Testing
             number.withLock { $0 = threadNumber() }
             return CFSocketSendData(socket, nil, Data(count: 10_000_000) as CFData, 0)
         }
+        try Self.waitUntilFull(near)
         try waitUntilAsleep(thread: try waitFor("the thread") { number.withLock { $0 } })
         CFSocketInvalidate(socket)
         // The peer has read nothing.
