@@ -79,7 +79,7 @@ struct Listener {
         if let leftover {
             outcome.heard.append(.switched(leftover: String(decoding: leftover, as: UTF8.self)))
         }
-        outcome.isReusable = codec.canBeReused
+        outcome.isReusable = codec.base.canBeReused
         return outcome
     }
 

@@ -1,6 +1,9 @@
 import RondoHTTP
 
 /// A codec with a queue: it stores the bytes that it is given, and an event's bytes are taken out of them.
+///
+/// While bytes wait in the queue, `canBeReused` and `startNextCycle()` are false by its own rule: what the codec says is
+/// asked of `base`.
 struct QueuedCodec {
     var base: HTTP1Codec
     /// The bytes of the last event: a piece of the body, or those behind a head that has ended HTTP.

@@ -20,7 +20,7 @@ extension StreamContractTests {
 
     @Test(arguments: [StreamKind.memory, .file, .bound])
     func `ST-11 events that are pending together come in one delivery`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, _, notes in
+        let findings = try kind.onInput(10) { loop, _, notes in
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)
             return notes.events
         }
@@ -238,7 +238,7 @@ extension StreamContractTests {
     @Test(arguments: StreamKind.lenders)
     func `ST-27 buffered bytes are lent in place and count as read`(kind: StreamKind) throws {
         let content = pattern(10_000)
-        let findings = try kind.onInput(content) { loop, stream, notes in
+        let findings = try kind.onInput(content.count) { loop, stream, notes in
             var received: [UInt8] = []
             var lent = 0
             notes.handler = { _, event in

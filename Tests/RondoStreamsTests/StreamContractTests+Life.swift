@@ -81,7 +81,7 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.inputs)
     func `ST-6 a stream that has not failed has no error`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let findings = try kind.onInput(10) { loop, stream, notes in
             var findings = ["\(stream.streamError == nil)"]
             try loop.run { notes.events.contains("bytes") }
             findings.append("\(stream.streamError == nil)")

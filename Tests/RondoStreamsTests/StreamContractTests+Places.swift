@@ -204,7 +204,7 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.inputs)
     func `ST-17 the end that is owed is not lost by unscheduling`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let findings = try kind.onInput(10) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
             // The end is met here, and no delegate is told.
             let last = stream.allBytes().0
@@ -221,7 +221,7 @@ extension StreamContractTests {
 
     @Test(arguments: [StreamKind.memory, .file, .bound])
     func `ST-17 openCompleted that is owed is not lost by unscheduling`(kind: StreamKind) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let findings = try kind.onInput(10) { loop, stream, notes in
             stream.remove(from: loop, forMode: .default)
             loop.add(Port(), forMode: .default)
             loop.pass()
@@ -252,7 +252,7 @@ extension StreamContractTests {
     func `ST-19 a handler that unschedules in the first of two events does not get the second`(
         kind: StreamKind
     ) throws {
-        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let findings = try kind.onInput(10) { loop, stream, notes in
             notes.handler = { stream, event in
                 guard event == .openCompleted else { return }
                 (stream as? InputStream)?.remove(from: loop, forMode: .default)
@@ -272,14 +272,14 @@ extension StreamContractTests {
     func `ST-19 what a handler does in the first of two events counts for the second`(kind: StreamKind) throws
     {
         // Both are owed in one delivery (rule ST-11).
-        let closed = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let closed = try kind.onInput(10) { loop, stream, notes in
             notes.handler = { stream, event in if event == .openCompleted { stream.close() } }
             loop.add(Port(), forMode: .default)
             loop.pass()
             return notes.events
         }
         #expect(closed == ["open"])
-        let moved = try kind.onInput(pattern(10)) { loop, stream, notes in
+        let moved = try kind.onInput(10) { loop, stream, notes in
             notes.handler = { _, event in
                 guard event == .openCompleted else { return }
                 stream.remove(from: loop, forMode: .default)

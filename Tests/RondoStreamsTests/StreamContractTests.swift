@@ -11,7 +11,7 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-15 ST-10 one byte an event delivers everything and then the end`(kind: StreamKind) throws {
-        let findings = try kind.onInput(Self.content) { loop, stream, notes in
+        let findings = try kind.onInput(Self.content.count) { loop, stream, notes in
             var received: [UInt8] = []
             let afterOpen = notes.events.count
             notes.handler = { _, event in
@@ -36,7 +36,8 @@ import Testing
             loop.pass()
             let before = notes.events
             stream.use()
-            try loop.run { notes.count(of: end.event) == 2 }
+            // The rest of the bytes is there, so that one pass tells of it; space may come later.
+            if !end.isInput { try loop.run { notes.count(of: end.event) == 2 } }
             loop.pass()
             return [before.joined(separator: " "), notes.events.joined(separator: " ")]
         }
@@ -84,7 +85,7 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-19 ST-5 no event follows a close made in a handler`(kind: StreamKind) throws {
-        let findings = try kind.onInput(Self.content) { loop, stream, notes in
+        let findings = try kind.onInput(Self.content.count) { loop, stream, notes in
             notes.handler = { stream, event in if event == .hasBytesAvailable { stream.close() } }
             try loop.run { notes.events.contains("bytes") }
             loop.add(Port(), forMode: .default)
@@ -174,7 +175,7 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-20 a stream moves to another loop`(kind: StreamKind) throws {
-        let findings = try kind.onInput(Self.content) { loop, stream, notes in
+        let findings = try kind.onInput(Self.content.count) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
             _ = stream.bytes(1)
             stream.remove(from: loop, forMode: .default)

@@ -1,6 +1,7 @@
 import RondoCore
 import RondoStreams
 import RondoTestSupport
+import Testing
 
 /// Every kind of stream there is; the contract suite runs over all of them.
 enum StreamKind: String, CaseIterable, Sendable {
@@ -283,28 +284,13 @@ extension StreamKind {
 // MARK: - Scheduled and opened
 
 extension StreamKind {
-    /// Runs a test's body on a thread with a loop, with an input that gives `bytes`: scheduled in the default
-    /// mode, opened, and with its events noted.
+    /// `StreamEnd.onStream(_:_:)` with an input.
     func onInput(
-        _ bytes: [UInt8],
+        _ count: Int,
         _ body: @escaping @Sendable (RunLoop, InputStream, StreamNotes) throws -> Findings
     ) throws -> Findings {
-        try onStreamThread { loop in
-            let (stream, keep) = try makeInput(bytes)
-            defer { withExtendedLifetime(keep) {} }
-            return try body(loop, stream, stream.begin(in: loop))
-        }
-    }
-
-    /// The same with an output that has room for `count` bytes.
-    func onOutput(
-        _ count: Int,
-        _ body: @escaping @Sendable (RunLoop, OutputStream, StreamNotes) throws -> Findings
-    ) throws -> Findings {
-        try onStreamThread { loop in
-            let (stream, written) = try makeOutput(count)
-            defer { withExtendedLifetime(written) {} }
-            return try body(loop, stream, stream.begin(in: loop))
+        try StreamEnd(kind: self, isInput: true).onStream(count) { loop, stream, notes in
+            try body(loop, try #require(stream as? InputStream), notes)
         }
     }
 }
