@@ -150,5 +150,4 @@ import Testing
         // The program has let go of the sequence: the load is over, and the server is told.
         try await becomes("the end") { ended.isOpen }
     }
-
 }

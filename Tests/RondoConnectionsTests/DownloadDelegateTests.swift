@@ -222,7 +222,7 @@ import Testing
         ("bytes 100-199/200", 140, ["wrote", "resumed 100 of 200", "wrote", "fail -1005"]),
         ("bytes 100-149/*", 150, ["wrote", "fail -1005"]),
     ])
-    func `UC-71 a rest that is no rest to the end of the file does not complete it`(
+    func `UC-71 a rest completes the file only with the length that it names`(
         range: String, end: Int, calls: [String]
     ) throws {
         let text = longText(200)

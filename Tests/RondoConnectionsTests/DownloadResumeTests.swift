@@ -113,7 +113,7 @@ import Testing
         return (recorder.log.entries, next)
     }
 
-    /// Downloads what breaks off once, and then the rest.
+    /// Downloads a file whose first response breaks off, and then the rest.
     ///
     /// - Parameter configure: Called with both downloads before their starts.
     private static func loadInTwo(
@@ -176,13 +176,13 @@ import Testing
         }
     }
 
-    /// Of the first 100 bytes of a file of 200, whose length the server has not announced.
+    /// There are the first 100 bytes of a file of 200, whose length the server has not announced.
     @Test(
         arguments: [
             ("bytes 100-199/200", 100), ("bytes 100-199/*", nil), ("bytes 100-149/*", nil),
             ("bytes 100-149/200", nil),
         ] as [(String, Int64?)])
-    func `UC-71 a rest without a known length of the whole is not told from a part of the rest`(
+    func `UC-71 a rest without a known length of the whole is not taken`(
         range: String, offset: Int64?
     ) throws {
         func response(_ status: Int, _ fields: [String: String]) throws -> HTTPURLResponse {

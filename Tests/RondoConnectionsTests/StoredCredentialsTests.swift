@@ -3,7 +3,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Which credential of a storage answers a challenge, without a load.
+/// Tests which credential of a storage answers a challenge, without a load.
 @Suite struct StoredCredentialsTests {
     /// An object of its own, which Foundation finds equal to no other.
     private func space(_ method: String? = NSURLAuthenticationMethodHTTPBasic) -> URLProtectionSpace {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// In a dictionary of objects that are hashed by their addresses: 32 times the same one is not luck.
+    /// The spaces are in a dictionary that hashes objects by their addresses: luck does not find the same one 32 times.
     @Test
     func `UC-51 of equal spaces the one of the challenge's method answers, and a new password is in all`() {
         for _ in 0..<32 {

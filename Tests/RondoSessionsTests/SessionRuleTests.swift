@@ -182,8 +182,7 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `US-80 handlers that wait behind a flush are called in order, however many there are`() throws
-    {
+    @Test func `US-80 handlers that wait behind a flush are called in order`() throws {
         let numbers = try onLoopThread { loop -> [Int] in
             let session = URLSession(
                 configuration: .ephemeral, delegate: nil, runLoop: loop, modes: [.work])

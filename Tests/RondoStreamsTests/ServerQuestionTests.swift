@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoStreams
 
-/// When a server asks the program about a client.
+/// Tests when a server asks the program about a client.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ServerQuestionTests {
     /// The type of the message that shows a certificate (RFC 5246, section 7.4).
     private static let certificateType: UInt8 = 11
@@ -32,7 +32,8 @@ import Testing
     }
 
     /// In TLS 1.2 each message of the client's has a record of its own.
-    @Test func `ST-44 a server asks about a client once its key is proved, and counts it until then`()
+    @Test
+    func `ST-44 in TLS 1.2 a server asks about a client once its key is proved, and counts it until then`()
         throws
     {
         let settings = try TLSServerTests.settings {

@@ -5,7 +5,7 @@ import Testing
 
 /// Tests how a connection over TLS is closed while its peer is still speaking.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSClosingTests {
-    /// Streams to such a server, written to until no more is taken, and closed.
+    /// Opens streams to such a server, writes until no more is taken, and closes them.
     private func writeAndClose(_ port: UInt16, _ piece: [UInt8], by proxy: StreamProxy? = nil) throws -> Int {
         let findings = try onStreamThread { _ in
             let (input, output) = streamsToHost(port, host: "localhost")
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// Streams to such a server, which write a byte after the handshake, and are closed.
+    /// Opens streams to such a server, writes a byte after the handshake, and closes them.
     private func writeByteAndClose(
         _ port: UInt16, prepare: @escaping @Sendable (RunLoop) -> Void = { _ in }
     ) throws {
