@@ -67,11 +67,15 @@ final class BodySpool {
         }
     }
 
-    /// In `TMPDIR` or, if that is not set, in `/var/tmp`, which is meant for large temporary files: `/tmp` is
-    /// in memory on many systems.
+    /// The folder for files without a name: `chosen`, the value of `TMPDIR`, or, if it is no folder in which a file can be
+    /// made, `/var/tmp`, which is meant for large temporary files: `/tmp` is in memory on many systems.
+    static func folder(chosen: String?) -> String {
+        if let chosen, !chosen.isEmpty, access(chosen, W_OK | X_OK) == 0 { return chosen }
+        return access("/var/tmp", W_OK | X_OK) == 0 ? "/var/tmp" : "/tmp"
+    }
+
     private static func unnamedFile() throws(SystemError) -> Int32 {
-        let chosen = ProcessInfo.processInfo.environment["TMPDIR"]
-        let folder = chosen ?? (access("/var/tmp", W_OK) == 0 ? "/var/tmp" : NSTemporaryDirectory())
+        let folder = Self.folder(chosen: ProcessInfo.processInfo.environment["TMPDIR"])
         let path = "\(folder)/rondo-body-\(UUID().uuidString)"
         let descriptor = try systemCall("open") {
             open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(0o600))
