@@ -142,7 +142,7 @@ let package = Package(
             name: "RondoConnectionsTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting",
-                "RondoTestSupport", "RondoProbeSupport",
+                "RondoTestSupport", "RondoProbeSupport", "CRondoSQLite",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -1,3 +1,4 @@
+import CRondoSQLite
 import Rondo
 import Synchronization
 import Testing
@@ -131,6 +132,47 @@ import Testing
         }
     }
 
+    /// In a process of its own, in which SQLite opens files by another function.
+    @Test func `UC-57 a file that for a moment can be opened for reading alone is left as it is`() async {
+        await #expect(processExitsWith: .success) {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "rondo-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let url = folder.appendingPathComponent("notes.sqlite")
+            do {
+                let database = try Database.open(url, version: 1, schema: DatabaseTests.schema)
+                try database.execute("INSERT INTO note VALUES (1, 'one', NULL)")
+            }
+            // A second name, which a new file would not have.
+            try FileManager.default.linkItem(at: url, to: folder.appendingPathComponent("copy"))
+            typealias Opening = @convention(c) (UnsafePointer<CChar>?, Int32, Int32) -> Int32
+            let opening: Opening = { path, flags, mode in
+                if flags & O_ACCMODE == O_RDWR, !hasFailedToOpen.exchange(true, ordering: .relaxed) {
+                    errno = EMFILE
+                    return -1
+                }
+                guard let path else { return -1 }
+                return open(path, flags, mode_t(mode))
+            }
+            guard let system = sqlite3_vfs_find(nil) else { preconditionFailure("SQLite has no system") }
+            let code = system.pointee.xSetSystemCall(
+                system, "open", unsafeBitCast(opening, to: (@convention(c) () -> Void).self))
+            precondition(code == SQLITE_OK)
+            do throws(DatabaseError) {
+                _ = try Database.open(url, version: 1, schema: DatabaseTests.schema)
+                preconditionFailure("a file that cannot be written is used")
+            } catch {
+                precondition(!error.isCorruption, "\(error)")
+            }
+            precondition(hasFailedToOpen.load(ordering: .relaxed))
+            let database = try Database.open(url, version: 1, schema: DatabaseTests.schema)
+            let count = try database.number("SELECT count(*) FROM note")
+            precondition(count == 1, "\(count) rows")
+            var status = stat()
+            precondition(stat(url.path, &status) == 0 && status.st_nlink == 2, "it is another file")
+        }
+    }
+
     @Test func `a file of another version is made anew`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
@@ -164,3 +206,6 @@ import Testing
         #expect(calls.withLock { $0 } == 1)
     }
 }
+
+/// Whether the function that stands in for `open` has failed.
+private let hasFailedToOpen = Atomic(false)

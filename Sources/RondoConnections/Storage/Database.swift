@@ -75,6 +75,9 @@ final class Database {
         _ url: URL, _ version: Int32, _ schema: String
     ) throws(DatabaseError) -> Database {
         let database = try Database(url, .readWrite)
+        // Nothing has been read yet: the file could not be opened for writing, and was opened for reading alone. If the user
+        // may write it, the cause passes, as a lack of descriptors does.
+        if database.isReadOnly(url) { throw DatabaseError(SQLITE_CANTOPEN, nil) }
         // WAL: a process that is killed loses nothing that was committed; only a machine that loses power may
         // lose the last commits. If the file system does not support it, the journal is an ordinary one.
         // `synchronous = OFF`: a new file is created without waiting for the disk, because there is nothing
@@ -83,16 +86,19 @@ final class Database {
         try database.execute(
             "PRAGMA journal_size_limit = \(maximumJournalSize); PRAGMA wal_autocheckpoint = \(journalPages);")
         let found = try database.number("PRAGMA user_version")
-        // If the user may write the file and SQLite may not, its header is broken: it names a later format.
-        if sqlite3_db_readonly(database.connection, "main") == 1, access(url.path, W_OK) == 0 {
-            throw .otherVersion
-        }
+        // Only now, after its header has been read: that is broken, and names a later format.
+        if database.isReadOnly(url) { throw .otherVersion }
         if found != version {
             guard found == 0 else { throw .otherVersion }
             try database.make(version, schema)
         }
         try database.execute("PRAGMA synchronous = NORMAL;")
         return database
+    }
+
+    /// Whether SQLite does not write the file although the user may.
+    private func isReadOnly(_ url: URL) -> Bool {
+        sqlite3_db_readonly(connection, "main") == 1 && access(url.path, W_OK) == 0
     }
 
     private func make(_ version: Int32, _ schema: String) throws(DatabaseError) {
