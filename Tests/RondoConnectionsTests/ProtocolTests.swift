@@ -61,6 +61,12 @@ private final class ScriptedProtocol: URLProtocol {
                 didReceive: URLAuthenticationChallenge(
                     protectionSpace: space, proposedCredential: nil, previousFailureCount: 0,
                     failureResponse: nil, error: nil, sender: sender))
+        case "nested":
+            let inner = URLRequest(url: URL(string: "rondo-test://text\(path)")!)
+            let data = try? URLConnection.sendSynchronousRequest(inner, returning: nil)
+            respond("text/plain")
+            client.urlProtocol(self, didLoad: data ?? Data("no answer".utf8))
+            client.urlProtocolDidFinishLoading(self)
         case "twice":
             respond("text/plain")
             client.urlProtocol(self, didLoad: Data("first,".utf8))
@@ -266,6 +272,18 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
                 #expect(data == Data("one,two".utf8))
             }
             #expect(ScriptedProtocol.threads.value["text/sync"] == "loader")
+        }
+    }
+
+    @Test func `UC-60 UC-66 a protocol on the loader can wait for a request that another protocol answers`()
+        async throws
+    {
+        URLProtocol.registerClass(ScriptedProtocol.self)
+        defer { URLProtocol.unregisterClass(ScriptedProtocol.self) }
+        let (data, _) = try await URLConnection.data(for: URLRequest(url: url("rondo-test://nested/loader")))
+        #expect(data == Data("one,two".utf8))
+        for key in ["nested/loader", "text/loader"] {
+            #expect(ScriptedProtocol.threads.value[key] == "loader")
         }
     }
 

@@ -66,10 +66,12 @@ final class LoadAnswers {
     }
 
     private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
-        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader.
+        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader. If the loader's
+        // own thread waits for the request, it serves nothing else until the end, and the protocol starts at once.
         let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
+        let loader = isSynchronous ? RunLoop.loader : nil
         return ProtocolAnswer(
-            of: type, cached: cache.takeStored(), on: isSynchronous ? RunLoop.loader : nil,
+            of: type, cached: cache.takeStored(), on: loader.flatMap { $0.isCurrent ? nil : $0 },
             modes: owner.modes, for: owner)
     }
 
