@@ -205,6 +205,23 @@ import Testing
         writer.flush()
         #expect(calls.withLock { $0 } == 1)
     }
+
+    @Test func `US-78 a flush ends though each write is followed by another request`() {
+        let calls = Mutex(0)
+        let asked = Mutex<BackgroundWriter?>(nil)
+        let writer = BackgroundWriter("test", delay: { 3600 }) {
+            let hasMore = calls.withLock { count -> Bool in
+                count += 1
+                return count < 1000
+            }
+            // As another thread does that stores all the time.
+            if hasMore { asked.withLock { $0 }?.ask() }
+        }
+        asked.withLock { $0 = writer }
+        writer.flush()
+        #expect(calls.withLock { $0 } == 1)
+        asked.withLock { $0 = nil }
+    }
 }
 
 /// Whether the function that stands in for `open` has failed.

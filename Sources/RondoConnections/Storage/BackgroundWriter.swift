@@ -29,7 +29,7 @@ final class BackgroundWriter: Sendable {
     /// - Parameters:
     ///   - name: The name of the thread.
     ///   - delay: Returns the seconds for which requests are gathered. Called before each write.
-    ///   - write: Called by one thread at a time. It takes what has to be written from the owner, and must be
+    ///   - write: Called by one thread at a time. It takes all that has to be written from the owner, and must be
     ///     quick if there is nothing. It may request another write, and must not flush.
     init(
         _ name: String, delay: @escaping @Sendable () -> Double, _ write: @escaping @Sendable () -> Void
@@ -75,12 +75,10 @@ final class BackgroundWriter: Sendable {
         }
     }
 
-    /// Writes what waits now, and returns when that is done.
+    /// Writes what waits now, and returns when that is done. What is requested meanwhile is left to the thread: other threads
+    /// may request writes all the time.
     func flush() {
-        turn.withLock { _ in
-            // If `write` does not write everything at once, it requests another call.
-            repeat { serve() } while state.load(ordering: .sequentiallyConsistent) != Self.idle
-        }
+        turn.withLock { _ in serve() }
     }
 
     /// Has all writers of the process write what waits, and returns when that is done.
