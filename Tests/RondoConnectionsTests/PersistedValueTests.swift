@@ -145,6 +145,48 @@ import Testing
         #expect(try JSONDecoder().decode([CredentialList.Entry].self, from: data).map(\.user) == ["u"])
     }
 
+    @Test func `UC-51 a write that failed is tried again by the next flush`() throws {
+        try withFolder { folder in
+            let failures = Box(0)
+            let later = folder.appendingPathComponent("later")
+            let file = later.appendingPathComponent("lines")
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)
+            try value.keep(in: file, otherwise: nil) { _ in failures.mutate { $0 += 1 } }
+            value.change { lines in
+                lines.lines = ["a"]
+                return true
+            }
+            for _ in 0..<2 { value.flush() }
+            #expect(failures.value == 1)
+            try FileManager.default.createDirectory(at: later, withIntermediateDirectories: false)
+            value.flush()
+            #expect(try lines(in: file) == ["a"])
+        }
+    }
+
+    @Test func `UC-51 a write that failed is tried again when the program ends`() async throws {
+        let directory = try Stranger.Directory()
+        setenv("RONDO_TEST_KEPT_LATER", directory.path, 1)
+        defer { unsetenv("RONDO_TEST_KEPT_LATER") }
+        await #expect(processExitsWith: .success) {
+            let path = try #require(ProcessInfo.processInfo.environment["RONDO_TEST_KEPT_LATER"])
+            let folder = URL(fileURLWithPath: path + "/later")
+            let value = PersistedValue(Lines([]), label: "test", writeDelay: 0)
+            let hasFailed = Latch()
+            try value.keep(in: folder.appendingPathComponent("lines"), otherwise: nil) { _ in
+                hasFailed.open()
+            }
+            value.change { lines in
+                lines.lines = ["a"]
+                return true
+            }
+            try hasFailed.wait()
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            withExtendedLifetime(value) { exit(0) }
+        }
+        #expect(try lines(in: URL(fileURLWithPath: directory.path + "/later/lines")) == ["a"])
+    }
+
     @Test func `remains of a process that was killed while it wrote are removed, a young file is not`() throws
     {
         try withFolder { folder in

@@ -289,7 +289,11 @@ final class ResponseDisk: Sendable {
                 state.withLock { $0.noteWritten(work, known: known, usage: usage) }
             } catch {
                 fail(error, &writing)
-                state.withLock { $0.noteNotWritten(work) }
+                let mustRepeat = state.withLock { state -> Bool in
+                    state.noteNotWritten(work)
+                    return state.removesAll || !state.removals.isEmpty
+                }
+                if mustRepeat { writer.withLock { $0 }?.noteFailure() }
             }
         }
         let underway = state.withLock { state in

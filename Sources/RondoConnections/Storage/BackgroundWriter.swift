@@ -23,7 +23,7 @@ final class BackgroundWriter: Sendable {
     private static let idle: UInt8 = 0
     /// The state in which a thread will make the requested write.
     private static let begun: UInt8 = 1
-    /// The state in which a write is requested, and no thread could be started for it.
+    /// The state in which a write is needed that no thread will make: none could be started for it, or the last one failed.
     private static let stuck: UInt8 = 2
 
     /// - Parameters:
@@ -66,11 +66,11 @@ final class BackgroundWriter: Sendable {
                 // A flush may have written everything meanwhile.
                 if state.load(ordering: .sequentiallyConsistent) != Self.idle { serve() }
             }
-            if state.load(ordering: .sequentiallyConsistent) != Self.idle { continue }
+            if state.load(ordering: .sequentiallyConsistent) == Self.begun { continue }
             hasThread.store(false, ordering: .sequentiallyConsistent)
             // A request that came since the last check is served by this thread, or by another that was
             // started meanwhile.
-            if state.load(ordering: .sequentiallyConsistent) == Self.idle { return }
+            if state.load(ordering: .sequentiallyConsistent) != Self.begun { return }
             if hasThread.exchange(true, ordering: .sequentiallyConsistent) { return }
         }
     }
@@ -79,6 +79,14 @@ final class BackgroundWriter: Sendable {
     /// may request writes all the time.
     func flush() {
         turn.withLock { _ in serve() }
+    }
+
+    /// Notes that a write has failed, and left what it took with the owner. The next request repeats it, and so does the end of
+    /// the program.
+    func noteFailure() {
+        // A request that has come since leads to another write anyway.
+        _ = state.compareExchange(
+            expected: Self.idle, desired: Self.stuck, ordering: .sequentiallyConsistent)
     }
 
     /// Has all writers of the process write what waits, and returns when that is done.
@@ -116,7 +124,8 @@ final class BackgroundWriter: Sendable {
         writingThread.store(0, ordering: .releasing)
     }
 
-    /// All writers of the process. They write what waits when the program calls `exit` or returns from its main function.
+    /// All writers of the process. They write what waits, or could not be written before, when the program calls `exit` or
+    /// returns from its main function.
     private enum AtExit {
         private struct Reference {
             weak var writer: BackgroundWriter?

@@ -35,6 +35,9 @@ final class PersistedValue<Value: Persistable>: Sendable {
         var hasChanges = false
         /// Made when a file is named for the first time.
         var writer: BackgroundWriter?
+
+        /// Whether the value in memory is newer than the file.
+        var isUnwritten: Bool { hasChanges || file?.isBehind == true }
     }
 
     private let label: String
@@ -88,7 +91,7 @@ final class PersistedValue<Value: Persistable>: Sendable {
             let stored = try url.flatMap(Self.read)
             let (old, rest) = state.withLock { state -> (PersistedFile?, Value.Form?) in
                 // Changes that were made since belong to the old file.
-                let rest = state.hasChanges ? Self.form(of: state.value) : nil
+                let rest = state.isUnwritten ? Self.form(of: state.value) : nil
                 let old = state.file
                 state.file = url.map { PersistedFile($0, onFailure: onFailure) }
                 state.hasChanges = false
@@ -119,7 +122,7 @@ final class PersistedValue<Value: Persistable>: Sendable {
         }
     }
 
-    /// Writes what has changed, and returns when that is in the file.
+    /// Writes what has changed, or could not be written before, and returns when that is in the file.
     func flush() {
         let failure = accessing.withLock { _ in write() }
         failure?.tell()
@@ -131,11 +134,11 @@ final class PersistedValue<Value: Persistable>: Sendable {
         BackgroundWriter(label, delay: { [writeDelay] in writeDelay }) { [weak self] in self?.flush() }
     }
 
-    /// Writes what has changed. The caller holds `accessing`, so that the file stays the same.
+    /// Writes what is not in the file. The caller holds `accessing`, so that the file stays the same.
     private func write() -> PersistedFile.Failure? {
         let changed = state.withLock { state in
             defer { state.hasChanges = false }
-            return state.hasChanges ? state.file : nil
+            return state.isUnwritten ? state.file : nil
         }
         guard var file = changed else { return nil }
         // Loops need the lock between two pieces. Changes that they make meanwhile are written the next time.
@@ -145,7 +148,11 @@ final class PersistedValue<Value: Persistable>: Sendable {
             position = state.withLock { $0.value.add(to: &form, from: next) }
         }
         let failure = file.write(form)
-        state.withLock { $0.file?.isBehind = file.isBehind }
+        let writer = state.withLock { state -> BackgroundWriter? in
+            state.file?.isBehind = file.isBehind
+            return state.writer
+        }
+        if failure != nil { writer?.noteFailure() }
         return failure
     }
 
