@@ -438,6 +438,58 @@ import Testing
         }
     }
 
+    @Test func `UC-57 a process does not write what it has read over what another one has received since`()
+        throws
+    {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            try receive(["x=1; max-age=1000"], try opened(Window(), file))
+            let window = Window()
+            window.hold(true)
+            let first = CookieStore(window, file: file)
+            _ = first.prepareReading(orTell: { {} })
+            // It has read the row. When the cookie is in its storage it writes the row anew.
+            try waitFor("a change to begin") { window.changes > 0 ? () : nil }
+            try receive(["x=2; max-age=1000"], try opened(Window(), file))
+            window.hold(false)
+            try settle(first)
+            #expect(window.writes == 1)
+            let rows = try CookieFile(file).read(now: Date()).rows
+            #expect(rows.map { $0.cookie?.value } == ["2"])
+        }
+    }
+
+    @Test func `UC-57 a row that has been changed later than is known is neither replaced nor removed`()
+        throws
+    {
+        try withFolder { folder in
+            let file = try CookieFile(folder.appendingPathComponent("cookies.sqlite"))
+            let now = Date()
+            func cookie(_ value: String, after seconds: Double) -> Cookie {
+                Cookie(
+                    name: "a", value: value, domain: "a.example", isHostOnly: true, path: "/",
+                    expires: now.addingTimeInterval(1000), createdAt: now.addingTimeInterval(seconds))
+            }
+            func values() -> [String?] { file.read(now: now).rows.map { $0.cookie?.value } }
+            let (old, new) = (cookie("1", after: 1), cookie("2", after: 2))
+            for cookie in [new, old] {
+                try file.write([CookieRow(key: cookie.key, cookie: cookie, replaced: nil)])
+            }
+            #expect(values() == ["2"])
+            for replaced in [nil, 7] as [Int64?] {
+                try file.write([
+                    CookieRow(key: old.key, cookie: nil, replaced: replaced, updatedAt: old.updatedAt)
+                ])
+                #expect(values() == ["2"])
+            }
+            // What keeps its time may name another digest.
+            try file.write([CookieRow(key: new.key, cookie: new, replaced: 7)])
+            #expect(file.read(now: now).rows.map(\.replaced) == [7])
+            try file.write([CookieRow(key: new.key, cookie: nil, replaced: nil, updatedAt: new.updatedAt)])
+            #expect(values().isEmpty)
+        }
+    }
+
     @Test func `a file that is broken anywhere gives what is whole, and goes on being used`() throws {
         try withFolder { folder in
             let file = folder.appendingPathComponent("cookies.sqlite")

@@ -6,7 +6,7 @@ internal import struct Synchronization.Atomic
 /// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
 ///
 /// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads those of the
-/// other processes when it starts.
+/// other processes when it starts. A row stays as it is if it has been changed later than the writing process knows.
 final class CookieFile {
     static let version: Int32 = 1
     static let schema = """
@@ -47,10 +47,20 @@ final class CookieFile {
         (
             database,
             try database.prepare(
-                "INSERT OR REPLACE INTO cookie(domain, host_only, path, name, value, expires, created, updated, "
-                    + "flags, replaced, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
+                """
+                INSERT INTO cookie(domain, host_only, path, name, value, expires, created, updated, flags, replaced, digest)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                ON CONFLICT(domain, host_only, path, name) DO UPDATE SET
+                    value = excluded.value, expires = excluded.expires, created = excluded.created,
+                    updated = excluded.updated, flags = excluded.flags, replaced = excluded.replaced,
+                    digest = excluded.digest
+                WHERE excluded.updated >= cookie.updated
+                """),
             try database.prepare(
-                "DELETE FROM cookie WHERE domain = ?1 AND host_only = ?2 AND path = ?3 AND name = ?4")
+                """
+                DELETE FROM cookie
+                WHERE domain = ?1 AND host_only = ?2 AND path = ?3 AND name = ?4 AND updated <= ?5
+                """)
         )
     }
 
@@ -61,6 +71,7 @@ final class CookieFile {
     /// - Returns: The rows, and whether the file was broken and has been replaced by an empty one.
     func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
         var rows: [CookieRow] = []
+        var unreadable: [Int64] = []
         do throws(DatabaseError) {
             let query = try database.prepare(
                 "SELECT domain, host_only, path, name, value, expires, created, updated, flags, replaced, digest "
@@ -71,11 +82,16 @@ final class CookieFile {
                     name: query.text(3), value: query.isNull(4) ? nil : query.text(4),
                     expires: query.double(5), created: query.double(6), updated: query.double(7),
                     flags: query.integer(8), replaced: query.isNull(9) ? nil : query.integer(9))
-                if let row = CookieRow(columns, digest: query.integer(10), now: now) { rows.append(row) }
+                let digest = query.integer(10)
+                if let row = CookieRow(columns, digest: digest, now: now) {
+                    rows.append(row)
+                } else {
+                    unreadable.append(digest)
+                }
             }
             // A file that cannot be replaced either stays as it is: the next process tries again.
             guard try database.isSound() else { return (rows.reversed(), (try? makeAnew()) != nil) }
-            try purge(now: now)
+            try purge(now: now, unreadable)
             return (rows.reversed(), false)
         } catch {
             guard error.isCorruption else { return (rows.reversed(), false) }
@@ -86,7 +102,12 @@ final class CookieFile {
     /// The maximum of rows that are read. More can only come from other processes, or from earlier times.
     static let maximumCount = 2 * CookieRules.maximumCount
 
-    private func purge(now: Date) throws(DatabaseError) {
+    /// - Parameter unreadable: The digests of damaged rows. Their time may be damaged too, so that they would stay for good.
+    private func purge(now: Date, _ unreadable: [Int64]) throws(DatabaseError) {
+        if !unreadable.isEmpty {
+            let digests = unreadable.map { String($0) }.joined(separator: ", ")
+            try database.execute("DELETE FROM cookie WHERE digest IN (\(digests))")
+        }
         let latest = now.timeIntervalSince1970
         if try database.number("SELECT count(*) FROM cookie WHERE value IS NOT NULL AND expires <= \(latest)")
             > 0
@@ -104,12 +125,15 @@ final class CookieFile {
 
     // MARK: Writing
 
-    /// Writes rows, all or none of them. A row with neither a cookie nor a replaced digest is removed.
+    /// Writes rows, all or none of them, but for those that another process has changed later. A row with neither a cookie nor
+    /// a replaced digest is removed.
     func write(_ rows: [CookieRow]) throws(DatabaseError) {
         try database.transaction { () throws(DatabaseError) in
             for row in rows {
                 if row.cookie == nil, row.replaced == nil {
-                    bind(row.columns, to: deletion)
+                    let columns = row.columns
+                    bind(columns, to: deletion)
+                    deletion.bind(columns.updated, at: 5)
                     try deletion.run()
                 } else {
                     let columns = row.columns

@@ -60,8 +60,9 @@ struct CookieLedger {
 
     /// The keys of the cookies whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
-    /// The keys that have rows in the file, as far as is known: a session cookie usually has none to remove.
-    private var keysInFile: Set<Cookie.Key> = []
+    /// The keys that have rows in the file, as far as is known (a session cookie usually has none to remove), with the time of
+    /// the last known change to each: a row that another process has changed later stays as it is.
+    private var keysInFile: [Cookie.Key: Date] = [:]
     /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
     private var tombstones: [StorageKey: Cookie.Key] = [:]
 
@@ -94,13 +95,16 @@ struct CookieLedger {
                 continue
             }
             mark(storageKey, key, isAfterExamination: isAfterExamination)
-            if isKept(key, at: storageKey) { dirty.insert(key) }
+            guard isKept(key, at: storageKey) else { continue }
+            dirty.insert(key)
+            // The server has deleted it; one that is removed for lack of room has not changed.
+            if table[key] == nil, cookies.contains(where: { $0.key == key }) { noteRow(key, at: now) }
         }
     }
 
     /// Whether one of the files has, or is to have, a row or a copy of a cookie.
     private func isKept(_ key: Cookie.Key, at storageKey: StorageKey) -> Bool {
-        table[key]?.expires != nil || keysInFile.contains(key) || unfiled[storageKey] != nil
+        table[key]?.expires != nil || keysInFile[key] != nil || unfiled[storageKey] != nil
             || shownDigest(storageKey) != nil
     }
 
@@ -122,14 +126,17 @@ struct CookieLedger {
     }
 
     /// Removes all cookies, those of the program too.
-    mutating func removeAll() {
+    mutating func removeAll(now: Date) {
         // The program's own come first: while one of the store's is in the storage, Foundation can be kept from writing its file.
         var all = Array(shown.values)
         _ = all.partition { $0.object is StoredCookie }
         for shown in all { mark(shown.storageKey, shown.key, isAfterExamination: true) }
         for cookie in table.all {
             let storageKey = Self.storageKey(of: cookie.key)
-            if isKept(cookie.key, at: storageKey) { dirty.insert(cookie.key) }
+            if isKept(cookie.key, at: storageKey) {
+                dirty.insert(cookie.key)
+                noteRow(cookie.key, at: now)
+            }
             mark(storageKey, cookie.key, isAfterExamination: true)
             table.remove(cookie.key)
         }
@@ -169,7 +176,7 @@ struct CookieLedger {
             let new = ShownCookie(object, storageKey)
             known[ObjectIdentifier(object)] = new
             shown[storageKey] = new
-            take(object, storageKey)
+            take(object, storageKey, now: now)
         }
         for old in removed where shown[old.storageKey] == nil { programRemoved(old, now: now) }
         return true
@@ -197,13 +204,13 @@ struct CookieLedger {
         }
     }
 
-    private mutating func take(_ object: HTTPCookie, _ storageKey: StorageKey) {
+    private mutating func take(_ object: HTTPCookie, _ storageKey: StorageKey, now: Date) {
         let cookie = (object as? StoredCookie)?.cookie ?? Cookie(object)
         if let mark = marks[storageKey], let mine = table[mark.key], cookie.updatedAt <= mine.updatedAt {
             return
         }
         unmark(storageKey)
-        forget(storageKey, ofDomain: cookie.domain, but: cookie.key)
+        forget(storageKey, ofDomain: cookie.domain, but: cookie.key, now: now)
         table.insert(cookie)
         if !(object is StoredCookie) { foreign.insert(cookie.key) }
         dirty.insert(cookie.key)
@@ -221,7 +228,7 @@ struct CookieLedger {
         }
         if let mark = marks[old.storageKey], !mark.isAfterExamination { return }
         unmark(old.storageKey)
-        forget(old.storageKey, ofDomain: domain, but: nil)
+        forget(old.storageKey, ofDomain: domain, but: nil, now: now)
     }
 
     private static func hasExpired(_ object: HTTPCookie, _ now: Date) -> Bool {
@@ -234,12 +241,15 @@ struct CookieLedger {
     }
 
     /// Removes the cookies with a storage key.
-    private mutating func forget(_ storageKey: StorageKey, ofDomain domain: String, but kept: Cookie.Key?) {
+    private mutating func forget(
+        _ storageKey: StorageKey, ofDomain domain: String, but kept: Cookie.Key?, now: Date
+    ) {
         for cookie in table.cookies(ofDomain: domain)
         where cookie.key != kept && Self.storageKey(of: cookie.key) == storageKey {
             table.remove(cookie.key)
             foreign.remove(cookie.key)
             dirty.insert(cookie.key)
+            noteRow(cookie.key, at: now)
         }
     }
 
@@ -321,6 +331,11 @@ struct CookieLedger {
         unfiled = [:]
     }
 
+    /// Notes a change to a cookie whose row is known, or is to be written.
+    private mutating func noteRow(_ key: Cookie.Key, at date: Date) {
+        keysInFile[key] = max(keysInFile[key] ?? date, date)
+    }
+
     /// Takes the rows that have to be written since the last time, at most `maximum` of them.
     mutating func takeRows(atMost maximum: Int = .max, now: Date) -> [CookieRow] {
         let keys = Array(dirty.prefix(maximum))
@@ -329,20 +344,22 @@ struct CookieLedger {
             let storageKey = Self.storageKey(of: key)
             let unfiled = unfiled[storageKey]
             let replaced = unfiled.map(\.digest) ?? shownDigest(storageKey)
+            if let cookie = table[key] { noteRow(key, at: cookie.updatedAt) }
+            let updatedAt = keysInFile[key]
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
-                keysInFile.insert(key)
-                return CookieRow(key: key, cookie: cookie, replaced: replaced)
+                return CookieRow(key: key, cookie: cookie, replaced: replaced, updatedAt: updatedAt)
             }
             // Without this row the cookie in Foundation's file would come back if the process ended now.
             if let replaced, marks[storageKey]?.key == key || unfiled?.key == key {
                 tombstones[storageKey] = key
-                keysInFile.insert(key)
-                return CookieRow(key: key, cookie: nil, replaced: replaced)
+                let row = CookieRow(key: key, cookie: nil, replaced: replaced, updatedAt: updatedAt)
+                noteRow(key, at: row.updatedAt)
+                return row
             }
-            keysInFile.remove(key)
-            return CookieRow(key: key, cookie: nil, replaced: nil)
+            keysInFile[key] = nil
+            return CookieRow(key: key, cookie: nil, replaced: nil, updatedAt: updatedAt)
         }
     }
 
@@ -350,7 +367,7 @@ struct CookieLedger {
     mutating func putBack(_ rows: [CookieRow]) {
         for row in rows {
             dirty.insert(row.key)
-            keysInFile.insert(row.key)
+            noteRow(row.key, at: row.updatedAt)
         }
     }
 
@@ -361,7 +378,7 @@ struct CookieLedger {
     ///   storage, has been removed by the program since it was started.
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
-            keysInFile.insert(row.key)
+            noteRow(row.key, at: row.updatedAt)
             let storageKey = Self.storageKey(of: row.key)
             let own = shown[storageKey]
             // Foundation reads neither Secure nor the age from its file.

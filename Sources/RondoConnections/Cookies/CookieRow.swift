@@ -9,9 +9,14 @@ struct CookieRow: Equatable {
     /// The digest of the cookie that Foundation's own file has under the same storage key, until that file is written
     /// again.
     let replaced: Int64?
+    /// The time of the last change to the cookie that the writing process knows: a row with a later one, of another process,
+    /// stays as it is.
+    let updatedAt: Date
 
-    init(key: Cookie.Key, cookie: Cookie?, replaced: Int64?) {
+    /// - Parameter updatedAt: Nil for the cookie's own time.
+    init(key: Cookie.Key, cookie: Cookie?, replaced: Int64?, updatedAt: Date? = nil) {
         (self.key, self.cookie, self.replaced) = (key, cookie, replaced)
+        self.updatedAt = updatedAt ?? cookie?.updatedAt ?? Date(timeIntervalSince1970: 0)
     }
 
     // MARK: Columns
@@ -40,7 +45,7 @@ struct CookieRow: Equatable {
             domain: key.domain, isHostOnly: key.isHostOnly ? 1 : 0, path: key.path, name: key.name,
             value: cookie?.value, expires: cookie?.expires?.timeIntervalSince1970 ?? 0,
             created: cookie?.createdAt.timeIntervalSince1970 ?? 0,
-            updated: cookie?.updatedAt.timeIntervalSince1970 ?? 0,
+            updated: updatedAt.timeIntervalSince1970,
             flags: cookie.map {
                 ($0.isSecure ? Self.secureFlag : 0) | ($0.isHTTPOnly ? Self.httpOnlyFlag : 0)
             } ?? 0,
@@ -53,19 +58,21 @@ struct CookieRow: Equatable {
         guard columns.digest == digest, Self.isText(columns.domain), !columns.domain.isEmpty,
             Self.isText(columns.path), columns.path.hasPrefix("/"), Self.isText(columns.name),
             !columns.name.isEmpty,
-            columns.isHostOnly == 0 || columns.isHostOnly == 1
+            columns.isHostOnly == 0 || columns.isHostOnly == 1, columns.updated.isFinite
         else { return nil }
         let key = Cookie.Key(
             domain: columns.domain, isHostOnly: columns.isHostOnly == 1, path: columns.path,
             name: columns.name)
         guard let value = columns.value else {
-            self.init(key: key, cookie: nil, replaced: columns.replaced)
+            self.init(
+                key: key, cookie: nil, replaced: columns.replaced,
+                updatedAt: Date(timeIntervalSince1970: columns.updated))
             return
         }
         // The clock may have been wrong when the row was written, so any time is possible.
         let latest = now.timeIntervalSince1970 + CookieRules.maximumAge
         guard Self.isText(value), columns.name.utf8.count + value.utf8.count <= SetCookie.maximumSize,
-            columns.expires.isFinite, columns.created.isFinite, columns.updated.isFinite
+            columns.expires.isFinite, columns.created.isFinite
         else { return nil }
         let cookie = Cookie(
             name: columns.name, value: value, domain: columns.domain, isHostOnly: key.isHostOnly,

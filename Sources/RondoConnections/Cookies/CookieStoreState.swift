@@ -172,7 +172,7 @@ struct CookieStoreState {
         case .cookies(_, let tell): if let tell { addEnd(tell) }
         case .flush(let tell): addEnd(tell)
         case .removal:
-            ledger.removeAll()
+            ledger.removeAll(now: Date())
             removalEnd = ledger.askedCount
             if file == .failing { file = .open }
         }
