@@ -110,6 +110,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false], [429, 503])
+    func `UC-51 a server's response through a tunnel does not leave open what the proxy has accepted`(
+        isTunnel: Bool, status: Int
+    ) {
+        let stored = StoredCredentials(URLCredentialStorage())
+        let authenticator = Authenticator(stored) { Issue.record("\($0)") }
+        authenticator.beginRequest(for: url(isTunnel ? "https://a.example/" : "http://a.example/"))
+        authenticator.chooseProxy(StreamProxy(.httpConnect, host: "p.example", port: 1))
+        let challenge = ResponseHead(
+            status: 407, fields: HeaderFields([("Proxy-Authenticate", "Basic realm=\"r\"")]))
+        let credential = URLCredential(user: "user", password: "pass", persistence: .forSession)
+        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
+            case .useCredential = authenticator.answer(inquiry, by: .use(credential))
+        else {
+            Issue.record("the delegate was not asked")
+            return
+        }
+        let head = ResponseHead(status: status, fields: HeaderFields())
+        let failure = authenticator.received(head, isFromProxy: !isTunnel)
+        #expect(failure == nil)
+        #expect((stored.defaultCredential(for: inquiry.space) != nil) == isTunnel)
+    }
+
     /// The decision about a Basic challenge in `realm`, for which `candidates` are known.
     private static func question(
         _ authentication: inout Authentication, realm: String,

@@ -242,29 +242,32 @@ final class Authenticator {
     /// - Returns: The failure, if the response's sender does not know the password that it claims to know.
     func received(_ head: ResponseHead, isFromProxy: Bool) -> LoadFailure? {
         bodyProof = nil
+        let isUndecided = Self.isUndecided(head.status)
         // A 407 comes from the proxy, and says nothing about the server's password.
         if head.status != 401, head.status != 407, !server.isIdle {
             let info = head.fields.values(for: "Authentication-Info").first
-            if let failure = accept(head.status, info, isProxy: false) { return failure }
+            if let failure = accept(info, isUndecided: isUndecided, isProxy: false) { return failure }
         }
         if head.status != 407, !ofProxy.isIdle {
             let info = isFromProxy ? head.fields.values(for: "Proxy-Authentication-Info").first : nil
-            if let failure = accept(head.status, info, isProxy: true) { return failure }
+            // A proxy that has made the tunnel has looked at the credential, whatever the server says through it.
+            let isUndecided = isUndecided && isFromProxy
+            if let failure = accept(info, isUndecided: isUndecided, isProxy: true) { return failure }
         }
         return nil
     }
 
     /// Whether a response with this status leaves open whether the credential was accepted: a server that is overloaded
-    /// or has failed need not have looked at it.
+    /// or has failed need not have looked at it. Only the response's own maker can leave that open.
     private static func isUndecided(_ status: Int) -> Bool { status == 429 || 500...599 ~= status }
 
-    private func accept(_ status: Int, _ info: String?, isProxy: Bool) -> LoadFailure? {
+    private func accept(_ info: String?, isUndecided: Bool, isProxy: Bool) -> LoadFailure? {
         var proof: BodyProof?
         func protect(_ hash: DigestHash) {
             if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
         }
         let acceptance = with(isProxy) { authentication -> Authentication.Acceptance in
-            guard Self.isUndecided(status) else {
+            guard isUndecided else {
                 return authentication.accepted(info: info, laterHash: protect)
             }
             return authentication.readInfo(info, laterHash: protect) ? .accepted(nil) : .refuted
