@@ -48,6 +48,21 @@ import Testing
         }
     }
 
+    @Test func `UC-51 a password that the program has set stays when a load's one for its user is removed`() {
+        let storage = URLCredentialStorage()
+        let (stored, first, second) = (StoredCredentials(storage), space(), space())
+        stored.put(credential("of the load"), for: first)
+        storage.set(credential("own"), for: second)
+        stored.remove(credential("of the load"), for: space())
+        #expect(storage.credentials(for: first)?["user"] == nil)
+        #expect(found(stored, for: space()) == "user own")
+
+        stored.put(credential("of another load"), for: space())
+        storage.set(credential("newer"), for: second)
+        stored.remove(credential("of another load"), for: space())
+        #expect(found(stored, for: space()) == "user newer")
+    }
+
     /// The spaces are in a dictionary that hashes objects by their addresses: luck does not find the same one 32 times.
     @Test
     func `UC-51 of equal spaces the one of the challenge's method answers, and a new password is in all`() {

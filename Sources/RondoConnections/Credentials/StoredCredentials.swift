@@ -82,11 +82,11 @@ final class StoredCredentials: Sendable {
         for stored in storedSpaces(like: space) { remove(credential, in: stored) }
     }
 
+    /// Removes the user of `credential`, unless the program has set another password since.
     private func remove(_ credential: URLCredential, in stored: URLProtectionSpace) {
-        for own in (storage.credentials(for: stored) ?? [:]).values
-        where own.user == credential.user {
-            storage.remove(own, for: stored)
-        }
+        let own = (storage.credentials(for: stored) ?? [:]).values.filter { $0.user == credential.user }
+        guard own.allSatisfy({ $0.password == credential.password }) else { return }
+        for each in own { storage.remove(each, for: stored) }
         // It may be an older credential of the user, which Foundation would leave there.
         if let preferred = storage.defaultCredential(for: stored), preferred.user == credential.user {
             storage.remove(preferred, for: stored)
