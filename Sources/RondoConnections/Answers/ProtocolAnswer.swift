@@ -70,6 +70,8 @@ final class ProtocolAnswer: Answer {
         case .taken, .takenByOlderMethod: break
         case .useSilently, .performDefaultHandling:
             awaitsCredential = false
+            // Idle time counts from here on.
+            owner.received(.progress)
             challenge.sender?.continueWithoutCredential(for: challenge)
         }
         owner.wakeUp()
