@@ -308,7 +308,10 @@ import Testing
         #expect(output == "23 begin")
     }
 
-    @Test(arguments: [("'foo://x'", 1), ("'-D', '/dev/null/heads', url", 23)])
+    @Test(arguments: [
+        ("'foo://x'", 1), ("'-D', '/dev/null/heads', url", 23),
+        ("'--cacert', '/dev/null/authorities', url.replace('http', 'https')", 77),
+    ])
     func `a transfer that cannot begin ends at once, with --retry-all-errors too`(
         words: String, status: Int
     ) throws {
@@ -378,6 +381,26 @@ import Testing
             except OSError: print(run.wait())
             """)
         #expect(output == "0")
+    }
+
+    @Test
+    func `an unwanted body that is short as it is sent leaves its connection, however long it is decoded`()
+        throws
+    {
+        let output = try python(
+            """
+            import gzip
+            server, url = silent_server()
+            run = fetch('-sf', '--compressed', url, url)
+            client, _ = server.accept()
+            body = gzip.compress(b'x' * 1000000)
+            for _ in range(2):
+                receive(client)
+                client.sendall(b'HTTP/1.1 404 None\\r\\nContent-Encoding: gzip\\r\\n'
+                               b'Content-Length: %d\\r\\n\\r\\n' % len(body) + body)
+            print(run.wait())
+            """)
+        #expect(output == "22")
     }
 
     @Test(arguments: [

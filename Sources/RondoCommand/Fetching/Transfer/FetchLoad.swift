@@ -4,8 +4,10 @@ import RondoLab
 /// What becomes of the body of a response.
 enum BodyUse {
     case output
-    /// It is read to its end, and dropped. If it is longer than `mostDiscarded`, it is refused there.
+    /// It is read to its end, and dropped: its length as it is sent is known. Decoded it may be longer than `mostDiscarded`.
     case discarded
+    /// It is read and dropped. If it turns out to be longer than `mostDiscarded`, it is refused there.
+    case discardedIfShort
     /// It is not read: the load is cancelled, so that no times are measured for `-w`.
     case refused
 
@@ -24,7 +26,7 @@ enum BodyUse {
     static func ofRedirect(_ head: ReceivedHead, method: String) -> BodyUse {
         if method == "HEAD" { return .discarded }
         if let length = head.value("Content-Length") { return unwanted(length: Int64(length) ?? -1) }
-        return head.value("Transfer-Encoding") != nil && head.keepsConnection ? .discarded : .refused
+        return head.value("Transfer-Encoding") != nil && head.keepsConnection ? .discardedIfShort : .refused
     }
 }
 
@@ -172,8 +174,8 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         report(EventLines.data(length: data.count))
         switch bodyUse {
         case .output: orCancel { () throws(FetchFailure) in try transfer?.received(data) }
-        case .discarded: if received > BodyUse.mostDiscarded { refuseBody() }
-        case .refused: break
+        case .discardedIfShort: if received > BodyUse.mostDiscarded { refuseBody() }
+        case .discarded, .refused: break
         }
     }
 

@@ -124,7 +124,9 @@ final class FetchTransfer {
             self.load = load
             try load.start(configuration, offset: stopwatch.elapsed)
         } catch {
-            end(.failure(Self.failure(error)))
+            let failure = Self.failure(error)
+            // Only the time begins anew with another attempt.
+            end(.failure(failure), mayRetry: failure.status == .timedOut)
         }
     }
 
@@ -218,7 +220,7 @@ final class FetchTransfer {
             text += "Last-Modified: \(HTTPDate.format(date))\r\n"
         }
         try output.write(Data(text.utf8))
-        return .discarded
+        return .discardedIfShort
     }
 
     private func target(_ location: String, from request: FetchRequest) throws(FetchFailure)
