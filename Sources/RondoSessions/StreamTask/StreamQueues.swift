@@ -12,6 +12,8 @@ struct StreamQueues {
 
     struct Read {
         let number: Int
+        /// Whether it has a timeout.
+        let isLimited: Bool
         let minimum: Int
         let maximum: Int
         let handler: ReadHandler
@@ -19,6 +21,8 @@ struct StreamQueues {
 
     struct Write {
         let number: Int
+        /// Whether it has a timeout.
+        let isLimited: Bool
         let data: Data
         let handler: WriteHandler
     }
@@ -66,18 +70,22 @@ struct StreamQueues {
     }
 
     /// Adds a read. Limits below 1 count as 1, and the minimum is at most the maximum.
-    mutating func addRead(minimum: Int, maximum: Int, _ handler: @escaping ReadHandler) -> Int {
+    mutating func addRead(
+        minimum: Int, maximum: Int, isLimited: Bool = false, _ handler: @escaping ReadHandler
+    ) -> Int {
         let number = nextNumber()
         let maximum = max(maximum, 1)
         let minimum = min(max(minimum, 1), maximum)
-        let read = Read(number: number, minimum: minimum, maximum: maximum, handler: handler)
+        let read = Read(
+            number: number, isLimited: isLimited, minimum: minimum, maximum: maximum, handler: handler)
         reads.insert(.read(read), key: number)
         return number
     }
 
-    mutating func addWrite(_ data: Data, _ handler: @escaping WriteHandler) -> Int {
+    mutating func addWrite(_ data: Data, isLimited: Bool = false, _ handler: @escaping WriteHandler) -> Int {
         let number = nextNumber()
-        writes.insert(.write(Write(number: number, data: data, handler: handler)), key: number)
+        let write = Write(number: number, isLimited: isLimited, data: data, handler: handler)
+        writes.insert(.write(write), key: number)
         return number
     }
 
@@ -133,15 +141,15 @@ struct StreamQueues {
     // MARK: - Cancelling operations
 
     /// Cancels a read that was not performed.
-    mutating func removeRead(_ number: Int) -> ReadHandler? {
+    mutating func removeRead(_ number: Int) -> Read? {
         guard case .read(let read) = reads.remove(number) else { return nil }
-        return read.handler
+        return read
     }
 
     /// Cancels a write that was not begun.
-    mutating func removeWrite(_ number: Int) -> WriteHandler? {
+    mutating func removeWrite(_ number: Int) -> Write? {
         guard case .write(let write) = writes.remove(number) else { return nil }
-        return write.handler
+        return write
     }
 
     /// Removes all operations. Handlers are in the order of their calls.

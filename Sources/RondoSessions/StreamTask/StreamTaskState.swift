@@ -51,7 +51,7 @@ final class StreamTaskState: Sendable {
         var queues = StreamQueues()
         /// Operations whose timeout has not begun.
         var untimed: [(number: Int, seconds: Double)] = []
-        /// Operations that were cancelled, and whose timers may still run.
+        /// Operations with a timeout that were cancelled: their timers may still run.
         var cancelled: [Int] = []
         /// Operations whose timeout has expired.
         var expired: [Int] = []
@@ -94,16 +94,19 @@ final class StreamTaskState: Sendable {
         minimum: Int, maximum: Int, timeout: Double, _ handler: @escaping StreamQueues.ReadHandler
     ) -> Int {
         change { state in
-            let number = state.queues.addRead(minimum: minimum, maximum: maximum, handler)
-            state.limit(number, timeout)
+            let isLimited = State.isLimit(timeout)
+            let number = state.queues.addRead(
+                minimum: minimum, maximum: maximum, isLimited: isLimited, handler)
+            if isLimited { state.untimed.append((number, timeout)) }
             return number
         }
     }
 
     func write(_ data: Data, timeout: Double, _ handler: @escaping StreamQueues.WriteHandler) -> Int {
         change { state in
-            let number = state.queues.addWrite(data, handler)
-            state.limit(number, timeout)
+            let isLimited = State.isLimit(timeout)
+            let number = state.queues.addWrite(data, isLimited: isLimited, handler)
+            if isLimited { state.untimed.append((number, timeout)) }
             return number
         }
     }
@@ -113,22 +116,24 @@ final class StreamTaskState: Sendable {
     func add(_ what: StreamQueues.Change) { change { $0.queues.add(what) } }
 
     /// - Returns: False if the operation was performed or begun already.
-    func cancelRead(_ number: Int) -> Bool { cancel(number) { $0.removeRead(number) } }
-    func cancelWrite(_ number: Int) -> Bool { cancel(number) { $0.removeWrite(number) } }
-
-    /// Wakes the transfer, which stops the operation's timer.
-    ///
-    /// - Parameter remove: Returns the operation's handler, which is released without the lock.
-    private func cancel<Handler: Sendable>(
-        _ number: Int, _ remove: @Sendable (inout StreamQueues) -> Handler?
-    ) -> Bool {
-        let (handler, load) = state.withLock { state -> (Handler?, (any StreamOwner)?) in
-            guard let handler = remove(&state.queues) else { return (nil, nil) }
-            state.cancelled.append(number)
-            return (handler, state.load)
+    func cancelRead(_ number: Int) -> Bool {
+        // The handler is released without the lock.
+        let (read, load) = state.withLock { state -> (StreamQueues.Read?, (any StreamOwner)?) in
+            let read = state.queues.removeRead(number)
+            return (read, read?.isLimited ?? false ? state.noteCancelled(number) : nil)
         }
         load?.wakeUp()
-        return handler != nil
+        return read != nil
+    }
+
+    /// - Returns: False if the operation was performed or begun already.
+    func cancelWrite(_ number: Int) -> Bool {
+        let (write, load) = state.withLock { state -> (StreamQueues.Write?, (any StreamOwner)?) in
+            let write = state.queues.removeWrite(number)
+            return (write, write?.isLimited ?? false ? state.noteCancelled(number) : nil)
+        }
+        load?.wakeUp()
+        return write != nil
     }
 
     /// Changes the state and wakes the transfer; after the end of the task, calls the handlers of the operations instead.
@@ -244,8 +249,14 @@ final class StreamTaskState: Sendable {
 }
 
 extension StreamTaskState.State {
-    /// - Parameter seconds: 0 means no limit.
-    fileprivate mutating func limit(_ number: Int, _ seconds: Double) {
-        if seconds > 0, seconds.isFinite { untimed.append((number, seconds)) }
+    /// Whether a timeout of so many seconds limits an operation: 0 does not.
+    fileprivate static func isLimit(_ seconds: Double) -> Bool { seconds > 0 && seconds.isFinite }
+
+    /// Notes that an operation with a timeout was cancelled.
+    ///
+    /// - Returns: The load to wake, which stops the operation's timer.
+    fileprivate mutating func noteCancelled(_ number: Int) -> (any StreamOwner)? {
+        cancelled.append(number)
+        return load
     }
 }

@@ -353,10 +353,10 @@ final class StreamTransfer {
             let error = URLErrors.error(
                 .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.",
                 url: shared.url)
-            if let handler = withQueues({ $0.removeRead(number) }) {
-                load?.call("readData") { handler(nil, false, error) }
-            } else if let handler = withQueues({ $0.removeWrite(number) }) {
-                load?.call("write") { handler(error) }
+            if let read = withQueues({ $0.removeRead(number) }) {
+                load?.call("readData") { read.handler(nil, false, error) }
+            } else if let write = withQueues({ $0.removeWrite(number) }) {
+                load?.call("write") { write.handler(error) }
             } else if withQueues({ $0.current?.number == number }) {
                 if written > 0 { writingSide = .failed(error) }
                 endWrite(error)

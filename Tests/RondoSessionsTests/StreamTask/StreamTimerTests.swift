@@ -56,6 +56,21 @@ import Testing
         #expect(found == [true, true, true, true, true])
     }
 
+    @Test func `US-82 US-89 a read or write without a timeout that is cancelled wakes nothing`() throws {
+        let found = try onLoopThread { loop -> [Bool] in
+            let modes = [LoopMode(loop: loop, mode: .work)]
+            let shared = StreamTaskState(host: "127.0.0.1", port: 1, schedule: .loop(modes))
+            let owner = Owner(modes)
+            shared.state.withLock { $0.load = owner }
+            let read = shared.read(minimum: 1, maximum: 1, timeout: 0) { _, _, _ in }
+            let write = shared.write(Data([1]), timeout: 0) { _ in }
+            owner.wakeUps.value = 0
+            let areCancelled = shared.cancelRead(read) && shared.cancelWrite(write)
+            return [areCancelled, owner.wakeUps.value == 0, shared.state.withLock { $0.cancelled.isEmpty }]
+        }
+        #expect(found == [true, true, true])
+    }
+
     @Test func `US-30 US-82 a read that is cancelled before a pass, or in a suspension, has no timer`() throws
     {
         let found = try onLoopThread { loop -> [Int] in
