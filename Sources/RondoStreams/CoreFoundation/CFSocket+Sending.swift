@@ -66,6 +66,7 @@ extension CFSocket {
 
     private func waitForConnection(until end: LoopInstant) -> CFSocketError {
         let isThere = waitUntilWritable(until: end)
+        endWaiting()
         return state.withLock { state in
             guard state.isValid else { return .error }
             defer { state.apply() }
@@ -86,10 +87,10 @@ extension CFSocket {
     /// - Returns: False if `end` has passed.
     private func waitUntilWritable(until end: LoopInstant) -> Bool {
         let wakeUp = state.withLock { $0.wakeUp.reading }
-        let isThere = SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end, orBytesOf: wakeUp)
-        if state.withLock({ $0.endWaiting() }) { handle.close() }
-        return isThere
+        return SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end, orBytesOf: wakeUp)
     }
+
+    private func endWaiting() { if state.withLock({ $0.endWaiting() }) { handle.close() } }
 
     // MARK: - Sending
 
@@ -104,8 +105,14 @@ extension CFSocket {
     ///   - timeout: The most seconds that the thread may be blocked; 0 or less: no limit.
     package func send(_ data: Data, to address: Data?, timeout: TimeInterval) -> CFSocketError {
         let end = timeout > 0 ? LoopClock.systemNow.advanced(bySeconds: timeout) : .never
-        guard takeTurn(timeout) else { return .timeout }
-        defer { sending.signal() }
+        let turn = timeout > 0 && timeout < 1e9 ? DispatchTime.now() + timeout : DispatchTime.distantFuture
+        guard sending.wait(timeout: turn) == .success else { return .timeout }
+        // Once it has waited, the thread counts until it returns: each wait would otherwise make a pipe of its own.
+        var isCounted = false
+        defer {
+            if isCounted { endWaiting() }
+            sending.signal()
+        }
         let isStream = handle.kind == Int32(SOCK_STREAM.rawValue)
         var rest = data[...]
         var hasWaited = false
@@ -113,12 +120,13 @@ extension CFSocket {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
                 let outcome = handle.send(isStream ? rest.prefix(Self.pieceSize) : rest, to: address)
-                if case .wouldBlock = outcome { state.beginWaiting() }
+                if case .wouldBlock = outcome, !isCounted { state.beginWaiting() }
                 return outcome
             }
             switch outcome {
             case .failed: return .error
             case .wouldBlock:
+                isCounted = true
                 // For a Unix socket that is not connected the kernel always reports room, also while the
                 // receiver's queue is full.
                 guard waitUntilWritable(until: end), end > LoopClock.systemNow,
@@ -136,20 +144,11 @@ extension CFSocket {
             }
         }
     }
-
-    /// - Returns: Whether the thread may send now, because no other one does.
-    private func takeTurn(_ timeout: TimeInterval) -> Bool {
-        guard timeout > 0, timeout < 1e9 else {
-            sending.wait()
-            return true
-        }
-        return sending.wait(timeout: .now() + timeout) == .success
-    }
 }
 
 // The threads that wait, under the lock.
 extension CFSocket.State {
-    /// Counts a thread that is about to be blocked until the socket is writable.
+    /// Counts a thread that is about to be blocked until the socket is writable, perhaps several times.
     mutating func beginWaiting() {
         waitingThreads += 1
         guard wakeUp.reading < 0 else { return }
@@ -157,7 +156,7 @@ extension CFSocket.State {
         if rondo_pipe(&ends) == 0 { wakeUp = (ends[0], ends[1]) }
     }
 
-    /// Undoes `beginWaiting()`.
+    /// Undoes `beginWaiting()`, before the thread's call returns.
     ///
     /// - Returns: Whether the thread was the last, and must close the socket's descriptor.
     mutating func endWaiting() -> Bool {
