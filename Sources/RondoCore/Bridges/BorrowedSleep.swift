@@ -52,7 +52,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard modeLoop.ready.isEmpty, !modeLoop.mainQueue.isReady, !loop.attention.wasAsked else {
             return true
         }
-        guard modeLoop.hasKernelObjects, let (wakingSet, use) = acquireWakingSet(),
+        guard modeLoop.hasKernelObjects, let use = acquireMainQueueUse(), let wakingSet = acquireWakingSet(),
             wakingSet.add(modeLoop.setDescriptor)
         else {
             return sleepInSlices(modeLoop, until: instant)
@@ -93,13 +93,17 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         return Foundation.RunLoop.main.run(mode: .default, before: limit)
     }
 
-    /// - Returns: The two objects, made by the first call; nil while the kernel refuses the set.
-    private func acquireWakingSet() -> (WakingSet, MainQueueUse)? {
+    /// - Returns: The object, made by the first call; nil while descriptors have run out.
+    private func acquireMainQueueUse() -> MainQueueUse? {
         if mainQueueUse == nil { mainQueueUse = MainQueueUse() }
+        return mainQueueUse
+    }
+
+    /// - Returns: The set, made by the first call; nil while the kernel refuses it.
+    private func acquireWakingSet() -> WakingSet? {
         // If descriptors have run out, this sleep is made in slices, and the next one tries again.
         if wakingSet == nil { wakingSet = try? WakingSet { [weak self] in self?.descriptorIsReady() } }
-        guard let wakingSet, let mainQueueUse else { return nil }
-        return (wakingSet, mainQueueUse)
+        return wakingSet
     }
 
     /// Sleeps in short runs of Foundation's loop, because nothing can end such a run without descriptors.
@@ -150,7 +154,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         guard loop.now.seconds(since: lastServed) > Self.longestBusyTime, borrowsSleep,
             !loop.threadState.isDrainingMainQueue
         else { return }
-        FoundationPoll(loop, .default, use: acquireWakingSet()?.1).run()
+        FoundationPoll(loop, .default, use: acquireMainQueueUse()).run()
         lastServed = loop.now
     }
 

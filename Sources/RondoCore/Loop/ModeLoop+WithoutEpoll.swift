@@ -13,7 +13,7 @@ extension ModeLoop {
     /// - Parameter end: The instant at which the sleep ends at the latest; nil if the call must not sleep.
     func pollWithoutEpoll(until end: LoopInstant?) {
         if !hasKernelObjects {
-            acquireKernelObjects()
+            askKernelForObjects()
             // As in `Sleep`, that look may have read the eventfd.
             if hasKernelObjects || end != nil && wasAskedForAttention { return }
         }

@@ -255,7 +255,7 @@ final class ModeLoop {
     }
 
     /// Asks the kernel for the objects that the mode lacks, and looks at the descriptors if it gets them.
-    func acquireKernelObjects() { kernel.acquireKernelObjects(for: self) }
+    func askKernelForObjects() { kernel.acquireKernelObjects(for: self) }
 
     /// For `pollWithoutEpoll`: whether another thread has asked for attention since the loop has begun to
     /// wait.

@@ -7,7 +7,7 @@ extension TLSEngine {
     func endWriting() {
         let progress = shutdown()
         guard writing.end != .sent else { return }
-        writing.end = progress == .done ? .open : .owed
+        writing.end = progress == .done ? .notOwed : .owed
     }
 
     /// Whether close_notify must still be sent.
@@ -36,7 +36,7 @@ extension TLSEngine {
             if owesEnd { endWriting() }
         } catch {
             // The next write throws this error again; until then the owner can still read.
-            if owesEnd { writing.end = .open }
+            if owesEnd { writing.end = .notOwed }
         }
         return true
     }

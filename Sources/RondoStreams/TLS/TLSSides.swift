@@ -17,12 +17,12 @@ struct TLSWritingSide {
     var needsRead = false
     /// A failure that ends writing only.
     var failure: TLSError?
-    var end = End.open
+    var end = End.notOwed
 
     /// Whether the peer knows that this side will send no more (close_notify).
     enum End {
         /// close_notify is not to be sent, or cannot be, because the connection has failed.
-        case open
+        case notOwed
         /// close_notify must be sent once the bytes written before it are gone.
         case owed
         /// close_notify has gone out.
