@@ -283,6 +283,15 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         withExtendedLifetime(buffer) { upgrade.begin(channel, received: rest) }
     }
 
+    /// Begins the upgrade that was asked for; without one the response fails the exchange.
+    private func switchProtocol() {
+        if case .switching(let upgrade) = phase {
+            begin(upgrade)
+        } else {
+            end(by: .failed(.http(.unusedSwitch)))
+        }
+    }
+
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
         owner.received(reportsSteps ? .step(step()) : .progress, from: self)
     }
@@ -398,12 +407,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             break
         case .needMoreData:
             return takeEndOfInput()
-        case .switchedProtocol:
-            if case .switching(let upgrade) = phase {
-                begin(upgrade)
-            } else {
-                end(by: .failed(.http(.unusedSwitch)))
-            }
+        case .switchedProtocol: switchProtocol()
         case .end:
             // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
             // be forged, the body may have been cut short.
