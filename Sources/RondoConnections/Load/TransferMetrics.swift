@@ -38,7 +38,8 @@ package struct TransferMetrics: Sendable {
         cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
 
-    /// What the server's response said, or the protocol of a connection that had none; nil where no server was asked.
+    /// The protocol that the server's response names, such as "http/1.1", or that of the connection if no response came; nil if
+    /// no server was asked.
     package var protocolName: String? {
         if isFromCache { return nil }
         if let head { return head.version.description.lowercased() }

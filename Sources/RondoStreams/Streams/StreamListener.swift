@@ -65,7 +65,7 @@ public final class StreamListener {
     public struct Connection: @unchecked Sendable {
         public let input: InputStream
         public let output: OutputStream
-        /// Nil for a Unix socket.
+        /// Nil for a Unix socket, and if the kernel has named no address of a family that Rondo knows.
         fileprivate let peer: SocketAddress?
 
         /// The peer's address, such as "192.0.2.7"; empty for a Unix socket, which usually has no name.
