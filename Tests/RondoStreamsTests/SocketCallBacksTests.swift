@@ -78,4 +78,21 @@ import Testing
         callBacks.enable(.dataCallBack)
         #expect(callBacks.interest == [] && !callBacks.mayRead)
     }
+
+    @Test func `CS-10 CS-12 a thread that found no descriptor for its pipe gets one at a later wait`() async {
+        await #expect(processExitsWith: .success) {
+            var state = CFSocket.State(callBacks: SocketCallBacks([], .ready))
+            withNoDescriptorLeft { state.beginWaiting() }
+            precondition(state.waitingThreads == 1 && state.wakeUp.reading < 0)
+            state.beginWaiting(again: true)
+            let pipe = state.wakeUp
+            precondition(pipe.reading >= 0)
+            state.beginWaiting(again: true)
+            precondition(state.wakeUp == pipe && state.waitingThreads == 1)
+            state.wakeWaitingThreads()
+            precondition(SocketCalls.poll(pipe.reading, for: POLLIN) == POLLIN)
+            let isLast = state.endWaiting()
+            precondition(!isLast && state.waitingThreads == 0 && state.wakeUp.reading < 0)
+        }
+    }
 }

@@ -81,7 +81,7 @@ extension CFSocket {
         }
     }
 
-    /// Blocks the thread, for which the caller has called `beginWaiting` under the lock, until the socket is writable or was
+    /// Blocks the thread, which the caller has counted under the lock (`beginWaiting()`), until the socket is writable or was
     /// invalidated.
     ///
     /// - Returns: False if `end` has passed.
@@ -120,7 +120,7 @@ extension CFSocket {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
                 let outcome = handle.send(isStream ? rest.prefix(Self.pieceSize) : rest, to: address)
-                if case .wouldBlock = outcome, !isCounted { state.beginWaiting() }
+                if case .wouldBlock = outcome { state.beginWaiting(again: isCounted) }
                 return outcome
             }
             switch outcome {
@@ -148,9 +148,12 @@ extension CFSocket {
 
 // The threads that wait, under the lock.
 extension CFSocket.State {
-    /// Counts a thread that is about to be blocked until the socket is writable, perhaps several times.
-    mutating func beginWaiting() {
-        waitingThreads += 1
+    /// Counts a thread whose call is about to wait until the socket is writable, and makes the pipe, if there is none.
+    ///
+    /// - Parameter again: Whether the call has waited before: the thread is counted already, but no descriptor may have been left
+    ///   for the pipe.
+    mutating func beginWaiting(again: Bool = false) {
+        if !again { waitingThreads += 1 }
         guard wakeUp.reading < 0 else { return }
         var ends: [Int32] = [-1, -1]
         if rondo_pipe(&ends) == 0 { wakeUp = (ends[0], ends[1]) }

@@ -32,13 +32,13 @@ public final class CFSocket: Sendable {
         weak var source: RunLoop.Source?
         /// True while nothing is accepted because descriptors have run out.
         var isPaused = false
-        /// The number of threads that are blocked until the socket is writable.
+        /// The number of threads whose calls wait until the socket is writable, or have waited and may do so again.
         var waitingThreads = 0
-        /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread waits, or no
-        /// descriptor was left for it.
+        /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread is counted, or no
+        /// descriptor was left for it yet.
         var wakeUp: (reading: Int32, writing: Int32) = (-1, -1)
         /// True if the last of them must close the descriptor: its number must not refer to another file
-        /// while they poll it.
+        /// while their calls may poll it.
         var isClosedLater = false
 
         /// Sets the source's interest to what may be called back now. Called under the lock, so that the last
