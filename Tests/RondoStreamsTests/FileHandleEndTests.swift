@@ -47,4 +47,43 @@ import Testing
         #expect(handle.availableData.count == 1)
         #expect(FileHandleHandlers.content(of: descriptor, found: foundAtEnd) == .end)
     }
+
+    @Test(arguments: [HandleKind.unixSocket, .tcpSocket])
+    func `FH-14 FH-10 a socket that another reader has emptied gives nothing to read`(kind: HandleKind) throws
+    {
+        let (handle, peer) = try kind.make()
+        let descriptor = handle.fileDescriptor
+        peer.write("x")
+        try waitFor("the byte") { handle.waitingBytes == 1 ? () : nil }
+        let found = SocketCalls.poll(descriptor, for: POLLIN)
+        #expect(FileHandleHandlers.content(of: descriptor, found: found) == .bytes)
+        // The other reader is first.
+        #expect(handle.availableData.count == 1)
+        #expect(FileHandleHandlers.content(of: descriptor, found: found) == .nothing)
+        peer.end()
+        try waitFor("the end") { FileHandleHandlers.content(of: descriptor, found: found) == .end ? () : nil }
+    }
+
+    @Test func `FH-14 FH-10 a datagram that another reader has taken is not there, and an empty one is`()
+        throws
+    {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        let (ours, theirs) = (ends[0], ends[1])
+        defer {
+            close(ours)
+            close(theirs)
+        }
+        var byte: UInt8 = 0
+        let sent = send(theirs, &byte, 0, 0)
+        #expect(sent == 0)
+        let found = SocketCalls.poll(ours, for: POLLIN)
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .bytes)
+        let received = recv(ours, &byte, 1, 0)
+        #expect(received == 0)
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .nothing)
+        // A read does not wait then.
+        #expect(shutdown(ours, Int32(SHUT_RD)) == 0)
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .bytes)
+    }
 }

@@ -356,7 +356,7 @@ final class FileHandleHandlers: Sendable {
         guard fstat(descriptor, &status) == 0 else { return .end }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return lseek(descriptor, 0, SEEK_CUR) >= status.st_size ? .end : .bytes
-        case S_IFSOCK: return isConnectionAtEnd(descriptor) ? .end : .bytes
+        case S_IFSOCK: return content(ofSocket: descriptor)
         default:
             var count: Int32 = 0
             if ioctl(descriptor, UInt(FIONREAD), &count) == 0 {
@@ -374,17 +374,26 @@ final class FileHandleHandlers: Sendable {
     /// The number of `/dev/null`: major 1, minor 3.
     private static let nullDevice: dev_t = 0x103
 
-    private static func isConnectionAtEnd(_ descriptor: Int32) -> Bool {
+    private static func content(ofSocket descriptor: Int32) -> Content {
         var (kind, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &size) == 0 else { return .bytes }
         // Datagram sockets have no end; an empty datagram is a datagram too.
-        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &size) == 0,
-            kind != Int32(SOCK_DGRAM.rawValue)
-        else { return false }
+        let isForDatagrams = kind == Int32(SOCK_DGRAM.rawValue)
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-        if count >= 0 { return count == 0 }
-        // The kernel reports a broken connection once, and this call has consumed that error: the handler
-        // finds the end. Other errors are no end: a listening socket gives ENOTCONN or EINVAL.
-        return [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED, EHOSTUNREACH, ENETUNREACH].contains(errno)
+        if count >= 0 { return count == 0 && !isForDatagrams ? .end : .bytes }
+        switch errno {
+        case EAGAIN:
+            // Another reader has taken what `poll(2)` has found. A read of a datagram socket that is shut down for reading does
+            // not wait.
+            let isShut = SocketCalls.readingHasEnded
+            return SocketCalls.poll(descriptor, for: isShut) & isShut == 0 ? .nothing : .bytes
+        // The kernel reports an error, such as a broken connection, once, and this call has consumed it. The handler finds the
+        // end of a connection; for a datagram that could not be sent it would wait.
+        case _ where isForDatagrams: return .nothing
+        case ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED, EHOSTUNREACH, ENETUNREACH: return .end
+        // Other errors are no end: a listening socket gives ENOTCONN or EINVAL.
+        default: return .bytes
+        }
     }
 }

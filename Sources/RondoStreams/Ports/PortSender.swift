@@ -20,8 +20,6 @@ final class PortSender: @unchecked Sendable {
     }
 
     private static let known = Mutex<[PortSignature: Known]>([:])
-    /// `POLLRDHUP`: the peer has ended the connection. glibc's header defines it under `_GNU_SOURCE` only.
-    private static let peerHasEnded: Int32 = 0x2000
 
     let signature: PortSignature
     private let access = DispatchSemaphore(value: 1)
@@ -91,7 +89,7 @@ final class PortSender: @unchecked Sendable {
 
     private var isAlive: Bool {
         guard let connection else { return false }
-        return SocketCalls.poll(connection.descriptor, for: Self.peerHasEnded) == 0
+        return SocketCalls.poll(connection.descriptor, for: SocketCalls.readingHasEnded) == 0
     }
 
     private func connect(to address: SocketAddress, until end: LoopInstant) -> Socket? {
