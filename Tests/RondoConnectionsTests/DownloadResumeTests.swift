@@ -447,4 +447,18 @@ import Testing
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
         }
     }
+
+    @Test func `a download without a connection names the modes that it is scheduled in`() throws {
+        let found = try onLoopThread { loop -> [DeliveryObstacle?] in
+            let download = URLDownload(
+                request: URLRequest(url: url("http://a.example/")), delegate: nil, startImmediately: false)
+            download.schedule(in: loop, forMode: .work)
+            // It has made no connection yet.
+            let saver = DownloadSaver(delegate: nil, continuing: nil)
+            let before = saver.obstacle(of: download)
+            saver.cancel()
+            return [before, saver.obstacle(of: download)]
+        }
+        #expect(found.map { $0?.reason } == [DeliveryObstacle.Reason.loopNeverRan, nil])
+    }
 }

@@ -277,12 +277,13 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Why no callback has come, in a sentence and as a reason (see `DeliveryObstacle`). Any thread may ask.
     ///
-    /// The reason is that of the connection which loads the file: see `URLConnection.whyNotDelivering`.
+    /// The reason is that of the connection which loads the file (see `URLConnection.whyNotDelivering`), and while none runs yet
+    /// that of the download's modes.
     public var whyNotDelivering: DeliveryObstacle {
         let (hasStarted, isCancelled) = state.withLock { ($0.hasStarted, $0.isCancelled) }
         if isCancelled { return DeliveryObstacle.invalid }
         guard hasStarted else { return DeliveryObstacle.notStarted }
-        return saver.obstacle ?? DeliveryObstacle.invalid
+        return saver.obstacle(of: self) ?? DeliveryObstacle.invalid
     }
 
     /// The data with which a new download can continue where this one stopped (rule UC-71).

@@ -21,6 +21,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var usesCredentialStorage: Bool?
         /// How the body continues that of an earlier download; nil if it does not.
         var continued: DownloadResumption?
+        /// Whether the download has ended; then all else is empty.
+        var isOver = false
 
         /// The size of the whole file, if the body is the rest of it and the size is known.
         var total: Int64? { continued?.total }
@@ -51,7 +53,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         }
     }
 
-    /// Empty once the download has ended, for whatever reason.
+    /// Empty but for `isOver` once the download has ended, for whatever reason.
     private let work = Mutex(Work())
 
     init(delegate: (any URLDownloadDelegate)?, continuing: DownloadResumption?) {
@@ -67,12 +69,15 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// The download, until it is over.
     private var download: URLDownload? { work.withLock { $0.download } }
 
-    /// Why the download makes no callback; nil before its start and after its end. Any thread may ask.
-    var obstacle: DeliveryObstacle? {
-        let (download, connection) = work.withLock { ($0.download, $0.connection) }
-        if let connection { return connection.whyNotDelivering }
-        // There is no connection for the URL, and the failure waits for one of the modes.
-        guard let (loop, modes) = download?.schedule else { return nil }
+    /// Why `download`, which has started, makes no callback; nil after its end. Any thread may ask.
+    func obstacle(of download: URLDownload) -> DeliveryObstacle? {
+        let (isOver, connection) = work.withLock { ($0.isOver, $0.connection) }
+        guard !isOver, let (loop, modes) = download.schedule else { return nil }
+        if let found = connection?.whyNotDelivering, found.reason != .invalid, found != .notStarted {
+            return found
+        }
+        // No connection runs: another thread is about to start one, perhaps in place of one that was cancelled, or there is
+        // none for the URL, and the failure waits for one of the modes.
         return DeliveryObstacle(modes: modes.map { (loop, $0) })
     }
 
@@ -160,7 +165,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// result outside of the lock.
     private func takeWork() -> Work {
         work.withLock { work in
-            defer { work = Work() }
+            defer { work = Work(isOver: true) }
             return work
         }
     }
