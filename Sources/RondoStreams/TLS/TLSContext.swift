@@ -54,9 +54,9 @@ package final class TLSContext: Sendable {
     package static func shared(
         for settings: TLSSettings, now: LoopInstant = LoopClock.systemNow
     ) throws(TLSError) -> TLSContext {
-        // The handlers affect nothing else that OpenSSL prepares.
         var settings = settings
         settings.resumesSessions = mayResumeSessions(settings)
+        // Beyond that the handlers affect nothing that OpenSSL prepares: settings that differ in them alone share a context.
         settings.trustHandler = nil
         settings.identityHandler = nil
         let found = kept.withLock { [settings] kept -> TLSContext? in
@@ -244,8 +244,8 @@ extension TLSContext {
         guard settings.role == .server else { return }
         // Diffie-Hellman in finite fields for old clients, with a group as strong as the key.
         _ = rondo_SSL_CTX_set_dh_auto(pointer, 1)
-        // OpenSSL resumes sessions with client certificates only if an ID context is set. Its name is the same
-        // for all contexts; ticket keys and cache belong to one SSL_CTX, and so to its settings.
+        // With SSL_VERIFY_PEER and no ID context a session that a client offers, and that is known, is an error for OpenSSL. The
+        // name is the same for all contexts; ticket keys and cache belong to one SSL_CTX, and so to its settings.
         let name = Array("Rondo".utf8)
         SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     }

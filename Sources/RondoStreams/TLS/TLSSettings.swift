@@ -178,9 +178,9 @@ public struct TLSSettings: Sendable, Hashable {
     /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
     /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
     /// are valid that were looked at then. With a trust handler neither side takes up sessions, and with an identity
-    /// handler a client does not. A server that asks for certificates of its clients lets none of them do so, since it
-    /// would not verify them again. A load does not if its delegate has a method that is asked about the server; nor does
-    /// the first load of each of the program's classes of delegates, since only a call tells whether it has one.
+    /// handler a client does not. A load does not if its delegate has a method that is asked about the server; nor does
+    /// the first load of each of the program's classes of delegates, since only a call tells whether it has one. A server
+    /// that asks for certificates of its clients lets none of them take up a session, since it would not verify them again.
     public var resumesSessions = true
     /// The protocols spoken inside TLS (ALPN), the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
