@@ -95,7 +95,7 @@ ROWS = [
     Row("W11.once.cpu", "the same with a connection each", "µs", "nginx", 1.5, 1.2),
     Row("W11.once-tls.cpu", "the same with TLS and a connection each", "µs", "nginx", 0.7, 0.6),
     Row("W11.kept.loops8.cpu", "on kept connections with 8 loops", "µs", "nginx", 1.6, 1.3, peers="W11.kept.cpu"),
-    # By libuv, which itself is at 0.15 of Foundation's.
+    # Measured by libuv, which itself takes 0.15 of Foundation's time.
     Row("W13.children.cpu", "children started, read and reaped, CPU of the parent each", "µs", "libuv", 1.3, 1.0),
     Row("W13.children.cpu", "the same by `Process`", "µs", "libuv", 1.3, 1.0, ours="rondo-process"),
     Row("W13.children", "the same by `Child`, wall each", "µs", "libuv", 1.1, 1.0),

@@ -208,7 +208,8 @@ public final class StreamListener {
     /// Whether the listener waits for descriptors or memory to become free.
     public var isPaused: Bool { pause != nil }
 
-    /// Why no connection was handed out, in a sentence and as a reason (see `DeliveryObstacle`).
+    /// Why no connection was handed out, in a sentence and as a reason (see `DeliveryObstacle`). The thread of the listener's
+    /// loop may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let source else { return DeliveryObstacle.invalid }
         let obstacle = source.whyNotDelivering
