@@ -140,6 +140,9 @@ struct StreamQueues {
 
     // MARK: - Cancelling operations
 
+    /// Whether a read, which was not performed, is the one for which all others and the changes behind it wait.
+    func isFirstRead(_ number: Int) -> Bool { reads.firstKey == number }
+
     /// Cancels a read that was not performed.
     mutating func removeRead(_ number: Int) -> Read? {
         guard case .read(let read) = reads.remove(number) else { return nil }

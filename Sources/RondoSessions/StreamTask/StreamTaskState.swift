@@ -119,8 +119,11 @@ final class StreamTaskState: Sendable {
     func cancelRead(_ number: Int) -> Bool {
         // The handler is released without the lock.
         let (read, load) = state.withLock { state -> (StreamQueues.Read?, (any StreamOwner)?) in
-            let read = state.queues.removeRead(number)
-            return (read, read?.isLimited ?? false ? state.noteCancelled(number) : nil)
+            // What waits behind the first read can go on now; if there is nothing, the connection need not be read any more.
+            let wasFirst = state.queues.isFirstRead(number)
+            guard let read = state.queues.removeRead(number) else { return (nil, nil) }
+            if read.isLimited { return (read, state.noteCancelled(number)) }
+            return (read, wasFirst ? state.load : nil)
         }
         load?.wakeUp()
         return read != nil
@@ -129,6 +132,7 @@ final class StreamTaskState: Sendable {
     /// - Returns: False if the operation was performed or begun already.
     func cancelWrite(_ number: Int) -> Bool {
         let (write, load) = state.withLock { state -> (StreamQueues.Write?, (any StreamOwner)?) in
+            // Nothing can go on that could not before: what the write waits for, all behind it waits for, too.
             let write = state.queues.removeWrite(number)
             return (write, write?.isLimited ?? false ? state.noteCancelled(number) : nil)
         }

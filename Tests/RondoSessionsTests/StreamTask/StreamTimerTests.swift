@@ -56,16 +56,47 @@ import Testing
         #expect(found == [true, true, true, true, true])
     }
 
-    @Test func `US-82 US-89 a read or write without a timeout that is cancelled wakes nothing`() throws {
+    @Test(arguments: ["read", "close", "secure", "capture", "nothing"])
+    func `US-82 US-89 a cancelled read without a timeout lets what is behind it go on`(behind: String) throws
+    {
         let found = try onLoopThread { loop -> [Bool] in
             let modes = [LoopMode(loop: loop, mode: .work)]
             let shared = StreamTaskState(host: "127.0.0.1", port: 1, schedule: .loop(modes))
             let owner = Owner(modes)
             shared.state.withLock { $0.load = owner }
-            let read = shared.read(minimum: 1, maximum: 1, timeout: 0) { _, _, _ in }
+            let read = shared.read(minimum: 1_000, maximum: 1_000, timeout: 0) { _, _, _ in }
+            switch behind {
+            case "read": _ = shared.read(minimum: 1, maximum: 1, timeout: 0) { _, _, _ in }
+            case "close": shared.closeRead()
+            case "secure": shared.add(.secure)
+            case "capture": shared.add(.capture)
+            default: break
+            }
+            owner.wakeUps.value = 0
+            let isCancelled = shared.cancelRead(read)
+            let goesOn = shared.state.withLock { state in
+                state.queues.nextRead != nil || state.queues.takeChange() != nil
+            }
+            return [
+                isCancelled, owner.wakeUps.value == 1, shared.state.withLock { $0.cancelled.isEmpty },
+                goesOn == (behind != "nothing"),
+            ]
+        }
+        #expect(found == [true, true, true, true])
+    }
+
+    @Test func `US-82 US-89 a cancelled write, or a read behind another, without a timeout wakes nothing`()
+        throws
+    {
+        let found = try onLoopThread { loop -> [Bool] in
+            let modes = [LoopMode(loop: loop, mode: .work)]
+            let shared = StreamTaskState(host: "127.0.0.1", port: 1, schedule: .loop(modes))
+            let owner = Owner(modes)
+            shared.state.withLock { $0.load = owner }
+            let reads = (1...2).map { _ in shared.read(minimum: 1, maximum: 1, timeout: 0) { _, _, _ in } }
             let write = shared.write(Data([1]), timeout: 0) { _ in }
             owner.wakeUps.value = 0
-            let areCancelled = shared.cancelRead(read) && shared.cancelWrite(write)
+            let areCancelled = shared.cancelRead(reads[1]) && shared.cancelWrite(write)
             return [areCancelled, owner.wakeUps.value == 0, shared.state.withLock { $0.cancelled.isEmpty }]
         }
         #expect(found == [true, true, true])
