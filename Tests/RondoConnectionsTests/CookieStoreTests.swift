@@ -459,6 +459,33 @@ import Testing
         }
     }
 
+    @Test func `UC-57 a process does not write anew what it has read and another one has removed since`()
+        throws
+    {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            try receive(["x=1; max-age=1000", "y=1; max-age=1000"], try opened(Window(), file))
+            let window = Window()
+            window.hold(true)
+            let store = CookieStore(window, file: file)
+            _ = store.prepareReading(orTell: { {} })
+            try waitFor("a change to begin") { window.changes > 0 ? () : nil }
+            // As another process that has received their deletion.
+            let other = try CookieFile(file)
+            let read = other.read(now: Date()).rows
+            #expect(read.count == 2)
+            try other.write(
+                read.map { CookieRow(key: $0.key, cookie: nil, replaced: nil, updatedAt: Date()) })
+            window.hold(false)
+            try settle(store)
+            #expect(window.writes == 1 && sent(store) == "x=1; y=1")
+            #expect(other.read(now: Date()).rows.isEmpty)
+            // What it receives itself it writes.
+            try receive(["y=2; max-age=1000"], store)
+            #expect(other.read(now: Date()).rows.map { $0.cookie?.value } == ["2"])
+        }
+    }
+
     @Test func `UC-57 a row that has been changed later than is known is neither replaced nor removed`()
         throws
     {

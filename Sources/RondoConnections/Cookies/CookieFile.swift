@@ -6,7 +6,8 @@ internal import struct Synchronization.Atomic
 /// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
 ///
 /// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads those of the
-/// other processes when it starts. A row stays as it is if it has been changed later than the writing process knows.
+/// other processes when it starts. A row stays as it is if it has been changed later than the writing process knows, and stays
+/// away if another process has removed it since this one has read it.
 final class CookieFile {
     static let version: Int32 = 1
     static let schema = """
@@ -49,7 +50,9 @@ final class CookieFile {
             try database.prepare(
                 """
                 INSERT INTO cookie(domain, host_only, path, name, value, expires, created, updated, flags, replaced, digest)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+                WHERE NOT ?12 OR EXISTS (
+                    SELECT 1 FROM cookie WHERE domain = ?1 AND host_only = ?2 AND path = ?3 AND name = ?4)
                 ON CONFLICT(domain, host_only, path, name) DO UPDATE SET
                     value = excluded.value, expires = excluded.expires, created = excluded.created,
                     updated = excluded.updated, flags = excluded.flags, replaced = excluded.replaced,
@@ -125,8 +128,8 @@ final class CookieFile {
 
     // MARK: Writing
 
-    /// Writes rows, all or none of them, but for those that another process has changed later. A row with neither a cookie nor
-    /// a replaced digest is removed.
+    /// Writes rows, all or none of them, but for those that another process has changed later, or has removed since they were
+    /// read. A row with neither a cookie nor a replaced digest is removed.
     func write(_ rows: [CookieRow]) throws(DatabaseError) {
         try database.transaction { () throws(DatabaseError) in
             for row in rows {
@@ -149,6 +152,7 @@ final class CookieFile {
                         insertion.bind(nil as String?, at: 10)
                     }
                     insertion.bind(columns.digest, at: 11)
+                    insertion.bind(Int64(row.isOnlyRead ? 1 : 0), at: 12)
                     try insertion.run()
                 }
             }

@@ -63,6 +63,9 @@ struct CookieLedger {
     /// The keys that have rows in the file, as far as is known (a session cookie usually has none to remove), with the time of
     /// the last known change to each: a row that another process has changed later stays as it is.
     private var keysInFile: [Cookie.Key: Date] = [:]
+    /// The times of the rows that were read and are in the file, as far as is known. A cookie that still has this time has
+    /// been neither received nor set since.
+    private var timesRead: [Cookie.Key: Date] = [:]
     /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
     private var tombstones: [StorageKey: Cookie.Key] = [:]
 
@@ -349,7 +352,9 @@ struct CookieLedger {
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
-                return CookieRow(key: key, cookie: cookie, replaced: replaced, updatedAt: updatedAt)
+                return CookieRow(
+                    key: key, cookie: cookie, replaced: replaced, updatedAt: updatedAt,
+                    isOnlyRead: updatedAt == timesRead[key])
             }
             // Without this row the cookie in Foundation's file would come back if the process ended now.
             if let replaced, marks[storageKey]?.key == key || unfiled?.key == key {
@@ -359,6 +364,7 @@ struct CookieLedger {
                 return row
             }
             keysInFile[key] = nil
+            timesRead[key] = nil
             return CookieRow(key: key, cookie: nil, replaced: nil, updatedAt: updatedAt)
         }
     }
@@ -379,6 +385,7 @@ struct CookieLedger {
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
             noteRow(row.key, at: row.updatedAt)
+            timesRead[row.key] = row.updatedAt
             let storageKey = Self.storageKey(of: row.key)
             let own = shown[storageKey]
             // Foundation reads neither Secure nor the age from its file.
@@ -414,8 +421,9 @@ struct CookieLedger {
         }
     }
 
-    /// Marks all rows to be written anew.
+    /// Marks all rows to be written anew, to a file that has none of them.
     mutating func markAllDirty() {
+        timesRead = [:]
         for cookie in table.all where cookie.expires != nil { dirty.insert(cookie.key) }
     }
 

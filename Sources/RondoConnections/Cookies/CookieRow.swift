@@ -12,10 +12,15 @@ struct CookieRow: Equatable {
     /// The time of the last change to the cookie that the writing process knows: a row with a later one, of another process,
     /// stays as it is.
     let updatedAt: Date
+    /// Whether the writing process knows the cookie from this row alone, which it does not make anew if another process has
+    /// removed it since.
+    let isOnlyRead: Bool
 
     /// - Parameter updatedAt: Nil for the cookie's own time.
-    init(key: Cookie.Key, cookie: Cookie?, replaced: Int64?, updatedAt: Date? = nil) {
-        (self.key, self.cookie, self.replaced) = (key, cookie, replaced)
+    init(
+        key: Cookie.Key, cookie: Cookie?, replaced: Int64?, updatedAt: Date? = nil, isOnlyRead: Bool = false
+    ) {
+        (self.key, self.cookie, self.replaced, self.isOnlyRead) = (key, cookie, replaced, isOnlyRead)
         self.updatedAt = updatedAt ?? cookie?.updatedAt ?? Date(timeIntervalSince1970: 0)
     }
 
