@@ -31,7 +31,7 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
     ///
     /// Until this method has been called once for a delegate of the class, the connection does not know that
     /// it is implemented, and keeps what it sends of a stream: 256 KiB in memory, more in a file without a name
-    /// in `$TMPDIR`, or in `/var/tmp` if none can be made there. A body of more than 64 GiB, or one for which there is
+    /// in `$TMPDIR`, or, if none can be made there, in `/var/tmp` or `/tmp`. A body of more than 64 GiB, or one for which there is
     /// no room, is sent all the same, but cannot be repeated. The body of a form is not kept
     /// (`URLRequest.setForm(_:)`).
     func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest)

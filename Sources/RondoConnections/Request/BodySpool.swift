@@ -67,15 +67,23 @@ final class BodySpool {
         }
     }
 
-    /// The folder for files without a name: `chosen`, the value of `TMPDIR`, or, if it is no folder in which a file can be
-    /// made, `/var/tmp`, which is meant for large temporary files: `/tmp` is in memory on many systems.
-    static func folder(chosen: String?) -> String {
-        if let chosen, !chosen.isEmpty, access(chosen, W_OK | X_OK) == 0 { return chosen }
-        return access("/var/tmp", W_OK | X_OK) == 0 ? "/var/tmp" : "/tmp"
+    /// Opens a file without a name in the first of these folders in which one can be made: `chosen`, the value of `TMPDIR`;
+    /// `/var/tmp`, which is meant for large temporary files; and `/tmp`, which is in memory on many systems.
+    static func unnamedFile(
+        chosen: String? = ProcessInfo.processInfo.environment["TMPDIR"]
+    ) throws(SystemError) -> Int32 {
+        for folder in [chosen ?? "", "/var/tmp"] where !folder.isEmpty {
+            do throws(SystemError) {
+                return try unnamedFile(in: folder)
+            } catch {
+                // In no other folder is there a descriptor either.
+                if error.code == EMFILE || error.code == ENFILE { throw error }
+            }
+        }
+        return try unnamedFile(in: "/tmp")
     }
 
-    private static func unnamedFile() throws(SystemError) -> Int32 {
-        let folder = Self.folder(chosen: ProcessInfo.processInfo.environment["TMPDIR"])
+    private static func unnamedFile(in folder: String) throws(SystemError) -> Int32 {
         let path = "\(folder)/rondo-body-\(UUID().uuidString)"
         let descriptor = try systemCall("open") {
             open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(0o600))
