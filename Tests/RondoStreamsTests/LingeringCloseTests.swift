@@ -90,4 +90,30 @@ import Testing
             withExtendedLifetime(connections) {}
         }
     }
+
+    /// In a process of its own: it needs all places.
+    @Test func `ST-5 a close that has bytes left to send outlasts those that have waited for less time`()
+        async
+    {
+        await #expect(processExitsWith: .success) {
+            let connections = try (0...LingeringClose.connectionLimit).map { _ in try Connection() }
+            let (sending, silent) = (connections[0], connections[1...])
+            let piece = [UInt8](repeating: 7, count: 4_096)
+            var sent = 0
+            while case .bytes(let count) = try piece.withUnsafeBytes({ try sending.client.write($0) }) {
+                sent += count
+            }
+            // The time for which a close waits has no part in this.
+            for one in connections {
+                precondition(LingeringClose.begin(one.socket, one.client, seconds: 600), "a close waits")
+            }
+            precondition(sending.socket.descriptor >= 0, "the one that has bytes left is spared")
+            let open = silent.filter { $0.socket.descriptor >= 0 }
+            precondition(open.count == silent.count - 1, "one that has sent everything is ended")
+            let (end, received) = try sending.server.readToEnd()
+            guard case .end = end else { preconditionFailure("there is no close_notify: \(end)") }
+            precondition(received.count == sent, "\(received.count) of \(sent) bytes have arrived")
+            withExtendedLifetime(connections) {}
+        }
+    }
 }

@@ -52,8 +52,10 @@ package final class LingeringClose: @unchecked Sendable {
     /// Takes over the socket and the engine, which the caller must not use any more, and closes the socket in
     /// the end.
     ///
+    /// - Parameter seconds: The limit of the wait; another one only for tests.
     /// - Returns: False, with nothing taken over, if there is nothing to wait for, or no thread to do so.
-    static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {
+    static func begin(_ socket: Socket, _ engine: TLSEngine, seconds: Double = LingeringClose.seconds) -> Bool
+    {
         let hasSentCloseNotify = engine.shutdownAll() == .done
         guard !hasSentCloseNotify || engine.peerMaySpeak else { return false }
         var received = 0
@@ -67,7 +69,7 @@ package final class LingeringClose: @unchecked Sendable {
         let close = LingeringClose(socket, hasSentCloseNotify ? nil : engine, received: received)
         let removed = connections.withLock { $0.insert(close, hasSentAll: hasSentCloseNotify) }
         removed?.end()
-        close.start(on: loader)
+        close.start(on: loader, seconds: seconds)
         return true
     }
 
@@ -76,11 +78,11 @@ package final class LingeringClose: @unchecked Sendable {
         for close in connections.withLock({ $0.all }) { close.end() }
     }
 
-    private func start(on loader: RunLoop) {
+    private func start(on loader: RunLoop, seconds: Double) {
         let members = lock.withLock { _ -> (RunLoop.Source, Timer)? in
             // Another thread may have ended it already.
             guard !isOver else { return nil }
-            let (source, timer) = (makeSource(), makeTimer())
+            let (source, timer) = (makeSource(), makeTimer(seconds))
             (self.source, self.timer) = (source, timer)
             return (source, timer)
         }
@@ -97,9 +99,9 @@ package final class LingeringClose: @unchecked Sendable {
         return source
     }
 
-    private func makeTimer() -> Timer {
+    private func makeTimer(_ seconds: Double) -> Timer {
         // By the machine's clock, like the loader's: the calling thread's loop may have a test's clock.
-        let limit = LoopClock.systemDate(inSeconds: Self.seconds)
+        let limit = LoopClock.systemDate(inSeconds: seconds)
         return Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
     }
 
