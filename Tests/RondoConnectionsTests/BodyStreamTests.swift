@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// A delegate that gives new body streams, and writes down what it is told as a `Recorder` does.

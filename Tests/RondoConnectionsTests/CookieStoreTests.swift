@@ -1,8 +1,8 @@
 import Rondo
 import RondoHTTP
+import RondoMutex
 import RondoProbeSupport
 import RondoTestSupport
-import Synchronization
 import Testing
 
 @testable import RondoConnections

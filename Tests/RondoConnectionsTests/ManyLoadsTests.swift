@@ -1,7 +1,7 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
 import RondoTesting
-import Synchronization
 import Testing
 
 /// Many loads at once, half of them cancelled at any moment from other threads.

@@ -1,7 +1,7 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
 import RondoTesting
-import Synchronization
 import Testing
 
 @testable import RondoConnections

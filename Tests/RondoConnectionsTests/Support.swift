@@ -1,7 +1,7 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
 import RondoTesting
-import Synchronization
 import Testing
 
 /// A delegate that writes down what it is told.

@@ -1,6 +1,6 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// A loop that a foreign loop drives, which is `poll(2)` here.

@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Methods by completion handler and those that wait, and calls that tell of interim responses, caching and body streams.

@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// A task holds only a limited number of bytes for a slow delegate.

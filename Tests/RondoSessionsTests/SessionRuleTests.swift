@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Rules of sessions: types that stay Foundation's, the place and order of calls, what is left at the end.

@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct TaskMetricsTests {

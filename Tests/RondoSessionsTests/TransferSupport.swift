@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 
 /// A delegate of uploads and downloads that writes down what it is told: "stream", "sent", "data", "wrote" (any number of these
 /// in a row is one), "resumed 10/20", "file", "became", "complete", "complete -999".

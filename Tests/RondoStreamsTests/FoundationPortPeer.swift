@@ -1,6 +1,6 @@
 // No import of Rondo's here: these are Foundation's ports and run loops.
 import Foundation
-import Synchronization
+import RondoMutex
 
 /// Foundation's own `SocketPort` on a thread that runs Foundation's loop, as a program has it that knows nothing of
 /// Rondo.

@@ -1,7 +1,7 @@
 import Rondo
 import RondoCore
+import RondoMutex
 import RondoProbeSupport
-import Synchronization
 
 /// The stress test of rule US-88: each task completes exactly once, and nothing is left of any of them.
 struct Stress {

@@ -1,7 +1,7 @@
 import Rondo
 import RondoHTTP
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// A delegate of WebSocket tasks that writes down what it is told: "open chat", "close 1000 bye", "complete -1011".
