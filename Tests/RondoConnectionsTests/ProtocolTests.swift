@@ -275,18 +275,6 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-60 UC-66 a protocol on the loader can wait for a request that another protocol answers`()
-        async throws
-    {
-        URLProtocol.registerClass(ScriptedProtocol.self)
-        defer { URLProtocol.unregisterClass(ScriptedProtocol.self) }
-        let (data, _) = try await URLConnection.data(for: URLRequest(url: url("rondo-test://nested/loader")))
-        #expect(data == Data("one,two".utf8))
-        for key in ["nested/loader", "text/loader"] {
-            #expect(ScriptedProtocol.threads.value[key] == "loader")
-        }
-    }
-
     @Test func `UC-66 its redirects are followed, or refused with their own response`() throws {
         try Self.registered {
             let taker = Taker()
@@ -537,5 +525,20 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(taker.text == "hello")
         // It has no name but that of its type (rule UC-26).
         #expect(taker.filename.value == "unknown.txt")
+    }
+}
+
+/// Apart from the others, because the loader's loop keeps the mode of a synchronous request, and that mode's epoll set.
+@Suite(.timeLimit(.minutes(5)), .serialized) struct LoaderProtocolTests {
+    @Test func `UC-60 UC-66 a protocol on the loader can wait for a request that another protocol answers`()
+        async throws
+    {
+        URLProtocol.registerClass(ScriptedProtocol.self)
+        defer { URLProtocol.unregisterClass(ScriptedProtocol.self) }
+        let (data, _) = try await URLConnection.data(for: URLRequest(url: url("rondo-test://nested/loader")))
+        #expect(data == Data("one,two".utf8))
+        for key in ["nested/loader", "text/loader"] {
+            #expect(ScriptedProtocol.threads.value[key] == "loader")
+        }
     }
 }
