@@ -253,7 +253,7 @@ final class Origin: BudgetCandidate {
     /// it.
     func unregister(_ connection: KeptConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
-        let (left, parked) = state.withLock { state -> (StreamSchedule.RemovedQueues?, IdleConnection?) in
+        let (left, parked) = state.withLock { state -> (ClientSchedule.RemovedQueues?, IdleConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }

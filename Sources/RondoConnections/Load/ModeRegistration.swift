@@ -8,7 +8,7 @@ internal import RondoStreams
 package struct ModeRegistration: ~Copyable, Sendable {
     // Not private: otherwise the compiler could not lay out a registration in another file.
     struct State: Sendable {
-        var schedule = StreamSchedule()
+        var schedule = ClientSchedule()
         var first: SharedQueue.Registration?
         /// Used if there are several loops or modes.
         var others: [SharedQueue.Registration] = []

@@ -91,7 +91,7 @@ package final class ChannelRegistration: SharedQueueClient {
     private struct State: ~Copyable {
         /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there is
         /// no mode, like the signal of a source.
-        var schedule = StreamSchedule()
+        var schedule = ClientSchedule()
         /// True while no socket is watched and no callback is let in: the gate has refused an event, or the owner has
         /// suspended the channel.
         var isSuspended = false
@@ -206,7 +206,7 @@ package final class ChannelRegistration: SharedQueueClient {
 
     /// - Parameter queue: Must have been joined for the channel; the registration leaves it.
     func add(_ queue: SharedQueue) {
-        let added = state.withLock { state -> (StreamSchedule.Queues, [SharedQueue], Members)? in
+        let added = state.withLock { state -> (ClientSchedule.Queues, [SharedQueue], Members)? in
             guard !state.schedule.contains(queue) else { return nil }
             let ended = state.schedule.removeEnded(of: self)
             state.schedule.insert(queue)
@@ -236,7 +236,7 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Takes the channel out of all modes, for a caller that may hold a lock.
     ///
     /// - Returns: The queues, which the caller must leave, with no lock held.
-    package func removeAll() -> StreamSchedule.RemovedQueues {
+    package func removeAll() -> ClientSchedule.RemovedQueues {
         let (left, members) = state.withLock { ($0.schedule.takeAll(of: self), $0.members) }
         left.forEach { members.remove(from: $0.loop, $0.mode) }
         return left

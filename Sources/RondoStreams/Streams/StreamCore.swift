@@ -39,7 +39,7 @@ final class StreamCore: SharedQueueClient {
         /// a gap in the layout.
         var depth: UInt16 = 0
         var weakStream = WeakStream()
-        var schedule = StreamSchedule()
+        var schedule = ClientSchedule()
         /// Boxed, because most streams have none.
         var name: StreamName?
         /// The thread that calls the delegate, while `depth` is not 0.
@@ -48,7 +48,7 @@ final class StreamCore: SharedQueueClient {
         /// Marks the stream as waiting for delivery, if events are pending.
         ///
         /// - Returns: The queues in which the caller must enqueue it.
-        mutating func startWaiting() -> StreamSchedule.Queues {
+        mutating func startWaiting() -> ClientSchedule.Queues {
             state.owed.isEmpty ? .none : schedule.startWaiting()
         }
     }
@@ -112,7 +112,7 @@ final class StreamCore: SharedQueueClient {
     /// True if the stream is open, and bytes or space are there as far as is known.
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
-    private func enqueue(in queues: StreamSchedule.Queues, deferred: Bool = false) {
+    private func enqueue(in queues: ClientSchedule.Queues, deferred: Bool = false) {
         if case .dispatch(let queue) = queues { submit(to: queue) }
         // A run that returns after each source serves one stream at a time: there a stream that waits for others gains nothing.
         queues.enqueue(self, deferred: deferred && !queues.returnAfterSource)
@@ -160,7 +160,7 @@ final class StreamCore: SharedQueueClient {
             return false
         }
         let shared = SharedQueue.join(mode.loop, mode.mode)
-        let queues = guarded.withLock { guarded -> StreamSchedule.Queues? in
+        let queues = guarded.withLock { guarded -> ClientSchedule.Queues? in
             // Another thread may have changed the schedule meanwhile.
             guard !guarded.schedule.contains(mode), guarded.state.status != .closed else { return nil }
             guarded.schedule.insert(shared)
@@ -187,7 +187,7 @@ final class StreamCore: SharedQueueClient {
     /// - Returns: False if the stream is closed.
     func setQueue(_ queue: DispatchQueue?) -> Bool {
         let (isChanged, left, queues) = guarded.withLock {
-            guarded -> (Bool, StreamSchedule.RemovedQueues, StreamSchedule.Queues) in
+            guarded -> (Bool, ClientSchedule.RemovedQueues, ClientSchedule.Queues) in
             guard guarded.state.status != .closed else { return (false, .init(), .none) }
             // The stream has no queue to be taken off: it stays in its loops.
             guard queue != nil || guarded.schedule.dispatchQueue != nil else { return (true, .init(), .none) }
@@ -204,7 +204,7 @@ final class StreamCore: SharedQueueClient {
     ///
     /// - Returns: False if there was nothing to close.
     func close() -> Bool {
-        let left = guarded.withLock { guarded -> StreamSchedule.RemovedQueues? in
+        let left = guarded.withLock { guarded -> ClientSchedule.RemovedQueues? in
             guarded.state.close() ? guarded.schedule.takeAll(of: self) : nil
         }
         left?.leave()
@@ -252,7 +252,7 @@ final class StreamCore: SharedQueueClient {
             RunLoop.tracingDelegateCall(
                 event.nameInTraces, of: stream, label: nameInTraces(of: stream), on: loop
             ) { stream.delegate?.stream(stream, handle: event) }
-            let (isOver, queues) = guarded.withLock { guarded -> (Bool, StreamSchedule.Queues) in
+            let (isOver, queues) = guarded.withLock { guarded -> (Bool, ClientSchedule.Queues) in
                 if guarded.takeNextEvent(&delivery) { return (false, .none) }
                 guarded.depth -= 1
                 return (true, guarded.startWaiting())

@@ -1,10 +1,10 @@
 package import RondoCore
 
-/// The schedule of a stream: the modes of loops, or the dispatch queue, in which its events are delivered,
-/// and the queues in which it waits.
+/// The schedule of a client of shared queues (a stream, a channel, a load): the modes of loops in which it is
+/// served and the queues in which it waits; for a stream perhaps a dispatch queue in their place.
 ///
-/// A value. Nearly every stream is in one mode of one loop, so a single mode needs no array.
-package struct StreamSchedule {
+/// A value. Nearly every client is in one mode of one loop, so a single mode needs no array.
+package struct ClientSchedule {
     private struct Entry {
         let queue: SharedQueue
         /// True if the client was enqueued, and has not been served yet.
@@ -63,7 +63,7 @@ package struct StreamSchedule {
         }
     }
 
-    /// The schedule beyond its first mode, empty for most streams.
+    /// The schedule beyond its first mode, empty for most clients.
     private enum Remainder {
         case nothing
         case modes([Entry])
@@ -71,7 +71,7 @@ package struct StreamSchedule {
         case dispatchQueue(DispatchQueue)
     }
 
-    // The small properties stand together, which saves 16 bytes in every stream.
+    // The small properties stand together, which saves 16 bytes in every client.
     private var first: Entry?
     private var isWaitingOnDispatchQueue = false
     /// Whether the client has asked to be served. Set by the owner; stored here, where it fits into padding.
@@ -164,7 +164,7 @@ package struct StreamSchedule {
         return removed.queue
     }
 
-    /// Takes out the queues of loops whose threads have ended: a stream may be used by many threads that do not live long.
+    /// Takes out the queues of loops whose threads have ended: a client may be used by many threads that do not live long.
     ///
     /// - Returns: The queues, which the caller must leave.
     mutating func removeEnded(of client: any SharedQueueClient) -> [SharedQueue] {
