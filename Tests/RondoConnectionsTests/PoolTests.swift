@@ -260,7 +260,7 @@ extension ConnectionPool {
                 let read = try? buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
                 if case .bytes(let count) = read { received += buffer.prefix(count) }
             }
-            channel.registration.admit(by: OneThread(), to: channel)
+            channel.registration.beginAccess(to: channel, by: OneThread())
             defer { channel.registration.endAccess() }
             channel.schedule(in: loop, forMode: .work)
             channel.wantsRead = true

@@ -75,7 +75,7 @@ import Testing
         let channel = SocketChannel(.init(host: "localhost", port: 80))
         let registration = channel.registration
         let source = registration.makeSource(0, interest: .read)
-        registration.admit(by: TestGate { _, _ in }, to: channel)
+        registration.beginAccess(to: channel, by: TestGate { _, _ in })
         let use = registration.use
         registration.suspend(ifUseIs: use)
         #expect(source.interest == [])
@@ -100,7 +100,7 @@ import Testing
                 if hasEnded { registration.endAccess() }
                 event()
             }
-            registration.admit(by: gate, to: channel)
+            registration.beginAccess(to: channel, by: gate)
             registration.add(queue)
             channel.open()
             #expect(registration.serve(by: queue))
@@ -119,8 +119,8 @@ import Testing
             var entries = 0
             let gate = TestGate { _, _ in entries += 1 }
             registration.add(queue)
-            if hasGate { registration.admit(by: gate, to: channel) }
-            registration.signal()
+            if hasGate { registration.beginAccess(to: channel, by: gate) }
+            registration.askForPass()
             let hasCalled = registration.serve(by: queue)
             // Once for one request.
             #expect(!registration.serve(by: queue))

@@ -10,8 +10,8 @@ import Testing
         private(set) var interests: [RunLoop.Source.Interest] = []
         private(set) var timers = 0
 
-        var signal: @Sendable () -> Void { {} }
-        var signalFirst: @Sendable () -> Void { {} }
+        var askForPass: @Sendable () -> Void { {} }
+        var askForPassFirst: @Sendable () -> Void { {} }
 
         func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
             interests.append(interest)

@@ -251,14 +251,14 @@ import Testing
             try loop.run { talk.channel.isOpen }
             talk.channel.wantsRead = true
             let (gate, registration) = (ClosedGate(), talk.channel.registration)
-            registration.admit(by: gate, to: talk.channel)
+            registration.beginAccess(to: talk.channel, by: gate)
             let peer = accept(descriptor, nil, nil)
             #expect(send(peer, "x", 1, 0) == 1)
             try loop.run { gate.turnedAway > 0 }
             loop.pass()
             // A level-triggered descriptor does not spin at the gate.
             var findings = ["\(gate.turnedAway)", "\(talk.received)"]
-            registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
+            registration.beginAccess(to: talk.channel, by: TestGate { event, _ in event() })
             defer { registration.endAccess() }
             registration.resume()
             try loop.run { !talk.received.isEmpty }
@@ -275,13 +275,13 @@ import Testing
         let findings = try onStreamThread { [port = listener.port] loop in
             let talk = Conversation(port)
             let (gate, registration) = (ClosedGate(), talk.channel.registration)
-            registration.admit(by: gate, to: talk.channel)
+            registration.beginAccess(to: talk.channel, by: gate)
             talk.channel.schedule(in: loop, forMode: .default)
             talk.channel.open()
             try loop.run { gate.turnedAway > 0 }
             loop.pass()
             var findings = ["\(gate.turnedAway)", "\(talk.words)"]
-            registration.admit(by: TestGate { event, _ in event() }, to: talk.channel)
+            registration.beginAccess(to: talk.channel, by: TestGate { event, _ in event() })
             defer { registration.endAccess() }
             registration.resume()
             try loop.run { talk.channel.isOpen }
@@ -309,7 +309,7 @@ import Testing
                 channel.registration.endAccess()
                 channel.handler = { event in next.withLock { $0.append(event.word) } }
                 // None of the loops that it is in yet may come in.
-                channel.registration.admit(by: TestGate { _, _ in }, to: channel)
+                channel.registration.beginAccess(to: channel, by: TestGate { _, _ in })
                 channel.wantsWrite = true
             }
             talk.say("x")
@@ -335,7 +335,7 @@ import Testing
         let shared = Shared(talk: talk)
         // The simplest gate there is: one at a time.
         let gate = TestGate { event, _ in shared.lock.withLock { event() } }
-        talk.channel.registration.admit(by: gate, to: talk.channel)
+        talk.channel.registration.beginAccess(to: talk.channel, by: gate)
         defer { talk.channel.registration.endAccess() }
         let loops = (0..<2).map { _ in
             LoopThread<Bool> { loop in

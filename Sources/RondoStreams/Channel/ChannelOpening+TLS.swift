@@ -57,7 +57,7 @@ extension ChannelOpening {
             guard case .securing = stage else { return }
             // An evicted handshake is served first, before connections that are still to be opened:
             // otherwise all of a burst would have begun before the first one is evicted.
-            limit.enter(channel.configuration.handshakes, onEviction: sources.signalFirst)
+            limit.enter(channel.configuration.handshakes, onEviction: sources.askForPassFirst)
             handshake(transport, engine)
         } catch {
             channel.fail(.tls(error.naming(host: host)))
@@ -100,7 +100,7 @@ extension ChannelOpening {
 
     private func ask(_ engine: TLSEngine) {
         let questions = engine.state.questions
-        guard let question = engine.takeQuestion(whenDecided: sources.signal) else { return }
+        guard let question = engine.takeQuestion(whenDecided: sources.askForPass) else { return }
         switch question {
         case .trust(let trust):
             if let onTrust = channel.handlers.onTrust, !engine.leadsToProxy { return onTrust(trust) }

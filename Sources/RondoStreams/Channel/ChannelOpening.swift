@@ -8,7 +8,7 @@
 // and may close the channel in response, so the stage is checked again after each call.
 //
 // Threads: the channel's, inside its gate. Results from elsewhere (the resolver, a program's answer) are
-// stored under a lock, and the channel's signal requests a pass.
+// stored under a lock, and a pass is asked for.
 
 internal import RondoCore
 
@@ -213,9 +213,9 @@ final class ChannelOpening {
         }
         let result = LookUpResult()
         let request = configuration.resolver.resolve(host: name, port: number) {
-            [signal = sources.signal] found in
+            [askForPass = sources.askForPass] found in
             result.put(found)
-            signal()
+            askForPass()
         }
         stage = .resolving(request, result)
         channel.tell(.resolving(host: name))
@@ -305,7 +305,7 @@ final class ChannelOpening {
             stage = .negotiating(dialogue)
             sources.setInterest(awaited, of: transport.source)
             // The socket does not become readable for bytes that are decrypted already.
-            if transport.hasPendingPlaintext { sources.signal() }
+            if transport.hasPendingPlaintext { sources.askForPass() }
         }
     }
 

@@ -6,10 +6,10 @@ internal import struct Synchronization.Atomic
 /// The registration of a channel with run loops: its modes, and the sources and timers that are in each of
 /// them.
 ///
-/// Run loops know this object and not the channel, which their callbacks reach through the gate of the channel's owner. Any
-/// thread may signal, suspend and resume it, and set its label. Modes, sources, timers and the gate are changed by one
-/// thread at a time: inside the gate, or, of a channel without one, by its owner. (A source that is made while another
-/// thread removes a mode could stay in that mode.)
+/// Run loops know this object and not the channel, which their callbacks reach through the gate of the channel's owner.
+/// Any thread may ask for a pass of it, suspend and resume it, and set its label. Modes, sources, timers and the gate are
+/// changed by one thread at a time: inside the gate, or, of a channel without one, by its owner. (A source that is made
+/// while another thread removes a mode could stay in that mode.)
 ///
 /// A source's interest is changed under the lock of this object, which is taken before the source's own: so it always agrees
 /// with the state.
@@ -113,7 +113,7 @@ package final class ChannelRegistration: SharedQueueClient {
 
     /// Lets callbacks of run loops reach `channel` through `gate`, until `endAccess()` or the end of the channel. Inside the
     /// gate.
-    package func admit(by gate: any ChannelGate, to channel: SocketChannel) {
+    package func beginAccess(to channel: SocketChannel, by gate: any ChannelGate) {
         let old = state.withLock { state in
             let old = takeAccess(&state)
             state.access = .gated(by: gate, channel, use: use)
@@ -123,7 +123,7 @@ package final class ChannelRegistration: SharedQueueClient {
     }
 
     /// Lets callbacks of run loops reach `channel`, if its owner has set no gate.
-    func admitWithoutGate(to channel: SocketChannel) {
+    func beginAccess(to channel: SocketChannel) {
         state.withLock { if $0.access == nil { $0.access = .ungated(WeakChannel(channel)) } }
     }
 
@@ -302,9 +302,9 @@ package final class ChannelRegistration: SharedQueueClient {
 }
 
 extension ChannelRegistration: ChannelSources {
-    var signal: @Sendable () -> Void { { [self] in requestPass() } }
+    var askForPass: @Sendable () -> Void { { [self] in requestPass() } }
 
-    var signalFirst: @Sendable () -> Void { { [self] in requestPass(first: true) } }
+    var askForPassFirst: @Sendable () -> Void { { [self] in requestPass(first: true) } }
 
     // MARK: - Sources
 

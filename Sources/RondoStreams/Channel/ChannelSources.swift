@@ -2,10 +2,10 @@ internal import RondoCore
 
 /// Makes the sources and timers of a connection, and keeps them in the loops and modes of its channel.
 protocol ChannelSources: AnyObject {
-    /// Requests a pass of the channel. Any thread.
-    var signal: @Sendable () -> Void { get }
-    /// As `signal`, but before the other channels and loads that wait for a pass.
-    var signalFirst: @Sendable () -> Void { get }
+    /// Asks for a pass of the channel. Any thread.
+    var askForPass: @Sendable () -> Void { get }
+    /// As `askForPass`, but before the other channels and loads that wait for a pass.
+    var askForPassFirst: @Sendable () -> Void { get }
     /// Makes a source for the descriptor and adds it to all modes.
     func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source
     /// Adds a source that was made elsewhere; it is not suspended with the others.

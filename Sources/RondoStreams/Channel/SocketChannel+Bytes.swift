@@ -166,7 +166,7 @@ extension SocketChannel {
         let use = registration.use
         handler?(.readable)
         guard registration.use == use else { return false }
-        signalIfPlaintextIsPending()
+        askForPassIfPlaintextIsPending()
         return true
     }
 

@@ -35,7 +35,7 @@ package final class SocketChannel {
             guard newValue != isReading else { return }
             isReading = newValue
             updateInterest()
-            if newValue { signalIfPlaintextIsPending() }
+            if newValue { askForPassIfPlaintextIsPending() }
         }
     }
     /// Whether `writable` events are wanted: set it after a write that was not accepted in full.
@@ -109,7 +109,7 @@ package final class SocketChannel {
     package func open() {
         guard case .created(let point) = phase else { return }
         phase = .opening(ChannelOpening(point, of: self, registration))
-        registration.signal()
+        registration.askForPass()
     }
 
     /// Secures the open connection (STARTTLS, rule ST-42). The connection is not open meanwhile; the event is
@@ -129,7 +129,7 @@ package final class SocketChannel {
             registration.setInterest([], of: transport.source)
             phase = .opening(
                 ChannelOpening(upgrading: transport, settings, received: received, of: self, registration))
-            registration.signal()
+            registration.askForPass()
             return true
         case .closed: return false
         }
@@ -270,7 +270,7 @@ extension SocketChannel {
 
     /// - Parameter queue: Must have been joined for the channel.
     private func schedule(in queue: SharedQueue) {
-        registration.admitWithoutGate(to: self)
+        registration.beginAccess(to: self)
         registration.add(queue)
     }
 
@@ -294,7 +294,7 @@ extension SocketChannel: ChannelOpeningOwner {
         updateInterest()
         // The owner may have set `wantsRead` earlier, and the socket does not become readable for bytes that
         // are decrypted already.
-        signalIfPlaintextIsPending()
+        askForPassIfPlaintextIsPending()
         handlers.shrink()
         // A proxy's TLS was already reported during the opening.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
@@ -309,8 +309,8 @@ extension SocketChannel: ChannelOpeningOwner {
         handler?(.failed(error))
     }
 
-    func signalIfPlaintextIsPending() {
-        if wantsRead && hasBufferedBytes { registration.signal() }
+    func askForPassIfPlaintextIsPending() {
+        if wantsRead && hasBufferedBytes { registration.askForPass() }
     }
 }
 

@@ -122,7 +122,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         // The handler retains the pair until both streams are closed; each stream closes in its deinit.
         // (A weak reference would make every use of the pair slower. A closure that captures one object needs
         // no memory of its own.)
-        channel.registration.admit(by: self, to: channel)
+        channel.registration.beginAccess(to: channel, by: self)
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
         for mode in input.servingModes { channel.schedule(in: mode.loop, forMode: mode.mode) }

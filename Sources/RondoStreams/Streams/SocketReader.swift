@@ -222,7 +222,7 @@ struct SocketReader {
         if let channel, channel.isOpen {
             channel.wantsRead = ahead == nil && ending == nil
             // The rest of a TLS record that this read has begun makes no event of the socket.
-            channel.signalIfPlaintextIsPending()
+            channel.askForPassIfPlaintextIsPending()
         }
         guard count > 0 else { return }
         // (Asked for inside the closure, it would cost a copy of the whole reader.)

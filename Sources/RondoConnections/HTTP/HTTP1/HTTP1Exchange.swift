@@ -143,7 +143,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?) {
         // `end(registeredAt:)` ends it.
-        channel.registration.admit(by: owner.gate, to: channel)
+        channel.registration.beginAccess(to: channel, by: owner.gate)
         if reportsSteps, !isNew {
             owner.received(
                 .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
