@@ -12,11 +12,11 @@ import Testing
         return LoadRequest(request)
     }
 
-    private static func progress(
+    private static func facts(
         isReused: Bool = true, isUnsent: Bool = false, isWaitingForGoAhead: Bool = false,
         hasResponse: Bool = false, hasInformational: Bool = false
-    ) -> RetryRule.Progress {
-        RetryRule.Progress(
+    ) -> RetryRule.Facts {
+        RetryRule.Facts(
             isReusedConnection: isReused, isUnsent: isUnsent, isWaitingForGoAhead: isWaitingForGoAhead,
             hasResponse: hasResponse, hasInformational: hasInformational)
     }
@@ -26,43 +26,43 @@ import Testing
     @Test func `RFC 9110 9.2.2 what does no harm twice is sent again over a new connection`() throws {
         let rule = RetryRule()
         let (get, post) = (try Self.request("GET"), try Self.request("POST"))
-        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
-        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress(isReused: false)))
-        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress(hasResponse: true)))
-        #expect(!rule.allowsRetry(of: post, after: Self.closed, Self.progress()))
-        #expect(rule.allowsRetry(of: post, after: Self.closed, Self.progress(isUnsent: true)))
+        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.facts()))
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.facts(isReused: false)))
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.facts(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: post, after: Self.closed, Self.facts()))
+        #expect(rule.allowsRetry(of: post, after: Self.closed, Self.facts(isUnsent: true)))
     }
 
     @Test func `UC-42 a request whose body waits for the go-ahead is sent again, whatever it does`() throws {
         let post = try Self.request("POST")
-        let waiting = Self.progress(isReused: false, isWaitingForGoAhead: true)
+        let waiting = Self.facts(isReused: false, isWaitingForGoAhead: true)
         #expect(RetryRule().allowsRetry(of: post, after: Self.closed, waiting))
         // The server does not wait for the body of a request that it has not got.
-        let unsent = Self.progress(isReused: false, isUnsent: true, isWaitingForGoAhead: true)
+        let unsent = Self.facts(isReused: false, isUnsent: true, isWaitingForGoAhead: true)
         #expect(!RetryRule().allowsRetry(of: post, after: Self.closed, unsent))
-        let answered = Self.progress(isReused: false, isWaitingForGoAhead: true, hasResponse: true)
+        let answered = Self.facts(isReused: false, isWaitingForGoAhead: true, hasResponse: true)
         #expect(!RetryRule().allowsRetry(of: post, after: Self.closed, answered))
     }
 
     @Test func `RFC 9110 15.5.9 a 408 that crossed with the request is like a closed connection`() throws {
         let rule = RetryRule()
         let (get, post) = (try Self.request("GET"), try Self.request("POST"))
-        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
-        #expect(!rule.allowsRetry(of: get, afterStatus: 503, Self.progress(hasResponse: true)))
-        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasInformational: true)))
-        #expect(!rule.allowsRetry(of: post, afterStatus: 408, Self.progress(hasResponse: true)))
-        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(isReused: false)))
+        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.facts(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 503, Self.facts(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.facts(hasInformational: true)))
+        #expect(!rule.allowsRetry(of: post, afterStatus: 408, Self.facts(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.facts(isReused: false)))
     }
 
     @Test func `a request is sent again once, and another one anew`() throws {
         var rule = RetryRule()
         let get = try Self.request("GET")
         rule.noteRetry()
-        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
-        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
+        #expect(!rule.allowsRetry(of: get, after: Self.closed, Self.facts()))
+        #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.facts(hasResponse: true)))
         rule.reset()
-        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.progress(hasResponse: true)))
-        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.progress()))
+        #expect(rule.allowsRetry(of: get, afterStatus: 408, Self.facts(hasResponse: true)))
+        #expect(rule.allowsRetry(of: get, after: Self.closed, Self.facts()))
     }
 
     @Test(arguments: [
@@ -71,6 +71,6 @@ import Testing
     ])
     func `UC-35 a request that is at fault itself is not sent again`(failure: ExchangeFailure) throws {
         let put = try Self.request("PUT")
-        #expect(!RetryRule().allowsRetry(of: put, after: failure, Self.progress(isUnsent: true)))
+        #expect(!RetryRule().allowsRetry(of: put, after: failure, Self.facts(isUnsent: true)))
     }
 }

@@ -348,7 +348,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func received(_ head: ResponseHead, bodyLength: Int64?, to running: RunningExchange) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
-        if retryRule.allowsRetry(of: running.request, afterStatus: head.status, running.exchange.progress) {
+        if retryRule.allowsRetry(of: running.request, afterStatus: head.status, running.exchange.retryFacts) {
             releaseExchange()
             return retry(running.asked)
         }
@@ -379,13 +379,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     private func failed(_ cause: ExchangeFailure, _ running: RunningExchange) {
-        let progress = running.exchange.progress
+        let facts = running.exchange.retryFacts
         releaseExchange()
         let failure = cause.ofLoad(throughProxyTo: running.isToProxy ? running.request.url?.host : nil)
         if case .tunnelChallenge(let head, _) = cause {
             owner.received(
                 .head(head, bodyLength: 0, from: ResponseSource(isFromProxy: true, isHeadAlone: true)))
-        } else if retryRule.allowsRetry(of: running.request, after: cause, progress) {
+        } else if retryRule.allowsRetry(of: running.request, after: cause, facts) {
             retry(running.asked)
         } else {
             fail(failure)

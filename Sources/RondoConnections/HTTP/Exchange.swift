@@ -55,7 +55,7 @@ protocol Exchange: AnyObject, Sendable {
     /// Whether nothing comes at present because of this side and not because of the server.
     var waitsLocally: Bool { get }
     /// What decides whether the request is sent again.
-    var progress: RetryRule.Progress { get }
+    var retryFacts: RetryRule.Facts { get }
     /// Whether the server's certificate has passed all checks.
     var isPeerVerified: Bool { get }
     /// The measurements of the exchange, for the metrics.

@@ -2,15 +2,15 @@
 /// lost before the server answered, or the server has said by a 408 that it had given up waiting. All that this depends on
 /// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
-/// `ServerAnswer` asks it about each failed exchange; what an exchange knows is its `Progress`. So a POST that was sent in
-/// part over a kept connection fails, and a GET is sent again. An idle connection that is seen to be dead is never
-/// leased (`Origin.revive`).
+/// `ServerAnswer` asks it about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
+/// POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET is sent again. An idle
+/// connection that is seen to be dead is never leased (`Origin.revive`).
 struct RetryRule {
     /// How often a request is sent again.
     static let maximum = 1
 
     /// How far a request and its response have come, as its exchange knows.
-    struct Progress {
+    struct Facts {
         /// The connection has served a request before: the server may have closed it while it was idle.
         let isReusedConnection: Bool
         /// No byte of the request was sent.
@@ -34,29 +34,29 @@ struct RetryRule {
 
     /// Whether `request` is sent again after its exchange has failed.
     func allowsRetry(
-        of request: LoadRequest, after failure: ExchangeFailure, _ progress: Progress
+        of request: LoadRequest, after failure: ExchangeFailure, _ facts: Facts
     ) -> Bool {
-        guard count < Self.maximum, failure.isOfConnection, !progress.hasResponse else { return false }
+        guard count < Self.maximum, failure.isOfConnection, !facts.hasResponse else { return false }
         // A server that has the head and waits for the body cannot have acted on the request (rule UC-42).
-        return progress.isWaitingForGoAhead && !progress.isUnsent || isHarmless(request, progress)
+        return facts.isWaitingForGoAhead && !facts.isUnsent || isHarmless(request, facts)
     }
 
     /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has crossed with the
     /// request (RFC 9110 §15.5.9): it is treated like a connection that the server closed.
     func allowsRetry(
-        of request: LoadRequest, afterStatus status: Int, _ progress: @autoclosure () -> Progress
+        of request: LoadRequest, afterStatus status: Int, _ facts: @autoclosure () -> Facts
     )
         -> Bool
     {
         guard status == 408, count < Self.maximum else { return false }
-        let progress = progress()
-        return !progress.hasInformational && isHarmless(request, progress)
+        let facts = facts()
+        return !facts.hasInformational && isHarmless(request, facts)
     }
 
     /// The connection was a kept one, which the server may have closed before the request came; and the request is
     /// idempotent, or no byte of it was sent.
-    private func isHarmless(_ request: LoadRequest, _ progress: Progress) -> Bool {
-        progress.isReusedConnection && (request.isIdempotent || progress.isUnsent)
+    private func isHarmless(_ request: LoadRequest, _ facts: Facts) -> Bool {
+        facts.isReusedConnection && (request.isIdempotent || facts.isUnsent)
     }
 }
 

@@ -84,8 +84,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if leaseState != .ended { close() }
     }
 
-    var progress: RetryRule.Progress {
-        RetryRule.Progress(
+    var retryFacts: RetryRule.Facts {
+        RetryRule.Facts(
             isReusedConnection: connection.isReused, isUnsent: sender?.nothingWasSent ?? true,
             isWaitingForGoAhead: sender?.isWaitingForGoAhead ?? false,
             hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
