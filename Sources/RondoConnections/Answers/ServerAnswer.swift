@@ -5,9 +5,9 @@ internal import RondoStreams
 
 /// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
-/// A request goes through steps, each of which may have to wait: preparing the body, leasing a connection,
-/// and the exchange. If a kept connection turns out to be dead, the request is sent again once over a new one,
-/// without a call to the delegate (see `RetryRule`).
+/// A request goes through steps, each of which may have to wait: preparing the body, choosing the route, leasing
+/// a connection, and the exchange. If a kept connection turns out to be dead, the request is sent again once
+/// over a new one, without a call to the delegate (see `RetryRule`).
 ///
 /// `@unchecked Sendable`: used inside the gate of its load.
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
@@ -104,7 +104,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func prepareBody(of attempt: Attempt) {
         guard let stream = attempt.request.value.httpBodyStream else {
             closeBody()
-            return authorize(attempt)
+            return chooseRoute(attempt)
         }
         var attempt = attempt
         attempt.body = bodyCreatingIfNeeded.prepare(stream)
@@ -113,7 +113,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             owner.received(.needsBodyStream(attempt.request.value))
             return
         }
-        authorize(attempt)
+        chooseRoute(attempt)
     }
 
     /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
@@ -124,7 +124,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         phase = .idle
         attempt.body = bodyCreatingIfNeeded.replace(by: reply, of: origin)
         if attempt.body == nil { return fail(.bodyStreamMissing) }
-        authorize(attempt)
+        chooseRoute(attempt)
     }
 
     private var bodyCreatingIfNeeded: RequestBody {
@@ -134,9 +134,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         return body
     }
 
-    /// Second step: hashes the body, if the credentials for a challenge protect it as well and the head needs
-    /// its hash.
-    private func authorize(_ attempt: Attempt) {
+    /// Second step: finds the route, direct or by a proxy; then hashes the body, if the credentials for a
+    /// challenge protect it as well and the head needs its hash.
+    private func chooseRoute(_ attempt: Attempt) {
         guard let address = attempt.request.address else {
             let isPort = attempt.request.url.map { URIPort(of: $0) == .impossible } ?? false
             return fail(isPort ? .impossiblePort : .unsupportedURL)
@@ -159,9 +159,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Hashes a piece of the body in a pass.
     private func hashBody(_ attempt: Attempt) {
-        guard let body else { return authorize(attempt) }
+        guard let body else { return chooseRoute(attempt) }
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
-        case .done: authorize(attempt)
+        case .done: chooseRoute(attempt)
         case .more:
             owner.received(.progress)
             wakeUp()
