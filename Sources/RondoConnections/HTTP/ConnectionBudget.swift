@@ -118,7 +118,7 @@ final class ConnectionBudget: Sendable {
         return Counts(word: word.wrappingSubtract(change, ordering: .sequentiallyConsistent).newValue)
     }
 
-    /// Counts one more idle connection that was not in use before.
+    /// Counts one more idle connection that was not in use before. For `Origin.keep`.
     func addIdle() { word.wrappingAdd(Self.oneIdle, ordering: .sequentiallyConsistent) }
 
     /// Counts `count` idle connections less.

@@ -3,7 +3,8 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// A connection to a server, kept between exchanges. It has a subclass for each version of HTTP, whose exchange it makes.
+/// A connection to a server, kept between exchanges. A new connection is one too, from before it is open; `isReused` tells
+/// whether it has served a request before. It has a subclass for each version of HTTP, whose exchange it makes.
 ///
 /// While it is in use, only its exchange accesses it; while it is idle, only its origin does: under the origin's lock, or
 /// after taking it out and before putting it back.

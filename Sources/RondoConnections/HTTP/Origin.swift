@@ -34,10 +34,12 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Leases a connection, or makes `waiter` wait for one. Call it on the thread of a loop that is to serve it.
+    /// Leases a connection, or puts the request into the queue of waiters. Call it on the thread of a loop that is to
+    /// serve the connection.
     ///
     /// - Parameters:
-    ///   - loop: The loop whose idle connections are taken first.
+    ///   - loop: The loop whose idle connections are taken first: of a load in several loops the first of its
+    ///     schedule, not the one that serves this pass.
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
     ///     several. A connection that is registered with it stays registered (see
     ///     `KeptConnection.takeRegistration()`); any other is in no run loop.
@@ -227,7 +229,8 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Idle connections
 
-    /// Keeps an idle connection that had no lease and is in no run loop.
+    /// Keeps an idle connection that had no lease and is in no run loop. Only tests call it; a connection of a load comes by
+    /// `endLease(keeping:of:)`.
     func keep(_ connection: KeptConnection, of loop: RunLoop?) {
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
