@@ -1,4 +1,5 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
 import Testing
 
@@ -93,6 +94,28 @@ import Testing
             precondition(SocketCalls.poll(pipe.reading, for: POLLIN) == POLLIN)
             let isLast = state.endWaiting()
             precondition(!isLast && state.waitingThreads == 0 && state.wakeUp.reading < 0)
+        }
+    }
+
+    @Test func `CS-10 CS-12 a thread that waits without a pipe learns that the socket was invalidated`() async
+    {
+        await #expect(processExitsWith: .success) {
+            var ends: [Int32] = [-1, -1]
+            precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            guard let socket = CFSocket.socket(ends[0], [], label: nil, attachment: nil, nil) else {
+                preconditionFailure("no socket")
+            }
+            // The descriptor stays open, so that nothing but the pipe would wake the thread.
+            socket.flags = 0
+            let sending = LoopThread { _ in
+                withNoDescriptorLeft { socket.send(Data(count: 10_000_000), to: nil, timeout: 0) }
+            }
+            try waitFor("the wait") { socket.state.withLock { $0.waitingThreads } == 1 ? () : nil }
+            let pipe = socket.state.withLock { $0.wakeUp.reading }
+            precondition(pipe < 0)
+            socket.invalidate()
+            let result = try sending.value()
+            precondition(result == .error)
         }
     }
 }

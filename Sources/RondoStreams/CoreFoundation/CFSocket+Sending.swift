@@ -5,12 +5,8 @@ internal import RondoMutex
 
 // Calls that programs make on a socket directly. Any thread.
 extension CFSocket {
-    package var address: Data? {
-        state.withLock { $0.isValid ? handle.address : nil }
-    }
-    package var peerAddress: Data? {
-        state.withLock { $0.isValid ? handle.peerAddress : nil }
-    }
+    package var address: Data? { state.withLock { $0.isValid ? handle.address : nil } }
+    package var peerAddress: Data? { state.withLock { $0.isValid ? handle.peerAddress : nil } }
 
     /// Binds the socket, and makes a stream socket listen (rule CS-15).
     package func setAddress(_ address: Data) -> CFSocketError {
@@ -86,8 +82,12 @@ extension CFSocket {
     ///
     /// - Returns: False if `end` has passed.
     private func waitUntilWritable(until end: LoopInstant) -> Bool {
-        let wakeUp = state.withLock { $0.wakeUp.reading }
-        return SocketCalls.wait(handle.descriptor, for: POLLOUT, until: end, orBytesOf: wakeUp)
+        while let (wakeUp, limit) = state.withLock({ $0.nextWait() }) {
+            let isFound = SocketCalls.wait(
+                handle.descriptor, for: POLLOUT, until: min(end, limit), orBytesOf: wakeUp)
+            if isFound || end <= limit { return isFound }
+        }
+        return true
     }
 
     private func endWaiting() { if state.withLock({ $0.endWaiting() }) { handle.close() } }
@@ -120,7 +120,7 @@ extension CFSocket {
             let outcome = state.withLock { state -> SocketCalls.Outcome in
                 guard state.isValid else { return .failed(EBADF) }
                 let outcome = handle.send(isStream ? rest.prefix(Self.pieceSize) : rest, to: address)
-                if case .wouldBlock = outcome { state.beginWaiting(again: isCounted) }
+                if case .wouldBlock = outcome, !isCounted { state.beginWaiting() }
                 return outcome
             }
             switch outcome {
@@ -150,14 +150,24 @@ extension CFSocket {
 extension CFSocket.State {
     /// Counts a thread whose call is about to wait until the socket is writable, and makes the pipe, if there is none.
     ///
-    /// - Parameter again: Whether the call has waited before: the thread is counted already, but no descriptor may have been left
-    ///   for the pipe.
+    /// - Parameter again: Whether the thread is counted already: no descriptor may have been left for the pipe then.
     mutating func beginWaiting(again: Bool = false) {
         if !again { waitingThreads += 1 }
         guard wakeUp.reading < 0 else { return }
         var ends: [Int32] = [-1, -1]
         if rondo_pipe(&ends) == 0 { wakeUp = (ends[0], ends[1]) }
     }
+
+    /// What a counted thread polls besides the socket, -1 for nothing, and when it must ask again; nil once the socket is invalid.
+    mutating func nextWait() -> (wakeUp: Int32, limit: LoopInstant)? {
+        guard isValid else { return nil }
+        beginWaiting(again: true)
+        guard wakeUp.reading < 0 else { return (wakeUp.reading, .never) }
+        return (-1, LoopClock.systemNow.advanced(bySeconds: Self.longestWaitWithoutPipe))
+    }
+
+    /// The most seconds for which a thread waits at a time while no descriptor is left for the pipe that would wake it.
+    private static let longestWaitWithoutPipe = 1.0
 
     /// Undoes `beginWaiting()`, before the thread's call returns.
     ///

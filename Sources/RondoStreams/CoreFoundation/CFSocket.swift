@@ -35,7 +35,7 @@ public final class CFSocket: Sendable {
         /// The number of threads whose calls wait until the socket is writable, or have waited and may do so again.
         var waitingThreads = 0
         /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread is counted, or no
-        /// descriptor was left for it yet.
+        /// descriptor was left for it yet, and they look once a second whether the socket is valid.
         var wakeUp: (reading: Int32, writing: Int32) = (-1, -1)
         /// True if the last of them must close the descriptor: its number must not refer to another file
         /// while their calls may poll it.
