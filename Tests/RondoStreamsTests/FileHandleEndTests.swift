@@ -86,4 +86,42 @@ import Testing
         #expect(shutdown(ours, Int32(SHUT_RD)) == 0)
         #expect(FileHandleHandlers.content(of: ours, found: found) == .bytes)
     }
+
+    @Test func `FH-14 a datagram socket with IP_RECVERR is ready until its queue of errors is empty`() throws
+    {
+        let kind = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let (ours, theirs) = (socket(AF_INET, kind, 0), socket(AF_INET, kind, 0))
+        defer { close(ours) }
+        var isOn: Int32 = 1
+        let isSet = setsockopt(
+            ours, Int32(IPPROTO_IP), IP_RECVERR, &isOn, socklen_t(MemoryLayout<Int32>.size))
+        #expect(isSet == 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isConnected = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(theirs, $0, size) == 0 && getsockname(theirs, $0, &size) == 0
+                    && connect(ours, $0, size) == 0
+            }
+        }
+        try #require(isConnected)
+        // No socket has the port any more.
+        close(theirs)
+        var byte: UInt8 = 0
+        let sent = send(ours, &byte, 1, 0)
+        #expect(sent == 1)
+        let found = try waitFor("the error") {
+            let events = SocketCalls.poll(ours, for: POLLIN)
+            return events == 0 ? nil : events
+        }
+        // The error itself, which this call consumes.
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .nothing)
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .bytes)
+        var message = msghdr()
+        let received = recvmsg(ours, &message, Int32(MSG_ERRQUEUE))
+        #expect(received == 0)
+        #expect(FileHandleHandlers.content(of: ours, found: found) == .nothing)
+    }
 }

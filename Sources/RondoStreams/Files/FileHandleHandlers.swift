@@ -383,11 +383,13 @@ final class FileHandleHandlers: Sendable {
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         if count >= 0 { return count == 0 && !isForDatagrams ? .end : .bytes }
         switch errno {
+        // Another reader has taken what `poll(2)` has found. If a connection has ended since, the next pass finds its end.
+        case EAGAIN where !isForDatagrams: return .nothing
         case EAGAIN:
-            // Another reader has taken what `poll(2)` has found. A read of a datagram socket that is shut down for reading does
-            // not wait.
+            // A read of a datagram socket that is shut down for reading does not wait. One with IP_RECVERR stays ready until the
+            // handler has emptied its queue of errors.
             let isShut = SocketCalls.readingHasEnded
-            return SocketCalls.poll(descriptor, for: isShut) & isShut == 0 ? .nothing : .bytes
+            return SocketCalls.poll(descriptor, for: isShut) & (isShut | POLLERR) == 0 ? .nothing : .bytes
         // The kernel reports an error, such as a broken connection, once, and this call has consumed it. The handler finds the
         // end of a connection; for a datagram that could not be sent it would wait.
         case _ where isForDatagrams: return .nothing
