@@ -263,6 +263,19 @@ import Testing
         #expect(next.kept == ["s=1", "a=1"])
     }
 
+    @Test func `UC-57 a cookie that was received before the file was opened is not one that was only read`() {
+        var scene = Scene(now: now)
+        let own = cookie("a", "2")
+        scene.receive(own)
+        let others = [cookie("a", "1", after: 1), cookie("b", after: 1)]
+        scene.ledger.merge(others.map { CookieRow(key: $0.key, cookie: $0, replaced: nil) }, now: now) { _ in
+            false
+        }
+        let rows = scene.ledger.takeRows(now: now).sorted { $0.key.name < $1.key.name }
+        #expect(rows.map { $0.cookie?.value } == ["2", "1"])
+        #expect(rows.map(\.isOnlyRead) == [false, true])
+    }
+
     @Test(arguments: 0...5)
     func `killed before all is shown, the next process has what was written`(_ steps: Int) throws {
         var scene = Scene(now: now)

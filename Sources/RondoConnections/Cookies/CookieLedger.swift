@@ -63,8 +63,8 @@ struct CookieLedger {
     /// The keys that have rows in the file, as far as is known (a session cookie usually has none to remove), with the time of
     /// the last known change to each: a row that another process has changed later stays as it is.
     private var keysInFile: [Cookie.Key: Date] = [:]
-    /// The times of the rows that were read and are in the file, as far as is known. A cookie that still has this time has
-    /// been neither received nor set since.
+    /// The times of the rows that were read and are in the file, as far as is known. A cookie that has this time is the one
+    /// of its row.
     private var timesRead: [Cookie.Key: Date] = [:]
     /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
     private var tombstones: [StorageKey: Cookie.Key] = [:]
@@ -352,9 +352,10 @@ struct CookieLedger {
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
+                // A cookie that was received before the file was opened may be older than the row that was read.
                 return CookieRow(
                     key: key, cookie: cookie, replaced: replaced, updatedAt: updatedAt,
-                    isOnlyRead: updatedAt == timesRead[key])
+                    isOnlyRead: updatedAt == timesRead[key] && cookie.updatedAt == updatedAt)
             }
             // Without this row the cookie in Foundation's file would come back if the process ended now.
             if let replaced, marks[storageKey]?.key == key || unfiled?.key == key {
