@@ -71,11 +71,15 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     /// Why `download`, which has started, makes no callback; nil after its end. Any thread may ask.
     func obstacle(of download: URLDownload) -> DeliveryObstacle? {
-        let (isOver, connection) = work.withLock { ($0.isOver, $0.connection) }
-        guard !isOver, let (loop, modes) = download.schedule else { return nil }
-        if let found = connection?.whyNotDelivering, found.reason != .invalid, found != .notStarted {
-            return found
+        let connection = work.withLock { $0.connection }
+        if let connection, case .running = connection.standing {
+            let found = connection.whyNotDelivering
+            // The connection may have ended since.
+            if found.reason != .invalid { return found }
         }
+        // Asked last: the download may have ended together with its connection.
+        let isOver = work.withLock { $0.isOver }
+        guard !isOver, let (loop, modes) = download.schedule else { return nil }
         // No connection runs: another thread is about to start one, perhaps in place of one that was cancelled, or there is
         // none for the URL, and the failure waits for one of the modes.
         return DeliveryObstacle(modes: modes.map { (loop, $0) })
