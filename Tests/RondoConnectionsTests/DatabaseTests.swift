@@ -1,7 +1,9 @@
 import CRondoSQLite
 import Rondo
-import Synchronization
+import RondoMutex
 import Testing
+
+import struct Synchronization.Atomic
 
 @testable import RondoConnections
 

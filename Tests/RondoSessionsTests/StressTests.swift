@@ -1,8 +1,10 @@
 import Rondo
+import RondoMutex
 import RondoProbeSupport
 import RondoTestSupport
-import Synchronization
 import Testing
+
+import struct Synchronization.Atomic
 
 @testable import RondoCore
 
