@@ -85,7 +85,7 @@ final class LoadAnswers {
 
     /// - Parameter mayReuse: The request may go over a kept connection.
     private func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
-        let server = self.server ?? ServerAnswer(for: owner, context, transfers)
+        let server = self.server ?? ServerAnswer(first: request, for: owner, context, transfers)
         self.server = server
         start(server, to: request, mayReuse: mayReuse)
     }
