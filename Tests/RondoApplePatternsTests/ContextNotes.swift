@@ -24,6 +24,9 @@ final class ContextNotes: Sendable {
 
     func append(_ data: Data) { state.withLock { $0.data += data } }
 
+    // `Unmanaged`, as the contexts of Core Foundation have it: `info` is a pointer to a `ContextNotes`, which the test keeps
+    // until its object has released the context.
+
     static func of(_ info: UnsafeRawPointer?) -> ContextNotes? {
         info.map { Unmanaged<ContextNotes>.fromOpaque($0).takeUnretainedValue() }
     }

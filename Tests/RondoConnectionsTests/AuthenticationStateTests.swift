@@ -95,13 +95,7 @@ import Testing
         authenticator.beginRequest(for: url("http://a.example/"))
         let challenge = ResponseHead(
             status: 401, fields: HeaderFields([("WWW-Authenticate", "Basic realm=\"r\"")]))
-        let credential = URLCredential(user: "user", password: "pass", persistence: .forSession)
-        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
-            case .useCredential = authenticator.answer(inquiry, by: .use(credential))
-        else {
-            Issue.record("the delegate was not asked")
-            return
-        }
+        let inquiry = try #require(Self.answered(challenge, by: authenticator))
         for (status, isStored) in [(status, isStored), (200, true)] {
             let head = ResponseHead(status: status, fields: HeaderFields())
             let failure = authenticator.received(head, isFromProxy: false)
@@ -113,24 +107,31 @@ import Testing
     @Test(arguments: [true, false], [429, 503])
     func `UC-51 a server's response through a tunnel does not leave open what the proxy has accepted`(
         isTunnel: Bool, status: Int
-    ) {
+    ) throws {
         let stored = StoredCredentials(URLCredentialStorage())
         let authenticator = Authenticator(stored) { Issue.record("\($0)") }
         authenticator.beginRequest(for: url(isTunnel ? "https://a.example/" : "http://a.example/"))
         authenticator.chooseProxy(StreamProxy(.httpConnect, host: "p.example", port: 1))
         let challenge = ResponseHead(
             status: 407, fields: HeaderFields([("Proxy-Authenticate", "Basic realm=\"r\"")]))
-        let credential = URLCredential(user: "user", password: "pass", persistence: .forSession)
-        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
-            case .useCredential = authenticator.answer(inquiry, by: .use(credential))
-        else {
-            Issue.record("the delegate was not asked")
-            return
-        }
+        let inquiry = try #require(Self.answered(challenge, by: authenticator))
         let head = ResponseHead(status: status, fields: HeaderFields())
         let failure = authenticator.received(head, isFromProxy: !isTunnel)
         #expect(failure == nil)
         #expect((stored.defaultCredential(for: inquiry.space) != nil) == isTunnel)
+    }
+
+    /// Answers a challenge by a credential for the session.
+    ///
+    /// - Returns: Nil if the delegate was not asked, or the credential is not used.
+    private static func answered(
+        _ challenge: ResponseHead, by authenticator: Authenticator
+    ) -> Authenticator.Inquiry? {
+        let credential = URLCredential(user: "user", password: "pass", persistence: .forSession)
+        guard case .ask(let inquiry) = authenticator.challenged(by: challenge),
+            case .useCredential = authenticator.answer(inquiry, by: .use(credential))
+        else { return nil }
+        return inquiry
     }
 
     /// The decision about a Basic challenge in `realm`, for which `candidates` are known.

@@ -278,6 +278,8 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     /// A challenge on its way to another thread.
+    ///
+    /// `@unchecked Sendable`: the thread that hands the challenge over does not use it again.
     private struct Held: @unchecked Sendable {
         let challenge: URLAuthenticationChallenge
     }

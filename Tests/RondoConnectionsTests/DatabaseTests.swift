@@ -157,6 +157,7 @@ import struct Synchronization.Atomic
                 return open(path, flags, mode_t(mode))
             }
             guard let system = sqlite3_vfs_find(nil) else { preconditionFailure("SQLite has no system") }
+            // SQLite declares its system calls without parameters, and calls this one with those of `open(2)`.
             let code = system.pointee.xSetSystemCall(
                 system, "open", unsafeBitCast(opening, to: (@convention(c) () -> Void).self))
             precondition(code == SQLITE_OK)

@@ -142,8 +142,9 @@ extension ConnectionPool {
         for ended in ended { try ended.wait() }
     }
 
-    /// A connection on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
-    /// takes it, and waits for that.
+    /// A connection on its way to another thread.
+    ///
+    /// `@unchecked Sendable`: the test does not use the connection once the loop's thread has it, and waits for that thread.
     private struct SentConnection: @unchecked Sendable {
         let connection: KeptConnection
     }

@@ -63,6 +63,7 @@ private final class ScriptedProtocol: URLProtocol {
                     failureResponse: nil, error: nil, sender: sender))
         case "nested":
             let inner = URLRequest(url: URL(string: "rondo-test://text\(path)")!)
+            // An error becomes another text than the one that the test expects.
             let data = try? URLConnection.sendSynchronousRequest(inner, returning: nil)
             respond("text/plain")
             client.urlProtocol(self, didLoad: data ?? Data("no answer".utf8))
@@ -175,7 +176,9 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
 
 /// Leaves the challenge to the test, and stops the loop.
 private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
-    /// `@unchecked Sendable`: the delegate does not touch it again.
+    /// A challenge that the test answers.
+    ///
+    /// `@unchecked Sendable`: the delegate puts the challenge here and does not use it again.
     struct Held: @unchecked Sendable {
         let challenge: URLAuthenticationChallenge
     }

@@ -276,6 +276,18 @@ import Testing
             ])
     }
 
+    /// Cancels a download once it has `count` bytes, and returns what resumes it.
+    private func resumeData(after count: Int64, of server: TestServer, in session: URLSession) throws -> Data
+    {
+        let data = Box<Data?>(nil)
+        let task = session.downloadTask(with: server.url())
+        task.resume()
+        try waitFor("the bytes") { notes.written[0] == count ? () : nil }
+        task.cancel(byProducingResumeData: { data.value = $0 })
+        try notes.waitForEnds()
+        return try #require(data.value)
+    }
+
     @Test func `US-64 a rest that is announced as longer than its range is not taken`() throws {
         let isWhole = Box(false)
         let server = try TestServer { peer in
@@ -296,14 +308,10 @@ import Testing
                 }
             }
         }
-        let (session, data) = (session, Box<Data?>(nil))
-        let task = session.downloadTask(with: server.url())
-        task.resume()
-        try waitFor("the bytes") { notes.written[0] == 5 ? () : nil }
-        task.cancel(byProducingResumeData: { data.value = $0 })
-        try notes.waitForEnds()
+        let session = session
+        let data = try resumeData(after: 5, of: server, in: session)
         isWhole.value = true
-        session.downloadTask(withResumeData: try #require(data.value)).resume()
+        session.downloadTask(withResumeData: data).resume()
         try notes.waitForEnds(2)
         #expect(notes.calls == ["wrote", "complete -999", "wrote", "file", "complete"])
         #expect(notes.content == Data("abcdefghij".utf8))
@@ -322,13 +330,9 @@ import Testing
             }
             peer.waitForEnd()
         }
-        let (session, data) = (session, Box<Data?>(nil))
-        let task = session.downloadTask(with: server.url())
-        task.resume()
-        try waitFor("the bytes") { notes.written[0] == 5 ? () : nil }
-        task.cancel(byProducingResumeData: { data.value = $0 })
-        try notes.waitForEnds()
-        let next = session.downloadTask(withResumeData: try #require(data.value))
+        let session = session
+        let data = try resumeData(after: 5, of: server, in: session)
+        let next = session.downloadTask(withResumeData: data)
         next.resume()
         try notes.waitForEnds(2)
         #expect(notes.calls == ["wrote", "complete -999", "resumed 5/10", "wrote", "complete -1005"])

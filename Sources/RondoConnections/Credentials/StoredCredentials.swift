@@ -39,8 +39,8 @@ final class StoredCredentials: Sendable {
     /// The default of a stored space, or else the credential of the first of its users by name.
     ///
     /// Foundation's `set(_:for:)` makes the first credential of a space its default, and replaces it only in the table
-    /// of users. So the default says which user is meant, and that table has the user's password; a user who is
-    /// not in it was removed.
+    /// of users. So the default credential names the user, and that table has the password of that name; the program has
+    /// removed a name that is not in it.
     private func defaultCredential(in stored: URLProtectionSpace) -> URLCredential? {
         guard let users = storage.credentials(for: stored) else { return nil }
         let preferred = storage.defaultCredential(for: stored)?.user

@@ -6,7 +6,7 @@ extension LoadAnswers {
     /// redirects and of the rest of a download (rule UC-57).
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
-    /// exception, nor do browsers): a user who accepts a server wants to stay logged in there.
+    /// exception, nor do browsers): without its cookies the server would ask the program to log in at each load.
     func noteFields(of head: ResponseHead, from source: ResponseSource, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {

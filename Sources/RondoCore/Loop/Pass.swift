@@ -124,6 +124,7 @@ struct Pass {
 
     /// If nothing was called, this thread has queued no block. A block that another thread queues meanwhile is performed by the
     /// next run, as if it had come a moment later.
+    // Inlined: the figure stands at `waitAndServe(_:)`.
     @inline(__always)
     private func mustEndAtOnce(_ findings: PassFindings) -> Bool {
         limit.isImmediate && !findings.mayHaveCalled && loop.intake.isEmpty && !hasNotifications
