@@ -73,7 +73,7 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	$(SWIFT) test --skip-build --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan \
 		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build-asan
-	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
+	LSAN_OPTIONS=suppressions='$(CURDIR)/Scripts/leaks.supp':print_suppressions=0 $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
 CHILDREN_FAULTS = RONDO_FAULTS=all@$(or $(RATE),0.02) RONDO_FAULT_SEED=$(or $(SEED),1) RONDO_FAULT_ARMED=0 \
@@ -89,7 +89,7 @@ stress-children: ## ten thousand children with random deaths, under both sanitiz
 	$(SWIFT) build --product RondoChildProbe --sanitize=address --scratch-path .build-asan
 	cc -shared -fPIC -O1 -o .build-asan/faults.so Tests/RondoFaults/faults.c -ldl
 	for faults in '' $$PWD/.build-asan/faults.so; do \
-		env $(CHILDREN_FAULTS) LSAN_OPTIONS=suppressions=Scripts/leaks.supp ASAN_OPTIONS=verify_asan_link_order=0 \
+		env $(CHILDREN_FAULTS) LSAN_OPTIONS=suppressions='$(CURDIR)/Scripts/leaks.supp':print_suppressions=0 ASAN_OPTIONS=verify_asan_link_order=0 \
 		LD_PRELOAD=$$faults .build-asan/debug/RondoChildProbe \
 		stress $(or $(COUNT),10000) 4 $(or $(SEED),1) || exit 1; done
 
@@ -103,7 +103,7 @@ stress-sockets: ## sockets, ports, descriptors and streams of handles, used and 
 	$(SWIFT) build --product RondoSocketProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
 	.build-tsan/debug/RondoSocketProbe stress $(or $(COUNT),5000) 4 $(or $(SEED),1)
 	$(SWIFT) build --product RondoSocketProbe --sanitize=address --scratch-path .build-asan
-	LSAN_OPTIONS=suppressions=Scripts/leaks.supp \
+	LSAN_OPTIONS=suppressions='$(CURDIR)/Scripts/leaks.supp':print_suppressions=0 \
 		.build-asan/debug/RondoSocketProbe stress $(or $(COUNT),5000) 4 $(or $(SEED),1)
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored, websocket or port
