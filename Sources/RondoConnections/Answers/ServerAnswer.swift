@@ -11,25 +11,17 @@ internal import RondoStreams
 ///
 /// `@unchecked Sendable`: used inside the gate of its load.
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
-    /// A request that has no exchange yet.
-    struct Attempt {
-        let asked: AskedRequest
-        var body: BodyStream?
-
-        var request: LoadRequest { asked.request }
-    }
-
     private enum Phase {
         /// No request is being sent or answered.
         case idle
         /// The delegate was asked for a new body stream.
-        indirect case waitingForBodyStream(Attempt)
+        case waitingForBodyStream
         /// The whole body is being read and hashed, because its hash goes into the head.
-        indirect case hashingBody(Attempt)
+        case hashingBody
         /// The maximum of connections is in use; `waiterID` identifies this request in the queue.
-        indirect case waitingForConnection(Attempt, LeaseWait, waiterID: Int, Route)
+        case waitingForConnection(LeaseWait, waiterID: Int, Route)
         /// The load was suspended while it waited for a connection.
-        indirect case waitingForResumption(Attempt, Route)
+        case waitingForResumption(Route)
         case exchanging(RunningExchange, Wait)
         /// The end of the last exchange is being reported. Its connection may still be registered with the queue:
         /// `close()` or `ended(_:)` unregisters it.
@@ -61,7 +53,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private var phase = Phase.idle
     /// The first request, and then the last that was started. Not in the phase, which each event of an exchange copies:
     /// with it there bench-guard's http.request takes 7 % more instructions.
-    private var asked: AskedRequest
+    private(set) var asked: AskedRequest
     private var retryRule = RetryRule()
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
@@ -92,7 +84,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         retryRule.reset()
         transfers?.begin()
         authenticator?.beginRequest(for: request.request.url)
-        prepareBody(of: Attempt(asked: request))
+        prepareBody()
     }
 
     /// Sends the same request over a new connection, as `RetryRule` allows.
@@ -101,35 +93,35 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         retryRule.noteRetry()
         transfers?.begin()
         asked.mayReuse = false
-        prepareBody(of: Attempt(asked: asked))
+        prepareBody()
     }
 
     /// First step: prepares the request's body, if it is a stream.
-    private func prepareBody(of attempt: Attempt) {
-        guard let stream = attempt.request.value.httpBodyStream else {
+    private func prepareBody() {
+        guard let stream = asked.request.value.httpBodyStream else {
             closeBody()
-            return chooseRoute(attempt)
+            return chooseRoute()
         }
-        var attempt = attempt
-        attempt.body = bodyCreatingIfNeeded.prepare(stream)
-        guard attempt.body != nil else {
-            phase = .waitingForBodyStream(attempt)
-            owner.received(.needsBodyStream(attempt.request.value))
+        guard bodyCreatingIfNeeded.prepare(stream) else {
+            phase = .waitingForBodyStream
+            owner.received(.needsBodyStream(asked.request.value))
             return
         }
-        chooseRoute(attempt)
+        chooseRoute()
     }
 
     /// Takes the delegate's reply to `.needsBodyStream`; `.none` if it does not implement the method.
     func replied(bodyStream reply: Foundation.InputStream??) {
-        guard case .waitingForBodyStream(var attempt) = phase,
-            let origin = attempt.request.value.httpBodyStream
-        else { return }
+        guard case .waitingForBodyStream = phase, let origin = asked.request.value.httpBodyStream else {
+            return
+        }
         phase = .idle
-        attempt.body = bodyCreatingIfNeeded.replace(by: reply, of: origin)
-        if attempt.body == nil { return fail(.bodyStreamMissing) }
-        chooseRoute(attempt)
+        guard bodyCreatingIfNeeded.replace(by: reply, of: origin) else { return fail(.bodyStreamMissing) }
+        chooseRoute()
     }
+
+    /// The stream of the body of `asked`; nil if its body is none.
+    var bodyStream: BodyStream? { body?.stream }
 
     private var bodyCreatingIfNeeded: RequestBody {
         if let body { return body }
@@ -140,32 +132,32 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Second step: finds the route, direct or by a proxy; then hashes the body, if the credentials for a
     /// challenge protect it as well and the head needs its hash.
-    private func chooseRoute(_ attempt: Attempt) {
-        guard let address = attempt.request.address else {
-            let isPort = attempt.request.url.map { URIPort(of: $0) == .impossible } ?? false
+    private func chooseRoute() {
+        guard let address = asked.request.address else {
+            let isPort = asked.request.url.map { URIPort(of: $0) == .impossible } ?? false
             return fail(isPort ? .impossiblePort : .unsupportedURL)
         }
         do throws(LoadFailure) {
-            let route = try self.route(to: address, for: attempt.request)
-            if let body = attempt.body, let authenticator,
+            let route = try self.route(to: address)
+            if let stream = bodyStream, let authenticator,
                 authenticator.bodyHashes(toProxy: route.isForProxy)
-                    .contains(where: { body.digests[$0] == nil })
+                    .contains(where: { stream.digests[$0] == nil })
             {
-                body.open(in: schedule)
-                phase = .hashingBody(attempt)
+                stream.open(in: schedule)
+                phase = .hashingBody
                 return wakeUp()
             }
-            leaseConnection(for: attempt, by: route)
+            leaseConnection(by: route)
         } catch {
             fail(error)
         }
     }
 
     /// Hashes a piece of the body in a pass.
-    private func hashBody(_ attempt: Attempt) {
-        guard let body else { return chooseRoute(attempt) }
+    private func hashBody() {
+        guard let body else { return chooseRoute() }
         switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
-        case .done: chooseRoute(attempt)
+        case .done: chooseRoute()
         case .more:
             owner.received(.progress)
             wakeUp()
@@ -175,48 +167,48 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
-    private func leaseConnection(for attempt: Attempt, by route: Route) {
+    private func leaseConnection(by route: Route) {
         let outcome = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner.queues.only,
             for: LeaseWait(priority: owner.priority, in: route.origin.ranked) { [owner] in owner.wakeUp() },
-            mayReuse: attempt.asked.mayReuse)
+            mayReuse: asked.mayReuse)
         switch consume outcome {
-        case .granted(let lease): startExchange(for: attempt, by: route, over: lease)
+        case .granted(let lease): startExchange(by: route, over: lease)
         case .wait(let wait, let waiterID):
-            phase = .waitingForConnection(attempt, wait, waiterID: waiterID, route)
+            phase = .waitingForConnection(wait, waiterID: waiterID, route)
             owner.received(.obstacle(.connectionLimit))
         }
     }
 
     /// Takes the lease of the request that was admitted.
-    private func leaseAdmitted(_ attempt: Attempt, by route: Route) {
+    private func leaseAdmitted(by route: Route) {
         owner.received(.obstacle(nil))
         let lease = route.origin.leaseAdmitted(
-            route.key, of: schedule[0].loop, at: owner.queues.only, mayReuse: attempt.asked.mayReuse)
-        startExchange(for: attempt, by: route, over: lease)
+            route.key, of: schedule[0].loop, at: owner.queues.only, mayReuse: asked.mayReuse)
+        startExchange(by: route, over: lease)
     }
 
     /// Last step: starts the exchange, which ends the lease.
-    private func startExchange(for attempt: Attempt, by route: Route, over lease: consuming Lease) {
+    private func startExchange(by route: Route, over lease: consuming Lease) {
         phase = .idle
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            outgoing = try outgoingRequest(attempt, by: route)
+            outgoing = try outgoingRequest(by: route)
         } catch {
             lease.end()
             return fail(error)
         }
         owner.received(.sending(outgoing.head.fields))
-        if let body = attempt.body {
+        if let stream = bodyStream {
             // The stream may be of a class of the program, whose methods were called.
             owner.noteCall()
-            body.open(in: schedule)
+            stream.open(in: schedule)
         }
         let exchange = route.makeExchange(
             over: lease, for: self,
             reporting: ExchangeReporting(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers only; a proxy has its own TLS settings.
-        if !route.isForProxy { askAboutTLS(of: exchange, for: attempt.request) }
+        if !route.isForProxy { askAboutTLS(of: exchange) }
         let running = RunningExchange(
             exchange: exchange, isToProxy: route.isForProxy, hasExpectation: outgoing.expectsContinue)
         phase = .exchanging(running, .none)
@@ -224,14 +216,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     }
 
     /// The route to `address`: direct, or through a proxy.
-    private func route(to address: WebAddress, for request: LoadRequest) throws(LoadFailure) -> Route {
+    private func route(to address: WebAddress) throws(LoadFailure) -> Route {
         let atOrigin = !settings.isForOneOrigin || owner.isAtOrigin(address)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         guard let proxy = try settings.proxy(for: address) else {
             authenticator?.chooseProxy(nil)
             return settings.directRoute(to: address, atOrigin: atOrigin)
         }
-        let authenticator = challengesCreatingIfNeeded(for: request.url).authenticator
+        let authenticator = challengesCreatingIfNeeded.authenticator
         authenticator.chooseProxy(proxy)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         return Route(
@@ -252,10 +244,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         challenges?.takeDispositions()
         switch phase {
         case .idle, .waitingForBodyStream, .reportingEnd: break
-        case .hashingBody(let attempt): hashBody(attempt)
-        case .waitingForConnection(let attempt, let wait, _, let route):
-            if wait.isAdmitted { leaseAdmitted(attempt, by: route) } else { wait.priority = owner.priority }
-        case .waitingForResumption(let attempt, let route): leaseConnection(for: attempt, by: route)
+        case .hashingBody: hashBody()
+        case .waitingForConnection(let wait, _, let route):
+            if wait.isAdmitted { leaseAdmitted(by: route) } else { wait.priority = owner.priority }
+        case .waitingForResumption(let route): leaseConnection(by: route)
         case .exchanging(let running, let wait):
             if case .goAhead(let wait) = wait, wait.takeEnd() {
                 // Other loops of the load have timers as well.
@@ -279,8 +271,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     func suspend() {
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption, .reportingEnd: break
-        case .waitingForConnection(let attempt, _, let waiterID, let route):
-            phase = .waitingForResumption(attempt, route)
+        case .waitingForConnection(_, let waiterID, let route):
+            phase = .waitingForResumption(route)
             route.origin.withdraw(waiterID)
             owner.received(.obstacle(nil))
         case .exchanging(let running, _): running.exchange.suspend()
@@ -407,7 +399,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         self.phase = .idle
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
-        case .waitingForConnection(_, _, let waiterID, let route): route.origin.withdraw(waiterID)
+        case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .reportingEnd: self.phase = phase
         case .exchanging(let running, _):
             transfers?.ended(running.exchange, of: asked.request)
@@ -421,20 +413,17 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     var authenticator: Authenticator? { challenges?.authenticator }
 
-    /// - Parameter url: The URL of the current request.
-    private func challengesCreatingIfNeeded(for url: URL?) -> ServerChallenges {
+    private var challengesCreatingIfNeeded: ServerChallenges {
         if let challenges { return challenges }
         let challenges = ServerChallenges(
             for: owner, credentials: context.usesCredentialStorage ? settings.values.credentials : nil)
-        challenges.authenticator.beginRequest(for: url)
+        challenges.authenticator.beginRequest(for: asked.request.url)
         self.challenges = challenges
         return challenges
     }
 
     /// Handles the challenge in the response `head`.
-    func challenged(by head: ResponseHead) {
-        challengesCreatingIfNeeded(for: asked.request.url).challenged(by: head)
-    }
+    func challenged(by head: ResponseHead) { challengesCreatingIfNeeded.challenged(by: head) }
 
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling) { challenges?.handled(handling) }
 
@@ -443,13 +432,13 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     /// Makes the exchange ask the delegate about its server, unless the settings have handlers for that or
     /// the delegate has no method to answer: a connection that asks does not resume an earlier TLS session.
-    private func askAboutTLS(of exchange: any Exchange, for request: LoadRequest) {
+    private func askAboutTLS(of exchange: any Exchange) {
         guard let tls = exchange.key.tls, let defaults = owner.defaults, !defaults.leavesTLSToSettings else {
             return
         }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }
-        challengesCreatingIfNeeded(for: request.url).askAboutTLS(
+        challengesCreatingIfNeeded.askAboutTLS(
             of: exchange, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
     }
 

@@ -26,7 +26,8 @@ final class RequestBody {
     private let schedule: [LoopMode]
     private let defaults: DelegateDefaults?
     private let wakeUp: @Sendable () -> Void
-    private var stream: BodyStream?
+    /// The body of the request that was prepared last; nil after `close()`.
+    private(set) var stream: BodyStream?
     private var timer: ScheduleTimer?
 
     /// - Parameter wakeUp: Called on any thread when it is worth reading the stream again.
@@ -38,13 +39,20 @@ final class RequestBody {
         self.wakeUp = wakeUp
     }
 
-    /// The body of the next request, whose stream is `origin`. Nil if the delegate has to give a new stream,
-    /// since this one was read, or there is none yet.
-    func prepare(_ origin: Foundation.InputStream) -> BodyStream? {
+    /// Prepares the body of the next request, whose stream is `origin`.
+    ///
+    /// - Returns: False if the delegate has to give a new stream, since this one was read, or there is none yet.
+    func prepare(_ origin: Foundation.InputStream) -> Bool {
         let current = stream.flatMap { $0.origin === origin ? $0 : nil }
-        if let current, current.isUntouched { return current }
-        if let again = Self.reopened(origin) { return use(again, of: origin) }
-        return current != nil || origin is AwaitedBodyStream ? nil : use(origin, of: origin)
+        if let current, current.isUntouched { return true }
+        if let again = Self.reopened(origin) {
+            use(again, of: origin)
+        } else if current != nil || origin is AwaitedBodyStream {
+            return false
+        } else {
+            use(origin, of: origin)
+        }
+        return true
     }
 
     /// A new stream of a file or a form, from its start; nil for other streams.
@@ -62,24 +70,21 @@ final class RequestBody {
     /// stream is needed. So the bytes that were sent are kept until a delegate of the class was found to
     /// implement it (rules UC-39 and UC-40).
     ///
-    /// - Returns: Nil if there is no body to send.
-    func replace(by reply: Foundation.InputStream??, of origin: Foundation.InputStream) -> BodyStream? {
-        guard let reply else {
-            guard let stream, stream.rewind() else { return nil }
-            return stream
-        }
+    /// - Returns: False if there is no body to send.
+    func replace(by reply: Foundation.InputStream??, of origin: Foundation.InputStream) -> Bool {
+        guard let reply else { return stream?.rewind() ?? false }
         defaults?.noteBodyStreamMethod()
-        return reply.map { use($0, of: origin) }
+        guard let new = reply else { return false }
+        use(new, of: origin)
+        return true
     }
 
-    private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
+    private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) {
         close()
         // Bytes need not be kept if files can be read again, or the delegate is asked for a stream each time.
         let isThereAgain = origin is FileBodyStream || origin is FormStream || origin is AwaitedBodyStream
         let keeps = !isThereAgain && !(defaults?.hasBodyStreamMethod ?? false)
-        let body = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
-        stream = body
-        return body
+        stream = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
     }
 
     /// Hashes as much as may be read in a pass.
