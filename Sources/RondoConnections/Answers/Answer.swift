@@ -18,7 +18,7 @@ protocol Answer: AnyObject {
     /// Stops reading and delivering content, so that flow control holds the sender back.
     func stopReading()
 
-    /// Undoes `stopReading()`.
+    /// Undoes `stopReading()`. Called in each pass in which the load takes content, so it does nothing otherwise.
     func startReading()
 
     /// The load is suspended: nothing is sent or read any more, and what other loads wait for is given up. The next

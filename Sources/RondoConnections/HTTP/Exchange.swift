@@ -22,7 +22,7 @@ protocol Exchange: AnyObject, Sendable {
     func start(_ request: consuming OutgoingRequest, in queues: ModeQueues, label: String?)
     /// Stops reading, so that flow control holds the server back.
     func stopReading()
-    /// Undoes `stopReading()`.
+    /// Undoes `stopReading()`, and does nothing if the exchange reads.
     func startReading()
     /// The load is suspended: nothing is sent or read, and no event comes, until `resume()`.
     func suspend()

@@ -21,10 +21,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// Nil before the first request is answered, and at the end.
     @exclusivity(unchecked) private var answers: LoadAnswers?
 
-    /// Whether `stopReading()` was called since the last `startReading()`: without this each pass would call the answer to
-    /// read. An answer that has begun since then is read all the same.
-    private var hasStoppedReading = false
-
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload?,
@@ -378,16 +374,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     /// Reads no more of the answer, so that flow control holds its sender back.
-    func stopReading() {
-        hasStoppedReading = true
-        answers?.current?.stopReading()
-    }
+    func stopReading() { answers?.current?.stopReading() }
 
-    private func startReading() {
-        guard hasStoppedReading else { return }
-        hasStoppedReading = false
-        answers?.current?.startReading()
-    }
+    private func startReading() { answers?.current?.startReading() }
 
     /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {

@@ -34,6 +34,7 @@ package protocol Upgrade: AnyObject, Sendable {
 
     /// Stops reading and delivering until `startReading()`, because the program has not handled enough of what it got.
     func stopReading()
+    /// Undoes `stopReading()`, and does nothing if that was not called.
     func startReading()
 }
 
