@@ -99,9 +99,10 @@ extension ConnectionPool {
             let origin = pool.origin(of: key.server)
             let wait = LeaseWait(priority: 0.5) {}
             switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: false) {
-            case .granted(let lease):
-                lease.passOn()
-                origin.endLease(keeping: kept.connection, of: loop)
+            case .granted(let granted):
+                var lease = granted
+                lease.connection = kept.connection
+                lease.keep(registeredAt: nil)
             case .wait: Issue.record("there is room")
             }
         }

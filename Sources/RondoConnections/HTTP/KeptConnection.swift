@@ -17,8 +17,8 @@ class KeptConnection: DeferredWork {
     final let generation: Int
     /// Whether the connection has served a request before.
     final private(set) var isReused: Bool
-    /// Whether a delegate has accepted the server, or shown it an identity: then no other load may use the
-    /// connection.
+    /// Whether no other load may use the connection: a delegate has accepted the server, or shown it an identity, or another
+    /// protocol gets the connection.
     final private(set) var isPrivate = false
     /// The address of the shared queue with which the idle connection is still registered; 0 if there is
     /// none. The channel retains the queue meanwhile.
@@ -44,20 +44,12 @@ class KeptConnection: DeferredWork {
 
     final func makePrivate() { isPrivate = true }
 
-    // MARK: The end of its use
-
-    /// Ends the lease of this connection, which is ready for its next exchange and is kept.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop whose idle connections it joins.
-    ///   - queue: The queue with which it stays registered for now; the caller ensures that `unregisterIfIdle()` is called
-    ///     soon. If nil, it leaves all loops now.
-    final func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
+    /// Notes that an exchange has ended, after which the connection is kept; for `Lease.keep(registeredAt:)`.
+    final func noteUse(registeredAt queue: SharedQueue?) {
         isReused = true
         // The read interest can stay: the connection is in no loop, or no event is let in.
         channel.wantsWrite = false
         if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
-        origin.endLease(keeping: self, of: loop)
     }
 
     // MARK: Registered while idle

@@ -54,43 +54,63 @@ final class LeaseWait: Sendable {
     }
 }
 
-/// Permission to use one connection to a server. It is ended once: by `end()`, or when it is dropped, or, after an exchange has
-/// taken its connection, by `KeptConnection.endLease(keptFor:registeredAt:)` or a method of its origin: `endLease()`, or
-/// `endLeaseOutsideServerCount()` if the connection has left HTTP.
+/// Permission to use one connection to a server, which counts as one in use until the lease ends. It ends once: by
+/// `keep(registeredAt:)`, or when it is dropped, which closes its connection.
 struct Lease: ~Copyable {
-    /// The connection of the lease.
-    enum Connection {
-        /// One that was idle.
-        case kept(KeptConnection)
-        /// One that is to be opened.
-        case new(Origin, ConnectionKey)
+    /// How the connection is counted.
+    private enum Count {
+        /// Among those to its server, and among all.
+        case atServer
+        /// Among all only: it has left HTTP (rule WS-29).
+        case inAll
+        /// The lease has ended.
+        case ended
     }
 
     /// The loop whose idle connections are taken first, and to which this one belongs when it is idle again.
-    let loop: RunLoop
-    let connection: Connection
-    /// Whether the lease is ended by this value; false once an exchange ends it.
-    private var isHeld = true
+    private let loop: RunLoop
+    private let origin: Origin
+    /// The connection. Nil if one is to be opened, until the exchange that opens it has set it.
+    var connection: KeptConnection?
+    private var count = Count.atServer
 
-    init(loop: RunLoop, connection: Connection) {
+    /// - Parameter connection: One that was idle; nil if one is to be opened.
+    init(of origin: Origin, loop: RunLoop, connection: KeptConnection?) {
+        self.origin = origin
         self.loop = loop
         self.connection = connection
     }
 
     deinit {
-        guard isHeld else { return }
-        switch connection {
-        case .kept(let connection):
+        if count == .ended { return }
+        if let connection {
             connection.unregister(unlessAt: nil)
             connection.channel.close()
-            connection.origin.endLease()
-        case .new(let origin, _): origin.endLease()
+        }
+        switch count {
+        case .atServer: origin.endLease()
+        case .inAll: origin.endLeaseOutsideServerCount()
+        case .ended: break
         }
     }
 
-    /// Ends the lease, and closes its idle connection, if it has one.
+    /// Ends the lease, and closes its connection, if it has one.
     consuming func end() {}
 
-    /// Makes the exchange that takes the connection end the lease.
-    consuming func passOn() { isHeld = false }
+    /// Ends the lease and keeps its connection, which is ready for its next exchange.
+    ///
+    /// - Parameter queue: The queue with which the connection stays registered for now; the caller ensures that
+    ///   `unregisterIfIdle()` is called soon. If nil, it leaves all loops now.
+    consuming func keep(registeredAt queue: SharedQueue?) {
+        guard let connection else { return }
+        count = .ended
+        connection.noteUse(registeredAt: queue)
+        origin.endLease(keeping: connection, of: loop)
+    }
+
+    /// Stops counting the connection among those to its server, because another protocol gets it. Do not keep it then.
+    mutating func leaveServerCount() {
+        count = .inAll
+        origin.leaveServerCount()
+    }
 }

@@ -63,9 +63,9 @@ final class Origin: BudgetCandidate {
         switch decision {
         case .reuse(let idle):
             let connection = revive(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
-            return .granted(makeLease(of: connection, key, of: loop))
+            return .granted(Lease(of: self, loop: loop, connection: connection))
         case .open:
-            return .granted(makeLease(of: nil, key, of: loop))
+            return .granted(Lease(of: self, loop: loop, connection: nil))
         case .wait(let wait, let waiterID, let lacksBudget):
             if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
             return .wait(wait, waiterID: waiterID)
@@ -77,12 +77,7 @@ final class Origin: BudgetCandidate {
         -> Lease
     {
         let connection = mayReuse ? takeIdle(key, of: loop, at: queue) : nil
-        return makeLease(of: connection, key, of: loop)
-    }
-
-    /// - Parameter connection: One that was idle; nil if one is to be opened.
-    private func makeLease(of connection: KeptConnection?, _ key: ConnectionKey, of loop: RunLoop) -> Lease {
-        Lease(loop: loop, connection: connection.map { Lease.Connection.kept($0) } ?? .new(self, key))
+        return Lease(of: self, loop: loop, connection: connection)
     }
 
     // MARK: - The connection of a lease

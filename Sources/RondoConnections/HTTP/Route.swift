@@ -35,14 +35,10 @@ final class Route: Sendable {
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        let leased = lease.connection
-        switch leased {
-        case .kept(let connection):
-            return connection.makeExchange(over: lease, for: owner, reporting: reporting)
-        case .new(let origin, let key):
-            let connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
-            return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
-        }
+        let kept = lease.connection
+        if let kept { return kept.makeExchange(over: lease, for: owner, reporting: reporting) }
+        let connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
+        return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
     }
 
     /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for which `makeExchange`

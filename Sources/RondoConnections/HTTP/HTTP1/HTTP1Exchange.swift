@@ -17,18 +17,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case finished
     }
 
-    /// How the lease counts. The exchange ends it once.
-    private enum LeaseState {
-        /// The connection counts among those to its server.
-        case counted
-        /// It was upgraded: it counts only among all connections (rule WS-29).
-        case leftServerCount
-        case ended
-    }
-
     private let connection: HTTP1Connection
-    /// The loop whose idle connections the connection joins when the exchange is over.
-    private let loop: RunLoop
     /// Whether the connection is opened for this exchange.
     private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
@@ -51,7 +40,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The status of the final response, once it has come.
     private var status: Int?
     private var hasInformational = false
-    private var leaseState = LeaseState.counted
+    /// Nil after `end(registeredAt:)`. An exchange that is dropped without it drops the lease, which closes the connection: if
+    /// that counted as in use for ever, all loads of its server would wait in the end.
+    private var lease: Lease?
 
     /// - Parameters:
     ///   - connection: The connection of the lease, or one that is not open yet if the lease has none.
@@ -62,27 +53,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     ) {
         reportsSteps = reporting.steps
         times = reporting.times ? ExchangeTimes() : nil
-        loop = lease.loop
         self.owner = owner
         self.connection = connection
-        switch lease.connection {
-        case .kept:
-            isNew = false
-            isRegistered = connection.takeRegistration()
-        case .new:
-            isNew = true
-            isRegistered = false
-        }
+        isNew = lease.connection == nil
+        isRegistered = !isNew && connection.takeRegistration()
         phase = isNew ? .opening : .open
-        lease.passOn()
+        lease.connection = connection
+        self.lease = consume lease
     }
 
-    deinit {
-        input.giveBack()
-        // Its owner calls `end(registeredAt:)`; a connection that counted as in use for ever would make all loads of its
-        // server wait in the end.
-        if leaseState != .ended { close() }
-    }
+    deinit { input.giveBack() }
 
     var retryFacts: RetryRule.Facts {
         RetryRule.Facts(
@@ -175,26 +155,14 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             channel.handlers.onTrust = nil
             channel.handlers.onIdentityRequest = nil
         }
-        guard case .counted = leaseState, startNextCycle() else {
+        guard startNextCycle() else {
             let wasOpen = channel.isOpen
-            close()
+            lease.take()?.end()
             return !wasOpen
         }
-        leaseState = .ended
         let staysRegistered = queue.map { channel.registration.mayStayRegistered(in: $0.loop) } ?? false
-        connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
+        lease.take()?.keep(registeredAt: staysRegistered ? queue : nil)
         return true
-    }
-
-    /// Closes the connection, and ends the lease.
-    private func close() {
-        channel.close()
-        switch leaseState {
-        case .counted: connection.origin.endLease()
-        case .leftServerCount: connection.origin.endLeaseOutsideServerCount()
-        case .ended: break
-        }
-        leaseState = .ended
     }
 
     /// Makes sure that no further event comes.
@@ -258,8 +226,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func upgrade(to upgrade: any Upgrade) {
         guard case .open = phase else { return }
         phase = .switching(upgrade)
-        leaseState = .leftServerCount
-        connection.origin.leaveServerCount()
+        connection.makePrivate()
+        lease?.leaveServerCount()
     }
 
     func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
