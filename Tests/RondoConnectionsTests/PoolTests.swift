@@ -15,7 +15,12 @@ extension ConnectionPool {
 
     /// An idle connection, for a loop that has used none.
     func take(for key: ConnectionKey) -> KeptConnection? {
-        origin(of: key.server).takeIdle(key, of: nil, at: nil)
+        let origin = origin(of: key.server)
+        return switch origin.takeIdle(key, of: nil, at: nil) {
+        case .ready(let connection): connection
+        case .parked(let socket): HTTP1Connection(resuming: socket, for: key, of: origin)
+        case nil: nil
+        }
     }
 }
 
@@ -101,7 +106,7 @@ extension ConnectionPool {
             switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: false) {
             case .granted(let granted):
                 var lease = granted
-                lease.connection = kept.connection
+                lease.connection = .ready(kept.connection)
                 lease.keep(registeredAt: nil)
             case .wait: Issue.record("there is room")
             }

@@ -37,6 +37,11 @@ enum IdleConnection: @unchecked Sendable {
         }
     }
 
+    /// See `KeptConnection.unregister(unlessAt:)`.
+    func unregister(unlessAt queue: SharedQueue?) {
+        if case .ready(let connection) = self { connection.unregister(unlessAt: queue) }
+    }
+
     func close() {
         switch self {
         case .ready(let connection): connection.channel.close()

@@ -1,5 +1,4 @@
 internal import RondoCore
-internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
@@ -70,12 +69,12 @@ struct Lease: ~Copyable {
     /// The loop whose idle connections are taken first, and to which this one belongs when it is idle again.
     private let loop: RunLoop
     private let origin: Origin
-    /// The connection. Nil if one is to be opened, until the exchange that opens it has set it.
-    var connection: KeptConnection?
+    /// The connection as it was idle; nil if one is to be opened. The exchange sets the one that it uses.
+    var connection: IdleConnection?
     private var count = Count.atServer
 
     /// - Parameter connection: One that was idle; nil if one is to be opened.
-    init(of origin: Origin, loop: RunLoop, connection: KeptConnection?) {
+    init(of origin: Origin, loop: RunLoop, connection: IdleConnection?) {
         self.origin = origin
         self.loop = loop
         self.connection = connection
@@ -85,7 +84,7 @@ struct Lease: ~Copyable {
         if count == .ended { return }
         if let connection {
             connection.unregister(unlessAt: nil)
-            connection.channel.close()
+            connection.close()
         }
         switch count {
         case .atServer: origin.endLease()
@@ -102,7 +101,7 @@ struct Lease: ~Copyable {
     /// - Parameter queue: The queue with which the connection stays registered for now; the caller ensures that
     ///   `unregisterIfIdle()` is called soon. If nil, it leaves all loops now.
     consuming func keep(registeredAt queue: SharedQueue?) {
-        guard let connection else { return }
+        guard case .ready(let connection) = connection else { return }
         count = .ended
         connection.noteUse(registeredAt: queue)
         origin.endLease(keeping: connection, of: loop)

@@ -62,7 +62,7 @@ final class Origin: BudgetCandidate {
         for idle in dropped { idle.close() }
         switch decision {
         case .reuse(let idle):
-            let connection = revive(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
+            let connection = prepare(idle, at: queue) ? idle : takeIdle(key, of: loop, at: queue)
             return .granted(Lease(of: self, loop: loop, connection: connection))
         case .open:
             return .granted(Lease(of: self, loop: loop, connection: nil))
@@ -84,7 +84,7 @@ final class Origin: BudgetCandidate {
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for the choice, not
     /// for the look at the socket.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> KeptConnection? {
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> IdleConnection? {
         let isUsable = Self.usableFilter
         let loop = loop.map { ObjectIdentifier($0) }
         while true {
@@ -95,7 +95,7 @@ final class Origin: BudgetCandidate {
             }
             for idle in dropped { idle.close() }
             guard let idle else { return nil }
-            if let connection = revive(idle, key, at: queue) { return connection }
+            if prepare(idle, at: queue) { return idle }
         }
     }
 
@@ -106,22 +106,14 @@ final class Origin: BudgetCandidate {
         return { _ in true }
     }
 
-    /// Makes an idle connection that was chosen ready for use.
+    /// Unregisters an idle connection that was chosen, unless it is registered with `queue`, and looks at it.
     ///
-    /// - Returns: Nil if the connection was dead, and is closed.
-    private func revive(
-        _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
-    ) -> KeptConnection? {
-        switch idle {
-        case .ready(let connection):
-            connection.unregister(unlessAt: queue)
-            if connection.channel.checkIdle() { return connection }
-            connection.channel.close()
-        case .parked(let socket):
-            if socket.isQuiet { return HTTP1Connection(resuming: socket, for: key, of: self) }
-            socket.close()
-        }
-        return nil
+    /// - Returns: False if the connection was dead, and is closed.
+    private func prepare(_ idle: IdleConnection, at queue: SharedQueue?) -> Bool {
+        idle.unregister(unlessAt: queue)
+        if idle.checkIdle() { return true }
+        idle.close()
+        return false
     }
 
     // MARK: - The end of a lease

@@ -33,6 +33,9 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Leases
 
+    /// Decides how a request gets a connection. (Of connections that requests share, one with a stream to spare would be chosen
+    /// first, before any limit: it counts as in use already.)
+    ///
     /// - Parameters:
     ///   - waiter: Made if there is no room.
     ///   - mayReuse: False if the connection has to be a new one.

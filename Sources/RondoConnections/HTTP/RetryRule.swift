@@ -4,7 +4,7 @@
 ///
 /// `ServerAnswer` asks it about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
 /// POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET is sent again. An idle
-/// connection that is seen to be dead is never leased (`Origin.revive`).
+/// connection that is seen to be dead is never leased (`Origin.prepare`).
 struct RetryRule {
     /// How often a request is sent again.
     static let maximum = 1

@@ -31,13 +31,17 @@ final class Route: Sendable {
     /// A kept connection makes the exchange of its version. The version of a new one is decided here, by the route: its
     /// connections offer nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel is open.
     /// Where they offer HTTP/2 too, it is known once the connection is secured: an exchange that opens a connection then
-    /// becomes one of the version that was negotiated.
+    /// becomes one of the version that was negotiated. A parked connection is a plain socket, which speaks HTTP/1.1.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        let kept = lease.connection
-        if let kept { return kept.makeExchange(over: lease, for: owner, reporting: reporting) }
-        let connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
+        let idle = lease.connection
+        let connection: HTTP1Connection
+        switch idle {
+        case .ready(let kept): return kept.makeExchange(over: lease, for: owner, reporting: reporting)
+        case .parked(let socket): connection = HTTP1Connection(resuming: socket, for: key, of: origin)
+        case nil: connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
+        }
         return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
     }
 

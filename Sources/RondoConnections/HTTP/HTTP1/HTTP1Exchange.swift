@@ -58,7 +58,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         isNew = lease.connection == nil
         isRegistered = !isNew && connection.takeRegistration()
         phase = isNew ? .opening : .open
-        lease.connection = connection
+        lease.connection = .ready(connection)
         self.lease = consume lease
     }
 
