@@ -25,7 +25,8 @@ import Testing
         func keep(_ number: Int, at time: Int) {
             let since = LoopInstant(nanoseconds: Int64(time))
             idle.mutate { $0[Self.server(number), default: []].append(since) }
-            budget.addIdle()
+            _ = budget.take()
+            _ = budget.giveBack(toIdle: true)
         }
 
         func use(_ number: Int) {

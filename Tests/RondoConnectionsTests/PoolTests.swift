@@ -8,15 +8,28 @@ import Testing
 @testable import RondoStreams
 
 extension ConnectionPool {
-    /// Keeps a connection that is in no loop but `loop`.
-    func add(_ connection: KeptConnection, of loop: RunLoop? = nil) {
-        origin(of: connection.key.server).keep(connection, of: loop)
+    /// Keeps a connection as at the end of its exchange.
+    ///
+    /// - Parameter queue: The queue with which it stays registered; nil if it leaves all loops.
+    func add(
+        _ connection: KeptConnection, of loop: RunLoop = .loader, registeredAt queue: SharedQueue? = nil
+    ) {
+        let wait = LeaseWait(priority: 0.5) {}
+        switch origin(of: connection.key.server).lease(
+            connection.key, of: loop, at: nil, for: wait, mayReuse: false)
+        {
+        case .granted(let granted):
+            var lease = granted
+            lease.connection = .ready(connection)
+            lease.keep(registeredAt: queue)
+        case .wait: Issue.record("there is room")
+        }
     }
 
-    /// An idle connection, for a loop that has used none.
+    /// An idle connection, for a loop that has none of its own but those of `add(_:)`.
     func take(for key: ConnectionKey) -> KeptConnection? {
         let origin = origin(of: key.server)
-        return switch origin.takeIdle(key, of: nil, at: nil) {
+        return switch origin.takeIdle(key, of: .loader, at: nil) {
         case .ready(let connection): connection
         case .parked(let socket): HTTP1Connection(resuming: socket, for: key, of: origin)
         case nil: nil
@@ -92,27 +105,16 @@ extension ConnectionPool {
     {
         let ended = Latch()
         let server = try Self.server(ended)
-        let kept = try SentConnection(connection: Self.usedConnection(server))
+        let connection = try Self.usedConnection(server)
         var limits = ConnectionLimits()
         limits.idleConnections = 0
         let budget = ConnectionBudget(limits)
         let searched = SearchedPool()
         budget.add(searched)
         let pool = ConnectionPool(limits, within: budget)
-        let key = Self.key(server)
-        try onLoopThread { loop in
-            let origin = pool.origin(of: key.server)
-            let wait = LeaseWait(priority: 0.5) {}
-            switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: false) {
-            case .granted(let granted):
-                var lease = granted
-                lease.connection = .ready(kept.connection)
-                lease.keep(registeredAt: nil)
-            case .wait: Issue.record("there is room")
-            }
-        }
+        pool.add(connection)
         try ended.wait()
-        #expect(!kept.connection.channel.isOpen)
+        #expect(!connection.channel.isOpen)
         #expect(budget.counts.inUse == 0 && budget.counts.idle == 0 && searched.searches.value == 0)
     }
 
@@ -317,9 +319,7 @@ extension ConnectionPool {
         try onLoopThread { loop in
             let queue = SharedQueue.join(loop, .default)
             connections[0].connection.channel.schedule(with: queue)
-            // Its lease has ended in another pool.
-            connections[0].connection.noteRegistered(at: queue)
-            pool.add(connections[0].connection, of: loop)
+            pool.add(connections[0].connection, of: loop, registeredAt: queue)
             pool.add(connections[1].connection, of: loop)
             #expect(connections.map(\.connection.channel.isOpen) == [true, true])
             pool.origin(of: Self.key(server).server).unregister(connections[0].connection)

@@ -118,9 +118,6 @@ final class ConnectionBudget: Sendable {
         return Counts(word: word.wrappingSubtract(change, ordering: .sequentiallyConsistent).newValue)
     }
 
-    /// Counts one more idle connection that was not in use before. For `Origin.keep`.
-    func addIdle() { word.wrappingAdd(Self.oneIdle, ordering: .sequentiallyConsistent) }
-
     /// Counts `count` idle connections less.
     func removeIdle(_ count: Int) {
         guard count > 0 else { return }

@@ -49,17 +49,14 @@ class KeptConnection: DeferredWork {
         isReused = true
         // The read interest can stay: the connection is in no loop, or no event is let in.
         channel.wantsWrite = false
-        if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
+        guard let queue else { return channel.removeFromAllLoops() }
+        registration.store(UInt(bitPattern: ObjectIdentifier(queue)), ordering: .relaxed)
     }
 
     // MARK: Registered while idle
 
     /// Whether the connection is idle and registered with a loop's kernel set.
     final var isRegisteredIdle: Bool { registration.load(ordering: .relaxed) != 0 }
-
-    final func noteRegistered(at queue: SharedQueue) {
-        registration.store(UInt(bitPattern: ObjectIdentifier(queue)), ordering: .relaxed)
-    }
 
     /// - Returns: Whether the connection was registered as idle. It still is in the loop; the caller uses that
     ///   registration, or ends it.

@@ -84,9 +84,9 @@ final class Origin: BudgetCandidate {
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for the choice, not
     /// for the look at the socket.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> IdleConnection? {
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?) -> IdleConnection? {
         let isUsable = Self.usableFilter
-        let loop = loop.map { ObjectIdentifier($0) }
+        let loop = ObjectIdentifier(loop)
         while true {
             let now = LoopClock.systemNow
             let (idle, dropped) = state.withLock { state in
@@ -215,21 +215,6 @@ final class Origin: BudgetCandidate {
     }
 
     // MARK: - Idle connections
-
-    /// Keeps an idle connection that had no lease and is in no run loop. Only tests call it; a connection of a load comes by
-    /// `endLease(keeping:of:)`.
-    func keep(_ connection: KeptConnection, of loop: RunLoop?) {
-        let idle = IdleConnection.ready(connection)
-        let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
-        let now = LoopClock.systemNow
-        let (dropped, parked) = state.withLock { state in
-            budget.addIdle()
-            let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
-            return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state))
-        }
-        release(dropped, parked)
-        noteIdle()
-    }
 
     /// The generation of connections that are opened now; see `ConnectionPool.renew()`.
     var generation: Int { pool.generation }
