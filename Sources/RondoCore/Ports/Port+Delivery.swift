@@ -6,16 +6,6 @@
 // continues with the next message. If a second loop finds a message meanwhile, it has used up the signal; it asks
 // the first loop to signal again, because a nested run there may be waiting for that message.
 
-/// The thread that is handling a message of a port.
-struct MessageHandler {
-    let thread: pthread_t
-    let loop: RunLoop?
-    /// How many calls of the delegate are nested there.
-    var depth = 1
-    /// Another loop has left messages to this one, which does not know yet.
-    var isAsked = false
-}
-
 extension Port {
     /// The number of messages of this process that may wait before further senders are blocked; 64 at first,
     /// at least 1 (rule PM-4).
@@ -95,21 +85,14 @@ extension Port {
 
     /// Hands the first waiting message to the delegate. On the thread of a loop that holds the port.
     func deliver() {
-        let thread = pthread_self()
         let (content, busyLoop) = state.withLock { state -> (PortContent?, RunLoop?) in
             // If another thread handles a message, that thread signals when it is done. The thread that
             // handles one may continue with the next, in a nested run.
-            if let handler = state.handler, handler.thread != thread {
-                guard !handler.isAsked, !state.queue.isEmpty else { return (nil, nil) }
-                state.handler?.isAsked = true
-                return (nil, handler.loop)
+            guard state.handler.mayEnter else {
+                return (nil, state.queue.isEmpty ? nil : state.handler.ask())
             }
             guard let content = state.queue.takeFirst() else { return (nil, nil) }
-            if state.handler == nil {
-                state.handler = MessageHandler(thread: thread, loop: RunLoop.existingLoop)
-            } else {
-                state.handler?.depth += 1
-            }
+            state.handler.begin(on: RunLoop.existingLoop)
             return (content, nil)
         }
         if let busyLoop { leaveMessages(to: busyLoop) }
@@ -122,10 +105,7 @@ extension Port {
                 delegate.handle(content.message(through: self))
             }
         }
-        state.withLock { state in
-            state.handler?.depth -= 1
-            if state.handler?.depth == 0 { state.handler = nil }
-        }
+        state.withLock { $0.handler.end() }
         // Signalled again for another loop, which did nothing when it found this thread handling a message.
         signalIfMessagesWait()
     }
@@ -135,7 +115,7 @@ extension Port {
         let modes = scheduledModes.filter { $0.loop === loop }.map { $0.mode }
         // A loop that the port enters is signalled then.
         guard !modes.isEmpty else {
-            return state.withLock { state -> Void in state.handler?.isAsked = false }
+            return state.withLock { $0.handler.endAsking() }
         }
         loop.perform(inModes: modes) { [weak self] in self?.signalOwnLoop() }
     }
@@ -143,7 +123,7 @@ extension Port {
     /// On the thread of a loop to which another has left messages. It wakes no loop: this one serves the source now.
     private func signalOwnLoop() {
         let source = state.withLock { state -> RunLoop.Source? in
-            state.handler?.isAsked = false
+            state.handler.endAsking()
             return state.queue.isEmpty ? nil : state.source
         }
         source?.signal()

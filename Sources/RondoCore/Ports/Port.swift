@@ -29,8 +29,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         fileprivate var label: String?
         var delegate = Delegate()
         var queue = PortQueue(limit: Port.defaultMaximumQueuedMessages)
-        /// Nil while no thread is handling a message.
-        var handler: MessageHandler?
+        /// The thread that is handling a message.
+        var handler = CallingThread()
         var warnings: Set<PortWarning> = []
     }
 
@@ -189,7 +189,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
             // Another thread may already have removed the port from the mode, and called `left` first.
             state.held = state.memberships > 0 ? self : nil
             // A loop that leaves messages asks again, in this mode too.
-            state.handler?.isAsked = false
+            state.handler.endAsking()
         }
         backing?.entered(loop, mode)
         schedule(in: loop, forMode: mode)

@@ -13,8 +13,8 @@ final class FileHandleHandlers: Sendable {
         fileprivate(set) var handler: Handler?
         /// Weak, because the source retains this object.
         fileprivate(set) weak var source: RunLoop.Source?
-        /// The thread that calls the handler, and the nesting of its calls.
-        private var server: (thread: pthread_t, depth: Int)?
+        /// The thread that calls the handler.
+        fileprivate var server = CallingThread()
 
         var hasSource: Bool { source?.isValid ?? false }
 
@@ -37,18 +37,6 @@ final class FileHandleHandlers: Sendable {
                 source = nil
             }
             return self
-        }
-
-        /// - Returns: False if another thread calls the handler.
-        mutating func beginServing() -> Bool {
-            let thread = pthread_self()
-            if let server, pthread_equal(server.thread, thread) == 0 { return false }
-            server = (thread, (server?.depth ?? 0) + 1)
-            return true
-        }
-
-        mutating func endServing() {
-            server = server.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
         }
     }
 
@@ -322,10 +310,10 @@ final class FileHandleHandlers: Sendable {
         _ interest: RunLoop.Source.Interest
     ) {
         let (mayServe, isShared) = state.withLock { state -> (Bool, Bool) in
-            (state[keyPath: side].beginServing(), state.isOnSeveralLoops)
+            (state[keyPath: side].server.begin(), state.isOnSeveralLoops)
         }
         guard mayServe else { return }
-        defer { state.withLock { $0[keyPath: side].endServing() } }
+        defer { state.withLock { $0[keyPath: side].server.end() } }
         let reads = interest == .read
         // Another loop, or another reader, may have served the descriptor since this one found it ready: the handler would
         // block.

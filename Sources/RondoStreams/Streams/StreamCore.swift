@@ -42,7 +42,8 @@ final class StreamCore: SharedQueueClient {
         var schedule = ClientSchedule()
         /// Boxed, because most streams have none.
         var name: StreamName?
-        /// The thread that calls the delegate, while `depth` is not 0.
+        /// The thread that calls the delegate, while `depth` is not 0. (A `CallingThread` would make every stream 16 bytes
+        /// larger.)
         var deliverer = pthread_t()
 
         /// Marks the stream as waiting for delivery, if events are pending.

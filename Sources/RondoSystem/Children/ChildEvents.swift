@@ -8,7 +8,6 @@
 // Several loops may find callbacks at once. One thread makes them; any other leaves its callbacks to that
 // thread's loop and returns.
 
-internal import Glibc
 internal import RondoCore
 
 /// The events of a child that were not reported yet.
@@ -31,18 +30,7 @@ struct ChildEvents: Sendable {
     private var isEndReported = false
     private var isCompletionReported = false
     private var hasNoGrace = false
-    /// Nil while no thread makes callbacks.
-    private var reporter: Reporter?
-
-    /// The thread that makes callbacks.
-    private struct Reporter {
-        let thread: pthread_t
-        let loop: RunLoop
-        /// The nesting: a callback may run its loop again.
-        var depth = 1
-        /// Another loop has left callbacks to this one, which does not know yet.
-        var isAsked = false
-    }
+    private var reporter = CallingThread()
 
     /// What a thread does that has found callbacks to make.
     enum Turn {
@@ -89,32 +77,21 @@ struct ChildEvents: Sendable {
     ///
     /// - Parameter loop: The loop of the calling thread.
     mutating func beginReporting(on loop: RunLoop) -> Turn {
-        let thread = pthread_self()
-        guard let current = reporter else {
-            reporter = Reporter(thread: thread, loop: loop)
-            return .begun
-        }
-        guard pthread_equal(current.thread, thread) == 0 else {
-            reporter?.depth += 1
-            return .begun
-        }
-        reporter?.isAsked = true
-        return .left(to: current.isAsked ? nil : current.loop)
+        reporter.begin(on: loop) ? .begun : .left(to: reporter.ask())
     }
 
     /// Records that the loop to which callbacks were left knows of them, or holds the child in no mode.
     ///
     /// - Returns: Whether callbacks are still due.
     mutating func endAsking() -> Bool {
-        reporter?.isAsked = false
+        reporter.endAsking()
         return hasUnreported
     }
 
     /// The next event for the thread that makes callbacks; it counts as reported. Nil ends the thread's turn.
     mutating func next() -> Item? {
         if let item = nextUnreported() { return item }
-        reporter?.depth -= 1
-        if reporter?.depth == 0 { reporter = nil }
+        reporter.end()
         return nil
     }
 
