@@ -154,6 +154,29 @@ import Testing
         #expect(a.admitted == ["2"])
     }
 
+    @Test func `US-39 the first of the highest rank is the top, by the ranks of the moment`() {
+        let budget = ConnectionBudget(ConnectionLimits())
+        let key = ConnectionKey(host: "a", port: 80, tls: nil)
+        var state = OriginState<Int, String>(limit: 0, idleLimit: 0)
+        var numbers: [String: Int] = [:]
+        for waiter in ["low", "high", "high too"] {
+            let decision = state.lease(key, of: nil, for: waiter, within: budget, mayReuse: true)
+            if case .wait(_, let waiterID, _) = decision { numbers[waiter] = waiterID }
+        }
+        var ranks: [String: Float] = ["low": 0, "high": 1, "high too": 1]
+        let first = state.topWaiter { ranks[$0] ?? 0 }
+        #expect(first?.waiterID == numbers["high"] && numbers.count == 3)
+        let isWithdrawn = state.withdraw(numbers["high"] ?? 0)
+        let second = state.topWaiter { ranks[$0] ?? 0 }
+        #expect(isWithdrawn && second?.waiterID == numbers["high too"])
+        ranks["low"] = 2
+        let third = state.topWaiter { ranks[$0] ?? 0 }
+        #expect(third?.waiterID == numbers["low"])
+        for waiter in ["low", "high too"] { _ = state.withdraw(numbers[waiter] ?? 0) }
+        let none = state.topWaiter { ranks[$0] ?? 0 }
+        #expect(none == nil)
+    }
+
     @Test func `US-39 of one group's servers the waiter of the highest rank comes first, then the longest`() {
         let origins = Origins(inAll: 1)
         let ranks: [String: Float] = ["high": 2, "high too": 2, "low": -1]

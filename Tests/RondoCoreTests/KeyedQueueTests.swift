@@ -50,6 +50,9 @@ import Testing
         #expect(queue.remove(1) == "1")
         #expect(queue.firstKey == 2)
         #expect(queue.elements == ["2", "again", "4"])
+        var entries: [Int: String] = [:]
+        queue.forEach { key, element in entries[key] = element }
+        #expect(entries == [2: "2", 3: "again", 4: "4"])
         #expect(queue.remove(4) == "4")
         #expect(rest(of: queue) == ["2", "again"])
     }

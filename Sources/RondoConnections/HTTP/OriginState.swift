@@ -19,7 +19,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     private(set) var limit: Int
     private(set) var idleLimit: Int
     private(set) var inUse = 0
-    private var waiting = WaitingLoads<Waiter>()
+    /// By their IDs, in whose order they came.
+    private var waiting = KeyedQueue<Int, Waiter>()
     /// Also changed by `Origin`, which closes and parks idle connections, which changes no decision of this type.
     var idle = IdleConnections<Connection>()
 
@@ -101,7 +102,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     var hasWaiters: Bool { !waiting.isEmpty }
 
     /// The ID of the first waiter, if the server's limit allows one more connection.
-    var admissibleWaiterID: Int? { inUse < limit ? waiting.firstID : nil }
+    var admissibleWaiterID: Int? { inUse < limit ? waiting.firstKey : nil }
 
     /// Admits a waiter to a connection.
     ///
@@ -118,8 +119,15 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return waiting.remove(top.waiterID)
     }
 
-    /// The first waiter of the highest rank.
-    func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? { waiting.top(by: rank) }
+    /// The first waiter of the highest rank. It is looked for among all of them, because ranks change while loads wait.
+    func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
+        var top: RankedWaiter?
+        waiting.forEach { waiterID, waiter in
+            let other = RankedWaiter(rank: rank(waiter), waiterID: waiterID)
+            if top.map({ other < $0 }) ?? true { top = other }
+        }
+        return top
+    }
 
     /// - Returns: False if the waiter with that ID was admitted already.
     mutating func withdraw(_ waiterID: Int) -> Bool { waiting.remove(waiterID) != nil }
@@ -138,7 +146,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         _ waiter: Waiter, lacksBudget: Bool, within budget: ConnectionBudget
     ) -> Decision {
         let waiterID = budget.nextWaiterID()
-        waiting.append(waiter, waiterID: waiterID)
+        waiting.insert(waiter, key: waiterID)
         return .wait(waiter, waiterID: waiterID, lacksBudget: lacksBudget)
     }
 }

@@ -26,6 +26,13 @@ package struct KeyedQueue<Key: Comparable, Element> {
     /// The elements, in order.
     @inlinable package var elements: [Element] { places[head...].compactMap { $0.element } }
 
+    /// Calls `body` for each element, in order.
+    @inlinable package func forEach(_ body: (Key, Element) -> Void) {
+        for place in places[head...] {
+            if let element = place.element { body(place.key, element) }
+        }
+    }
+
     /// The number of places, empty ones included; for tests.
     package var placeCount: Int { places.count }
 
