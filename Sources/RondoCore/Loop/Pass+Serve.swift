@@ -113,11 +113,7 @@ extension Pass {
 extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
     package static var servesInOuterRun: Bool {
-        // `Unmanaged` to pass through C, unretained: the thread-specific value retains the loop.
-        guard let pointer = pthread_getspecific(LoopThreadState.key) else { return false }
-        return Unmanaged<RunLoop>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
-            $0.threadState.run.servedInOuterRuns > 0
-        }
+        existingLoop.map { $0.threadState.run.servedInOuterRuns > 0 } ?? false
     }
 
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again
