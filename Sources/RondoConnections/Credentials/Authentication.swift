@@ -57,7 +57,7 @@ struct Authentication {
         var lastAuthorization: DigestSession.Authorization?
     }
 
-    @Boxed private var current: Current?
+    private var current: Current?
     private var failures: [Space: (count: Int, credential: URLCredential)] = [:]
     private var rejected: Set<Space> = []
     /// The sources whose credentials were tried in a space.
