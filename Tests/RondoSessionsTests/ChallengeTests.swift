@@ -184,6 +184,32 @@ import Testing
         #expect(calls == ["complete -1012"])
     }
 
+    private enum Mine: Error, Equatable { case first(Int) }
+
+    private final class FailingInItsOwnWay: URLProtocol {
+        override class func canInit(with request: URLRequest) -> Bool { true }
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+        override func startLoading() { client?.urlProtocol(self, didFailWithError: Mine.first(3)) }
+        override func stopLoading() {}
+    }
+
+    @Test
+    func `US-81 a protocol's own Swift error keeps its type, and is the cause of a URLError that is thrown`()
+        async throws
+    {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [FailingInItsOwnWay.self]
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        let url = try #require(URL(string: "mine://host/"))
+        let handed = await withCheckedContinuation { done in
+            session.dataTask(with: url) { _, _, error in done.resume(returning: error as? Mine) }.resume()
+        }
+        #expect(handed == .first(3))
+        let thrown = await #expect(throws: URLError.self) { _ = try await session.data(from: url) }
+        #expect(thrown?.userInfo[NSUnderlyingErrorKey] as? Mine == .first(3))
+    }
+
     @Test func `US-56 rejectProtectionSpace asks about the next protection space`() throws {
         let server = try Self.server(["Digest realm=\"d\", nonce=\"n\"", "Basic realm=\"b\""])
         let calls = try Self.run(server.url()) { challenge in
@@ -313,5 +339,50 @@ import Testing
                 ])
         }
         #expect(delegates.map { String(decoding: $0.body.value, as: UTF8.self) } == ["00", "11"])
+    }
+
+    /// A task's own delegate without a method.
+    private final class Silent: NSObject, URLSessionTaskDelegate {}
+
+    @Test func `US-58 the session's verdict holds for tasks, too, whose own delegate answers no challenge`()
+        async throws
+    {
+        let (server, port) = try pythonTLSServer()
+        defer { server.terminate() }
+        let target = try #require(URL(string: "https://localhost:\(port)/"))
+        let delegate = Ending { challenge in
+            (.useCredential, challenge.protectionSpace.serverTrust.map { URLCredential(trust: $0) })
+        }
+        let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        defer { session.invalidateAndCancel() }
+        var bodies = ""
+        for _ in 1...3 {
+            let (body, _) = try await session.data(from: target, delegate: Silent())
+            bodies += String(decoding: body, as: UTF8.self)
+        }
+        // The server answers with the number of the connection.
+        #expect(bodies == "000")
+        #expect(delegate.log.entries == ["session ServerTrust 0"])
+    }
+
+    @Test func `US-86 the alert of a server that wants a certificate counts more than the write that fails`()
+        async throws
+    {
+        let (server, port) = try demandingServer()
+        defer { server.terminate() }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.trustTestAuthority()
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        var request = URLRequest(url: try #require(URL(string: "https://127.0.0.1:\(port)/")))
+        request.httpMethod = "POST"
+        // More than the buffers of both sockets hold, so that the write fails before the alert is read.
+        let body = Data(count: 32 << 20)
+        for _ in 1...10 {
+            let error = await #expect(throws: URLError.self) {
+                _ = try await session.upload(for: request, from: body)
+            }
+            #expect(error?.code == .clientCertificateRequired)
+        }
     }
 }

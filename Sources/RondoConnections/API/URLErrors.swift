@@ -12,7 +12,7 @@ package enum URLErrors {
     /// The error for the delegate: a `URLError`, unless a protocol of the program has an error of its own.
     package static func anyError(_ failure: LoadFailure, url: URL?) -> any Error {
         guard case .program(let cause) = failure else { return error(failure, url: url) }
-        return (cause as any Error) as? URLError ?? cause
+        return cause.value as? URLError ?? cause.value
     }
 
     /// The error of a load that needs a thread of the package when the system has none.
@@ -129,7 +129,7 @@ package enum URLErrors {
         case .noResponse:
             return (.badServerResponse, "The protocol that loads from \(host) ended without a response.", nil)
         case .program(let error):
-            return (.unknown, error.localizedDescription, error)
+            return (.unknown, error.value.localizedDescription, error.value)
         case .cancelled:
             return (.cancelled, "The load from \(host) was cancelled.", nil)
         case .authenticationCancelled:

@@ -55,7 +55,7 @@ final class ProtocolAnswer: Answer {
             bridge.stop()
             self.bridge = nil
             owner.received(.end)
-        case .fail(let error): owner.received(.failed(.program(error as NSError)))
+        case .fail(let error): owner.received(.failed(.program(ProgramError(value: error))))
         case .challenge(let challenge):
             self.challenge = challenge
             owner.received(.challenge(challenge, silent: nil, isOfTLS: false))

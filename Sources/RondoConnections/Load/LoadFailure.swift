@@ -29,7 +29,7 @@ package indirect enum LoadFailure: Error, Equatable {
     /// A protocol of the program ended without a response.
     case noResponse
     /// An error of a protocol of the program, passed on unchanged.
-    case program(NSError)
+    case program(ProgramError)
     /// The Swift task that waited for the load was cancelled.
     case cancelled
     /// The challenge was answered by cancelling it.
@@ -81,5 +81,14 @@ extension LoadFailure {
             .errorStatus, .content, .notInCache, .multipart, .noRunLoop, .upgrade:
             false
         }
+    }
+}
+
+/// An error of the program's own. It stays what it was: as an `NSError` it would have lost its Swift type.
+package struct ProgramError: Equatable {
+    let value: any Error
+
+    package static func == (one: ProgramError, other: ProgramError) -> Bool {
+        (one.value as NSError).isEqual(other.value as NSError)
     }
 }

@@ -147,9 +147,13 @@ final class TaskCalls: TaskClient, Sendable {
         return !targets.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
-    /// False for a task with a delegate of its own: its verdict on a server holds for no other task.
+    /// False if the delegate of the task itself has decided about its server: that holds for no other task (rule US-58). The
+    /// session's delegate is asked first, and instead of one that lacks the method (rule US-55).
     var sharesTrustDecisions: Bool {
-        state.withLock { $0.delegate == nil && !($0.session?.engine.isShared ?? true) }
+        let (isShared, own) = state.withLock { ($0.session?.engine.isShared ?? true, $0.delegate) }
+        guard !isShared else { return false }
+        guard let own, !own.kind.lacks(.taskChallenge, .taskChallengeAsync) else { return true }
+        return sessionDelegate.map { !$0.kind.lacks(.sessionChallenge, .sessionChallengeAsync) } ?? false
     }
 
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply {

@@ -54,38 +54,11 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    /// A server of TLS that wants a certificate of its client, and sends its first line back reversed.
-    private static func demandingServer() throws -> (TestServerProcess, UInt16) {
-        let certificates = TestCertificates.shared
-        let script = """
-            import socket, ssl, sys
-            listener = socket.create_server(("127.0.0.1", 0))
-            print("PORT", listener.getsockname()[1], flush=True)
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(sys.argv[1], sys.argv[2])
-            context.load_verify_locations(sys.argv[3])
-            context.verify_mode = ssl.CERT_REQUIRED
-            while True:
-                peer = listener.accept()[0]
-                try:
-                    peer = context.wrap_socket(peer, server_side=True)
-                    peer.sendall(peer.recv(100)[::-1])
-                    peer.recv(1)
-                except (ssl.SSLError, OSError): pass
-                peer.close()
-            """
-        let server = try TestServerProcess([
-            "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
-            certificates.authorityPath,
-        ])
-        return (server, try server.port(after: "PORT "))
-    }
-
     @Test(arguments: [true, false])
     func `US-89 US-55 a server that asks for a client certificate gets the delegate's`(
         _ hasIdentity: Bool
     ) throws {
-        let (process, port) = try Self.demandingServer()
+        let (process, port) = try demandingServer()
         defer { withExtendedLifetime(process) {} }
         let certificates = TestCertificates.shared
         let identity = try TLSIdentity(
@@ -261,7 +234,7 @@ import Testing
     }
 
     @Test func `US-32 US-55 a stream task that is cancelled asks about no certificate`() throws {
-        let (process, port) = try Self.demandingServer()
+        let (process, port) = try demandingServer()
         defer { withExtendedLifetime(process) {} }
         let (teller, queue) = (StreamNotes(), OperationQueue())
         queue.isSuspended = true

@@ -412,7 +412,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch input.end {
         case .none, .told: return false
         case .failed(let error):
-            fail(.channel(sendFailure ?? error))
+            // An alert of TLS names the cause, for example a client's certificate that is missing, and a failed write does not.
+            let isAlert = if case .tls = error { true } else { false }
+            fail(.channel(isAlert ? error : sendFailure ?? error))
             return false
         case .seen(let isForgeable):
             connection.codec.receiveEnd()
