@@ -206,6 +206,26 @@ struct FetchRequestTests {
         #expect(failure?.status == .malformedURL)
     }
 
+    @Test(
+        arguments: [
+            ("mailto:x@b", .unsupportedScheme), ("tel:1", .unsupportedScheme),
+            ("localhost:80/x", .unsupportedScheme), ("javascript:void(0)", .unsupportedScheme),
+            ("about:blank", .unsupportedScheme), ("ftp://b/", .unsupportedScheme),
+            ("http:80/x", .malformedURL), ("file:80/x", .malformedURL), ("http://b:99999/", .malformedURL),
+            ("//b/x", nil), ("HTTPS://b/x#y", nil), ("1:2", nil), ("./b:80", nil), ("data:,x", nil),
+        ] as [(String, FetchFailure.Status?)])
+    func `no scheme is guessed for the target of a redirect`(
+        location: String, status: FetchFailure.Status?
+    ) throws {
+        let url = try FetchURL("http://a/")
+        guard let status else {
+            _ = try url.following(location, keepsDots: false)
+            return
+        }
+        let failure = #expect(throws: FetchFailure.self) { try url.following(location, keepsDots: false) }
+        #expect(failure?.status == status)
+    }
+
     @Test(arguments: [
         ("Thu, 01 Feb 2024 10:00:00 +0100", "Thu, 01 Feb 2024 09:00:00 GMT"),
         ("Thu, 01 Feb 2024 10:00:00 -0530", "Thu, 01 Feb 2024 15:30:00 GMT"),

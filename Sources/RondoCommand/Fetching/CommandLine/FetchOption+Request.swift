@@ -297,7 +297,7 @@ extension FetchOperation {
 }
 
 extension FetchOperation {
-    private static let loadedSchemes: Set<String> = ["http", "https", "file", "data"]
+    static let loadedSchemes: Set<String> = ["http", "https", "file", "data"]
     /// The schemes that curl loads, and may be named here, too.
     private static let curlSchemes: Set<String> = [
         "dict", "file", "ftp", "ftps", "gopher", "gophers", "http", "https", "imap", "imaps", "ldap", "ldaps",

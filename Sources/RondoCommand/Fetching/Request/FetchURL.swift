@@ -190,13 +190,31 @@ struct FetchURL: Equatable, Sendable {
             && scheme == other.scheme
     }
 
-    /// The target of a Location field, relative to this URL.
-    func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
-        let reference = URIReference(mending: location)
-        var target = reference.resolved(against: URIReference(text))
+    /// Where a Location field leads, relative to this URL: the text of a URL that may be one that is not loaded.
+    func destination(of location: String) -> String {
+        var target = URIReference(mending: location).resolved(against: URIReference(text))
         // A fragment of the server's is dropped, as in curl.
         target.fragment = nil
-        return try FetchURL(target.text, keepsDots: keepsDots)
+        return target.text
+    }
+
+    /// The URL to which a Location field leads.
+    ///
+    /// - Throws: `FetchFailure` if it is no URL, or one of a scheme that is not loaded. No scheme is guessed, as
+    ///   one is for a typed address: `localhost:80/` is a URL of the scheme localhost.
+    func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
+        let target = destination(of: location)
+        let reference = URIReference(target)
+        guard let scheme = reference.scheme?.lowercased(), FetchOperation.loadedSchemes.contains(scheme)
+        else {
+            throw FetchFailure(
+                .unsupportedURL, "a redirect leads to \(target), which is not followed",
+                status: .unsupportedScheme)
+        }
+        guard target.hasPrefix("data:") || reference.authority != nil || reference.path.hasPrefix("/") else {
+            throw Self.malformed(target, "no slash follows its scheme")
+        }
+        return try FetchURL(target, keepsDots: keepsDots)
     }
 
     /// The URL with more parts in its query.

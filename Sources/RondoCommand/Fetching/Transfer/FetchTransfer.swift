@@ -23,6 +23,27 @@ final class FetchTransfer {
         var position = 0
     }
 
+    /// Where a response with a Location leads.
+    private struct Redirect {
+        let target: Result<FetchURL, FetchFailure>
+        /// For `%{redirect_url}`, also of a target that is not loaded.
+        let text: String
+
+        init(to location: String, from request: FetchRequest, _ operation: FetchOperation) {
+            do throws(FetchFailure) {
+                let url = try request.url.following(location, keepsDots: operation.keepsDots)
+                target = .success(url)
+                text = url.text
+            } catch {
+                target = .failure(error)
+                text = request.url.destination(of: location)
+            }
+        }
+
+        /// Nil if the target is not loaded.
+        var url: FetchURL? { if case .success(let url) = target { url } else { nil } }
+    }
+
     let job: TransferJob
     private let context: FetchContext
     private let progress: ProgressBar?
@@ -70,7 +91,7 @@ final class FetchTransfer {
             record.scheme = url.scheme.uppercased()
             try ConnectText.check(operation.connect)
             guard operation.protocols.contains(url.scheme),
-                ["http", "https", "file", "data"].contains(url.scheme)
+                FetchOperation.loadedSchemes.contains(url.scheme)
             else {
                 throw FetchFailure(
                     .unsupportedURL, "\(url.scheme) is not loaded: only http, https and file URLs are",
@@ -176,11 +197,9 @@ final class FetchTransfer {
         try checkTunnel(head, request)
         if let path = operation.headPath { try context.write(heads: text, to: path) }
         let location = (300..<400).contains(head.status) ? head.location : nil
-        let next = try location.flatMap { text throws(FetchFailure) in
-            text.isEmpty ? nil : try target(text, from: request)
-        }
+        let next = location.flatMap { $0.isEmpty ? nil : Redirect(to: $0, from: request, operation) }
         let isFailure = head.status >= 400 && operation.fails
-        if let next { try report(head, to: next, from: request) }
+        if let url = next?.url { try report(head, to: url, from: request) }
         try printHeads(text, head)
         if isFailure {
             // A short body is read to its end, for the values of -w.
@@ -189,8 +208,7 @@ final class FetchTransfer {
             return .discarded
         }
         if let next, operation.followsRedirects {
-            try noteFollowing(head, to: next, from: request)
-            redirect = next
+            redirect = try followed(next, from: request)
             return .ofRedirect(head, method: request.method)
         }
         record.redirectURL = next?.text
@@ -221,17 +239,6 @@ final class FetchTransfer {
         }
         try output.write(Data(text.utf8))
         return .discardedIfShort
-    }
-
-    private func target(_ location: String, from request: FetchRequest) throws(FetchFailure)
-        -> FetchURL?
-    {
-        do throws(FetchFailure) {
-            return try request.url.following(location, keepsDots: operation.keepsDots)
-        } catch {
-            if operation.followsRedirects { throw error }
-            return nil
-        }
     }
 
     private func report(
@@ -265,22 +272,21 @@ final class FetchTransfer {
         try output.write(Data((output.isTerminal ? TerminalText.harmless(text) : text).utf8))
     }
 
-    private func noteFollowing(
-        _ head: ReceivedHead, to next: FetchURL, from request: FetchRequest
-    ) throws(FetchFailure) {
+    private func followed(_ next: Redirect, from request: FetchRequest) throws(FetchFailure) -> FetchURL {
         if let maximum = operation.maximumRedirects, record.redirectCount >= maximum {
             record.redirectURL = next.text
             throw FetchFailure(
                 .httpTooManyRedirects, "\(request.url.host): more than \(maximum) redirects (--max-redirs)",
                 status: .tooManyRedirects)
         }
-        guard operation.redirectProtocols.contains(next.scheme),
-            operation.protocols.contains(next.scheme)
+        let url = try next.target.get()
+        guard operation.redirectProtocols.contains(url.scheme), operation.protocols.contains(url.scheme)
         else {
             throw FetchFailure(
-                .unsupportedURL, "a redirect leads to \(next.text), which is not followed",
+                .unsupportedURL, "a redirect leads to \(url.text), which is not followed",
                 status: .unsupportedScheme)
         }
+        return url
     }
 
     private func startBody(
