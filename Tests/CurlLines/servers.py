@@ -237,6 +237,8 @@ class HTTPServer(Server):
         elif name == "range":
             content = TEXT
             fields.append(("Accept-Ranges", "bytes"))
+            if argument:
+                fields.append(("Content-Encoding", argument))
             match = re.fullmatch(r"bytes=(\d*)-(\d*)", values.get("range", ""))
             if match and match[0] != "bytes=-":
                 first = int(match[1]) if match[1] else max(0, len(TEXT) - int(match[2]))

@@ -80,6 +80,13 @@ struct ReceivedHead: Equatable, Sendable {
         return text.flatMap { Int64($0.prefix { digits.contains($0) }) }
     }
 
+    /// True if the content has a coding, by Content-Encoding: decoded it has other bytes, at other positions.
+    var hasCoding: Bool {
+        let codings = values("Content-Encoding").flatMap { $0.split(separator: ",") }
+            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        return codings.contains { !["", "identity"].contains($0) }
+    }
+
     /// True if the server keeps the connection open after this response, as far as its head says.
     var keepsConnection: Bool {
         let options = values("Connection").flatMap { $0.split(separator: ",") }

@@ -298,10 +298,11 @@ final class FetchTransfer {
                 // The file has all of a document of this length, but not of one of which this is a part.
                 if head.status != 206, response.expectedContentLength == offset { return unwanted(response) }
                 // Neither the page of an error nor another part is appended to the file.
-                throw FetchFailure(
-                    .cannotDecodeContentData,
-                    "\(request.url.host): the response does not begin at byte \(offset): cannot resume (-C)",
-                    status: .noRange)
+                throw noRest("the response does not begin at byte \(offset)", request)
+            }
+            // The part begins at that byte of the coded content, and the file has decoded content.
+            if operation.decodes, head.hasCoding {
+                throw noRest("the response is a part of coded content (--compressed)", request)
             }
         }
         if let maximum = operation.maximumSize, maximum > 0, response.expectedContentLength > maximum {
@@ -322,6 +323,11 @@ final class FetchTransfer {
         progress?.begin(
             expected: response.expectedContentLength >= 0 ? Int(response.expectedContentLength) : nil)
         return .output
+    }
+
+    private func noRest(_ reason: String, _ request: FetchRequest) -> FetchFailure {
+        FetchFailure(
+            .cannotDecodeContentData, "\(request.url.host): \(reason): cannot resume (-C)", status: .noRange)
     }
 
     /// True if the document does not match the time of -z, although the server has sent it.
