@@ -441,6 +441,18 @@ struct FetchRequestTests {
                 "h\tFALSE\t/p\tFALSE\t0\tc\t3\n#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\n"))
     }
 
+    @Test func `of a head's cookies that are too many the last ones stay, and one can end another`() throws {
+        let cookies = FetchCookies()
+        let url = try FetchURL("http://h/")
+        let values = (0..<900).map { "c\($0)=\($0)" } + ["c899=; Max-Age=0", "c898=x"]
+        cookies.receive(values, from: url)
+        let lines = cookies.fileText.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        #expect(lines.count == CookieRules.maximumPerDomain)
+        let sent = cookies.field(for: url, and: [])?.components(separatedBy: "; ")
+        let kept = (899 - CookieRules.maximumPerDomain..<898).map { "c\($0)=\($0)" } + ["c898=x"]
+        #expect(Set(sent ?? []) == Set(kept))
+    }
+
     @Test func `Set-Cookie fields of a file go to the hosts that they name`() throws {
         let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
         defer { unlink(path) }

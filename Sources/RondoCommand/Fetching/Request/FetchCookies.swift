@@ -48,11 +48,10 @@ final class FetchCookies: Sendable {
     func receive(_ values: [String], from url: FetchURL) {
         let origin = url.cookieOrigin
         state.withLock { state in
-            for value in values {
-                let (now, date) = (Date(), state.nextDate())
-                guard let cookie = Self.cookie(ofField: value, from: origin, now: date) else { continue }
-                _ = state.table.receive([cookie], from: origin, now: now)
-            }
+            let now = Date()
+            let cookies = values.compactMap { Self.cookie(ofField: $0, from: origin, now: state.nextDate()) }
+            // At once: each call makes room, for which it sorts all cookies of a full domain.
+            _ = state.table.receive(cookies, from: origin, now: now)
         }
     }
 
