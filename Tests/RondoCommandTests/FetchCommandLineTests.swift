@@ -125,6 +125,40 @@ struct FetchCommandLineTests {
         }
     }
 
+    @Test func `only a line feed ends a line of a file, with or without a carriage return`() throws {
+        let odd = "a\u{B}\u{C}\u{85}\u{2028}\u{2029}b"
+        #expect(InputFile.lines(of: "\(odd)\r\n\r\nc\rd\n") == [odd[...], "", "c\rd", ""])
+        #expect(
+            ConfigFile.lines(in: "header = \"X: \(odd)\"\r\nuser-agent = a\u{2028}\u{A0}b\n") == [
+                .init(number: 1, option: "--header", value: "X: \(odd)"),
+                .init(number: 2, option: "--user-agent", value: "a\u{2028}\u{A0}b"),
+            ])
+        let netrc = try Netrc("machine h login a\u{2028}b password c\u{85}d\n")
+        #expect(netrc.credential(for: "h", user: nil)?.user == "a\u{2028}b")
+        #expect(netrc.credential(for: "h", user: nil)?.password == "c\u{85}d")
+        let path = NSTemporaryDirectory() + "/rondo-lines-\(UUID().uuidString)"
+        defer { unlink(path) }
+        try Data("X: \(odd)\r\nY: \rZ\n".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try operation("-H", "@" + path, "u").fields == ["X: \(odd)", "Y: \rZ"])
+        #expect(try operation("-w", "@" + path, "u").writeOut == WriteOut("X: \(odd)Y: \rZ"))
+        #expect(try FormPart("a=b;headers=@" + path).headers == ["X: \(odd)", "Y: Z"])
+    }
+
+    @Test func `a file that is not UTF-8 is named, and not changed`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-latin-\(UUID().uuidString)"
+        defer { unlink(path) }
+        var file = Data("X: caf".utf8)
+        file.append(0xE9)
+        try file.write(to: URL(fileURLWithPath: path))
+        for words in [
+            ["-H", "@" + path], ["-w", "@" + path], ["-K", path], ["-F", "a=b;headers=@" + path],
+        ] {
+            let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words + ["u"]) }
+            #expect(failure?.message == "\(words[0]): \(path) is not UTF-8")
+            #expect(failure?.status == ExitStatus.unreadable)
+        }
+    }
+
     @Test func `passwords that the command line lacks are asked for`() throws {
         var prompts: [String] = []
         let answer = { (prompt: String) in
@@ -451,6 +485,18 @@ struct FetchRequestTests {
         let sent = cookies.field(for: url, and: [])?.components(separatedBy: "; ")
         let kept = (899 - CookieRules.maximumPerDomain..<898).map { "c\($0)=\($0)" } + ["c898=x"]
         #expect(Set(sent ?? []) == Set(kept))
+    }
+
+    @Test func `a cookie of a file that is not UTF-8 stays, and is read like one of a response`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
+        defer { unlink(path) }
+        var file = Data("h\tFALSE\t/\tFALSE\t0\ta\tcaf".utf8)
+        file.append(0xE9)
+        file.append(contentsOf: Array("\r\nh\tFALSE\t/\tFALSE\t0\tbb\tcafé".utf8))
+        try file.write(to: URL(fileURLWithPath: path))
+        let cookies = FetchCookies()
+        cookies.read(path, droppingSessions: false)
+        #expect(cookies.field(for: try FetchURL("http://h/"), and: []) == "bb=café; a=café")
     }
 
     @Test func `Set-Cookie fields of a file go to the hosts that they name`() throws {

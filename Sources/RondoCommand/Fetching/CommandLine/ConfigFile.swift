@@ -11,18 +11,19 @@ enum ConfigFile {
 
     /// The lines that have an option.
     static func lines(in text: String) -> [Line] {
-        text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated()
-            .compactMap { line($1, number: $0 + 1) }
+        InputFile.lines(of: text).enumerated().compactMap { line($1, number: $0 + 1) }
     }
 
     private static func line(_ text: Substring, number: Int) -> Line? {
-        var rest = text.drop(while: \.isWhitespace)
+        var rest = text.drop(while: InputFile.isBlank)
         if rest.isEmpty || rest.first == "#" { return nil }
         let hasDash = rest.first == "-"
         let word = rest.prefix { character in
-            !character.isWhitespace && (hasDash || (character != "=" && character != ":"))
+            !InputFile.isBlank(character) && (hasDash || (character != "=" && character != ":"))
         }
-        rest = rest.dropFirst(word.count).drop { $0.isWhitespace || (!hasDash && ($0 == "=" || $0 == ":")) }
+        rest = rest.dropFirst(word.count).drop {
+            InputFile.isBlank($0) || (!hasDash && ($0 == "=" || $0 == ":"))
+        }
         // A value may be joined to a one-letter option.
         let option = hasDash ? String(word) : word.count == 1 ? "-\(word)" : "--\(word)"
         return Line(number: number, option: option, value: value(at: rest))
@@ -33,7 +34,7 @@ enum ConfigFile {
     private static func value(at rest: Substring) -> String? {
         guard let first = rest.first else { return nil }
         guard first == "\"" else {
-            let word = rest.prefix { !$0.isWhitespace }
+            let word = rest.prefix { !InputFile.isBlank($0) }
             return word.hasPrefix("#") ? nil : String(word)
         }
         var behind = rest.dropFirst()

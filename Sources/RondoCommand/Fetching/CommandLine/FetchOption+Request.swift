@@ -176,9 +176,11 @@ extension FetchOption {
             "w", "write-out", "format", .output,
             "Print this behind each transfer, with curl's variables: %{http_code}, %{time_total}, %header{name}, %{json} …; @FILE reads it from a file."
         ) {
-            $0.current.writeOut = WriteOut(
-                $1.first == "@"
-                    ? try InputFile.text(String($1.dropFirst()), for: "-w").filter { !$0.isNewline } : $1)
+            var format = $1
+            if $1.first == "@" {
+                format = InputFile.lines(of: try InputFile.text(String($1.dropFirst()), for: "-w")).joined()
+            }
+            $0.current.writeOut = WriteOut(format)
         },
         .flag("s", "silent", .output, "Show neither progress nor errors.") { $0.common.isSilent = $1 },
         .flag("S", "show-error", .output, "With -s: show errors.") { $0.common.showsErrors = $1 },

@@ -22,15 +22,28 @@ enum InputFile {
         }
     }
 
+    /// - Throws: `CommandFailure` if the file cannot be read or is not UTF-8: other bytes would be replaced.
     static func text(_ path: String, for option: String) throws(CommandFailure) -> String {
-        String(decoding: try data(path, for: option), as: UTF8.self)
+        guard let text = String(validating: try data(path, for: option), as: UTF8.self) else {
+            throw CommandFailure("\(option): \(path) is not UTF-8", status: ExitStatus.unreadable)
+        }
+        return text
     }
+
+    /// The lines of a file's text, empty ones too, without the LF or CR LF at their ends. Other characters that end a
+    /// line by Unicode are part of it, as in curl.
+    static func lines(of text: String) -> [Substring] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    }
+
+    /// True if the character separates words of a file or of an option's value, as in curl.
+    static func isBlank(_ character: Character) -> Bool { character.isASCII && character.isWhitespace }
 
     /// A field, or the lines of the file that `@FILE` names.
     static func fields(_ text: String, for option: String) throws(CommandFailure) -> [String] {
         guard text.first == "@" else { return [text] }
-        let lines = try self.text(String(text.dropFirst()), for: option)
-        return lines.split(whereSeparator: \.isNewline).map { String($0) }.filter { !$0.isEmpty }
+        let file = try self.text(String(text.dropFirst()), for: option)
+        return lines(of: file).filter { !$0.isEmpty }.map { String($0) }
     }
 
     private static func failure(_ option: String, _ path: String, _ code: Int32) -> CommandFailure {

@@ -82,10 +82,12 @@ final class FetchCookies: Sendable {
     /// A Set-Cookie field counts for its Domain and the hosts below it. The file does not say which host sent
     /// a field without one.
     func read(_ path: String, droppingSessions: Bool) {
-        guard !path.isEmpty, let text = try? InputFile.text(path, for: "-b") else { return }
+        guard !path.isEmpty, let data = try? InputFile.data(path, for: "-b") else { return }
         let now = Date()
-        // Other characters that end a line by Unicode are part of a cookie.
-        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
+        for bytes in data.split(separator: UInt8(ascii: "\n")) {
+            // Bytes that are not UTF-8 are read like those of a response, so that no cookie is lost.
+            var line = bytes.withUnsafeBytes { HeaderFields.text($0.bindMemory(to: UInt8.self)) }[...]
+            if line.last == "\r" { line.removeLast() }
             let found =
                 line.lowercased().hasPrefix("set-cookie:")
                 ? Self.cookie(ofField: String(line.dropFirst(11)), from: nil, now: now)

@@ -265,7 +265,7 @@ extension FetchRequest {
         }
         if let path = operation.etagToCompare {
             let text = access(path, F_OK) == 0 ? try InputFile.text(path, for: "--etag-compare") : ""
-            let etag = text.split(whereSeparator: \.isNewline).first.map { String($0) } ?? ""
+            let etag = InputFile.lines(of: text).first { !$0.isEmpty }.map { String($0) } ?? ""
             fields.append(Field(name: "If-None-Match", value: etag.isEmpty ? "\"\"" : etag))
         }
         return fields

@@ -82,12 +82,14 @@ struct FormPart: Equatable, Sendable {
 
     /// Takes a word, without the blanks around it, or text in double quotes.
     private mutating func word(_ rest: inout Substring, upTo ends: String) -> String {
-        rest = rest.drop(while: Self.isBlank)
+        rest = rest.drop(while: InputFile.isBlank)
         let text = Self.quoted(&rest)
         let word = rest.prefix { !ends.contains($0) }
         rest = rest[word.endIndex...]
         guard let quoted = text else { return Self.trimmed(word) }
-        if !word.allSatisfy(Self.isBlank) { warnings.append("-F: what follows a quote is left out: \(word)") }
+        if !word.allSatisfy(InputFile.isBlank) {
+            warnings.append("-F: what follows a quote is left out: \(word)")
+        }
         return quoted
     }
 
@@ -110,14 +112,10 @@ struct FormPart: Equatable, Sendable {
         return nil
     }
 
-    private static func isBlank(_ character: Character) -> Bool {
-        character.isASCII && character.isWhitespace
-    }
-
     /// The text without the blanks at its end.
     private static func trimmed(_ text: some StringProtocol) -> String {
         var text = String(text)
-        while let last = text.last, isBlank(last) { text.removeLast() }
+        while let last = text.last, InputFile.isBlank(last) { text.removeLast() }
         return text
     }
 
@@ -127,7 +125,7 @@ struct FormPart: Equatable, Sendable {
         /// The beginning of the media type, while its parameters may follow.
         var typeStart: String.Index?
         while rest.first == ";" {
-            rest = rest.dropFirst().drop(while: Self.isBlank)
+            rest = rest.dropFirst().drop(while: InputFile.isBlank)
             let key = rest.prefix { $0 != "=" && !ends.contains($0) }
             let value = rest[key.endIndex...]
             let name = value.first == "=" ? key.lowercased() : ""
@@ -137,7 +135,7 @@ struct FormPart: Equatable, Sendable {
             }
             switch name {
             case "type" where typeStart == nil:
-                rest = value.dropFirst().drop(while: Self.isBlank)
+                rest = value.dropFirst().drop(while: InputFile.isBlank)
                 guard rest.prefixMatch(of: /[^\/ ]+\/[^;, \n]/) != nil else {
                     throw CommandFailure.usage("-F: illegally formatted content type: \(text)")
                 }
@@ -170,10 +168,11 @@ struct FormPart: Equatable, Sendable {
     /// The fields in a file. A line that begins with a blank continues the one before; # begins a comment.
     private static func fields(ofFile path: String) throws -> [String] {
         var fields: [String] = []
-        for line in try InputFile.text(path, for: "-F").split(whereSeparator: \.isNewline) {
+        for line in InputFile.lines(of: try InputFile.text(path, for: "-F")) {
             guard let first = line.first, first != "#" else { continue }
-            let begun = isBlank(first) ? fields.popLast() ?? "" : ""
-            fields.append(begun + String(line))
+            let begun = InputFile.isBlank(first) ? fields.popLast() ?? "" : ""
+            // A carriage return would end the field where it is sent.
+            fields.append(begun + String(line.filter { $0 != "\r" }))
         }
         return fields.map { trimmed($0) }.filter { !$0.isEmpty }
     }

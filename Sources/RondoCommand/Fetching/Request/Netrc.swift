@@ -39,8 +39,7 @@ struct Netrc: Equatable, Sendable {
     private static func words(of text: String) throws(CommandFailure) -> [String] {
         var isMacro = false
         var words: [String] = []
-        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for (index, line) in lines.enumerated() {
+        for (index, line) in InputFile.lines(of: text).enumerated() {
             if isMacro {
                 isMacro = !line.isEmpty
                 continue
@@ -58,7 +57,7 @@ struct Netrc: Equatable, Sendable {
     /// The words, which may be in double quotes; nil if a quote is not closed.
     private static func words(ofLine line: Substring) -> [String]? {
         var words: [String] = []
-        var rest = line.drop(while: \.isWhitespace)
+        var rest = line.drop(while: InputFile.isBlank)
         while let first = rest.first, first != "#" {
             if first == "\"" {
                 rest.removeFirst()
@@ -66,11 +65,11 @@ struct Netrc: Equatable, Sendable {
                 guard word.isClosed else { return nil }
                 words.append(word.text)
             } else {
-                let word = rest.prefix { !$0.isWhitespace }
+                let word = rest.prefix { !InputFile.isBlank($0) }
                 words.append(String(word))
                 rest = rest[word.endIndex...]
             }
-            rest = rest.drop(while: \.isWhitespace)
+            rest = rest.drop(while: InputFile.isBlank)
         }
         return words
     }
