@@ -179,6 +179,24 @@ struct SpeedFloorTests {
     }
 }
 
+struct ReceivedHeadTests {
+    @Test func `spaces and tabs around a value are no part of it, and other white space is`() {
+        let head = ReceivedHead(
+            "HTTP/1.1 200 \r\nA: \u{A0}b\u{A0}\t \r\nB:\u{3000}\r\nC:\r\nD: \t\nE: e\u{2028}f\r\nno field\r\n\r\n"
+        )
+        #expect(head.version == "1.1" && head.status == 200)
+        #expect(head.fields.map(\.name) == ["A", "B", "C", "D", "E"])
+        #expect(head.fields.map(\.value) == ["\u{A0}b\u{A0}", "\u{3000}", "", "", "e\u{2028}f"])
+    }
+
+    @Test func `a field is one whatever character follows its colon or its end`() {
+        let head = ReceivedHead("HTTP/1.1 200\r\nX:\u{301}x\r\n\u{301}Y: y\u{301}\r\n\r\n")
+        #expect(head.status == 200)
+        #expect(head.value("X").map { Array($0.utf8) } == Array("\u{301}x".utf8))
+        #expect(head.value("\u{301}Y") == "y\u{301}")
+    }
+}
+
 struct RedirectBodyTests {
     private func use(_ head: String, method: String = "GET") -> BodyUse {
         .ofRedirect(ReceivedHead("HTTP/" + head + "\r\n\r\n"), method: method)

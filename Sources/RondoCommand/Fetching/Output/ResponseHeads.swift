@@ -53,16 +53,24 @@ struct ReceivedHead: Equatable, Sendable {
     init(_ text: String, location: String? = nil) {
         self.text = text
         reference = location
-        let lines = text.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n")
-        let words = (lines.first ?? "").split(separator: " ", maxSplits: 2)
+        // By bytes: what a server sends behind a colon could be one character with it.
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n")).map { line in
+            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        }
+        let words = (lines.first.map { Substring($0) } ?? "").split(separator: " ", maxSplits: 2)
         version = (words.first ?? "").split(separator: "/").last.map { String($0) } ?? ""
         status = words.count > 1 ? Int(words[1]) ?? 0 : 0
         fields = lines.dropFirst().compactMap { line in
-            guard let colon = line.firstIndex(of: ":") else { return nil }
-            return (
-                String(line[..<colon]), line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
-            )
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+            return (String(Substring(line[..<colon])), Self.trimmed(line[line.index(after: colon)...]))
         }
+    }
+
+    /// The value without spaces and tabs at its ends. Other white space is part of it (RFC 9110, section 5.5).
+    private static func trimmed(_ value: Substring.UTF8View) -> String {
+        let start = value.drop(while: Grammar.isWhitespace)
+        let end = start.lastIndex { !Grammar.isWhitespace($0) }
+        return end.map { String(Substring(start[...$0])) } ?? ""
     }
 
     static func == (left: ReceivedHead, right: ReceivedHead) -> Bool { left.text == right.text }
