@@ -42,6 +42,16 @@ struct FetchCommandLineTests {
         #expect(failure?.status == ExitStatus.badUsage)
     }
 
+    @Test func `the methods that are sent in capitals are told of, and others are sent as they are`() throws {
+        for (name, sent) in [("get", "GET"), ("Delete", "DELETE"), ("patch", "patch"), ("PUT", "PUT")] {
+            let given = try operation("-X", name, "u")
+            #expect(given.method == sent)
+            #expect(given.warnings == (name == sent ? [] : ["-X: \(name) is sent as \(sent)"]))
+            let request = try FetchRequest(FetchURL("http://h/"), given, upload: nil, offset: 0)
+            #expect(try request.urlRequest().httpMethod == sent)
+        }
+    }
+
     @Test func `schemes are added, taken away and replaced from left to right`() throws {
         let all: Set<String> = ["http", "https", "file", "data"]
         #expect(try operation("--proto", "https", "u").protocols == all)

@@ -5,8 +5,8 @@ extension FetchOption {
     static let request: [FetchOption] = [
         .value(
             "X", "request", "method", .request,
-            "The method. It stays the same when a redirect is followed; -d, -F, -I and -T choose theirs by themselves."
-        ) { $0.current.method = $1 },
+            "The method; GET, HEAD, POST, PUT, DELETE and CONNECT are sent in capitals. It stays the same when a redirect is followed; -d, -F, -I and -T choose theirs by themselves."
+        ) { $0.current.choose(method: $1) },
         .value(
             "H", "header", "field", .request,
             "A field to send: 'Name: value'; 'Name;' without a value; 'Name:' not at all; @FILE for a file of fields. As often as is wanted."
@@ -293,6 +293,16 @@ extension FetchOption {
 }
 
 extension FetchOperation {
+    /// Foundation's `URLRequest` writes the names of these methods in capitals, however they are given.
+    private static let capitalizedMethods: Set = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT"]
+
+    mutating func choose(method name: String) {
+        let capitals = name.uppercased()
+        let isCapitalized = Self.capitalizedMethods.contains(capitals)
+        if isCapitalized, name != capitals { warnings.append("-X: \(name) is sent as \(capitals)") }
+        method = isCapitalized ? capitals : name
+    }
+
     mutating func keepPost(after status: Int, _ keeps: Bool) {
         if keeps { keepsPostAfter.insert(status) } else { keepsPostAfter.remove(status) }
     }
