@@ -172,6 +172,11 @@ class HTTPServer(Server):
         if name == "reset":
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
+        if name == "badrecord":  # over TLS
+            self.head(connection, 200, [("Content-Length", "100")])
+            connection.send(b"hello\n")
+            os.write(connection.sock.fileno(), b"\x17\x03\x03\x00\x20" + b"x" * 32)
+            connection.more()
         if name == "echo":
             content = body
         elif name == "bin":
@@ -341,6 +346,15 @@ class ProxyServer(HTTPServer):
         return False
 
 
+class ResettingServer(Server):
+    """Resets a connection when it has got the first bytes."""
+
+    def serve(self, connection):
+        connection.more()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return False
+
+
 class SOCKSServer(Server):
     """SOCKS 5 and 4 without a password, to this machine whatever the name."""
 
@@ -403,6 +417,7 @@ class Stage:
             "M": HTTPServer(self, "mutual", mutual), "T": HTTPServer(self, "tls12", old),
             "X": ProxyServer(self, "proxy"), "A": ProxyServer(self, "auth-proxy"),
             "D": ProxyServer(self, "refusing-proxy"), "K": SOCKSServer(self, "socks"),
+            "Z": ResettingServer(self, "resetting"),
         }
         HTTPServer(self, "unix", path=self.unix)
         self.ports = {name: server.port for name, server in ports.items()} | {"R": refused.getsockname()[1]}

@@ -9,13 +9,13 @@ import Testing
 /// The exit status of a fetch that has failed.
 struct FetchFailureTests {
     private static func failure(
-        _ failure: LoadFailure, host: String = "example.com", proxy: StreamProxy? = nil,
-        hasAnswer: Bool = false
+        _ failure: LoadFailure, scheme: String = "http", host: String = "example.com",
+        proxy: StreamProxy? = nil, isRequestSent: Bool = false, hasAnswer: Bool = false
     ) throws -> FetchFailure {
-        let url = "http://\(host)/"
+        let url = "\(scheme)://\(host)/"
         return FetchFailure(
             URLErrors.error(failure, url: URL(string: url)), url: try FetchURL(url), proxy: proxy,
-            hasAnswer: hasAnswer)
+            isRequestSent: isRequestSent, hasAnswer: hasAnswer)
     }
 
     private static func certificate(_ kind: CertificateProblem.Kind, host: String) -> LoadFailure {
@@ -80,11 +80,29 @@ struct FetchFailureTests {
     @Test func `settings of TLS that cannot be used`() throws {
         for (setting, status) in [
             (TLSError.Setting.ciphers, FetchFailure.Status.badCipher), (.authorities, .badAuthorities),
-            (.other, .noTLS),
+            (.revocationLists, .badRevocationList), (.other, .noTLS),
         ] {
             let error = TLSError(.settings("--ciphers --cacert", setting))
             #expect(try Self.failure(.channel(.tls(error))).status == status)
         }
+    }
+
+    @Test func `TLS that fails after its handshake is what cannot be received`() throws {
+        for reason in [
+            TLSError.Reason.protocolViolation("bad record"), .alert(TLSError.Alert(number: 116)),
+            .notTLS("wrong version number"),
+        ] {
+            let failure = LoadFailure.channel(.tls(TLSError(reason, host: "example.com")))
+            #expect(try Self.failure(failure, scheme: "https").status == .noTLS)
+            let late = try Self.failure(failure, scheme: "https", isRequestSent: true)
+            #expect(late.status == .receiveFailed)
+        }
+        let reset = LoadFailure.channel(
+            .connect(host: "h", port: 443, [SocketError(code: ECONNRESET, operation: .connect)]))
+        #expect(try Self.failure(reset, scheme: "https").status == .noTLS)
+        #expect(try Self.failure(reset).status == .receiveFailed)
+        let proxy = StreamProxy(.httpConnect, host: "proxy", port: 1)
+        #expect(try Self.failure(reset, scheme: "https", proxy: proxy).status == .receiveFailed)
     }
 
     @Test func `the time of all is over, or that of the connection`() throws {

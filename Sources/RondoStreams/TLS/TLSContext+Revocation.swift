@@ -13,7 +13,9 @@ extension TLSContext {
                 case .success(let bytes): try add(bytes, name: "“\(path)”")
                 case .failure(let failure):
                     throw TLSError(
-                        .settings("the revocation list “\(path)” cannot be read: \(failure.words)"))
+                        .settings(
+                            "the revocation list “\(path)” cannot be read: \(failure.words)", .revocationLists
+                        ))
                 }
             case .data(let data): try add(Array(data), name: ".data")
             }
@@ -48,7 +50,9 @@ extension TLSContext {
         }
         guard added > 0 else {
             throw TLSError(
-                .settings("TLSSettings.revocationLists (\(name)): no list could be read from the data"))
+                .settings(
+                    "TLSSettings.revocationLists (\(name)): no list could be read from the data",
+                    .revocationLists))
         }
     }
 }

@@ -32,6 +32,7 @@ package struct TLSError: Error, Hashable, Sendable {
         case ciphers
         /// `TLSSettings.certificateAuthorities`.
         case authorities
+        case revocationLists
         case other
     }
 

@@ -34,6 +34,7 @@ struct FetchFailure: Error, Equatable {
         case tooLarge = 63
         case cannotSendAgain = 65
         case badAuthorities = 77
+        case badRevocationList = 82
         case badPin = 90
         case proxyRefused = 97
     }
@@ -56,8 +57,12 @@ struct FetchFailure: Error, Equatable {
     ///
     /// - Parameters:
     ///   - proxy: The proxy of the request.
+    ///   - isRequestSent: True if the connection was open, so that TLS had made its handshake.
     ///   - hasAnswer: True if bytes of a response had arrived.
-    init(_ error: any Error, url: FetchURL?, proxy: StreamProxy? = nil, hasAnswer: Bool = false) {
+    init(
+        _ error: any Error, url: FetchURL?, proxy: StreamProxy? = nil, isRequestSent: Bool = false,
+        hasAnswer: Bool = false
+    ) {
         let failure = URLErrors.failure(of: error)
         let error = error as NSError
         domain = error.domain
@@ -80,14 +85,17 @@ struct FetchFailure: Error, Equatable {
         message = text
         if case .exceededTotalTime = failure { isOutOfTotalTime = true }
         status =
-            failure.flatMap { Self.status(of: $0, proxy: proxy, hasAnswer: hasAnswer) }
-            ?? Self.status(of: URLError.Code(rawValue: error.code) ?? .unknown)
+            failure.flatMap {
+                Self.status(of: $0, url, proxy: proxy, isRequestSent: isRequestSent, hasAnswer: hasAnswer)
+            } ?? Self.status(of: URLError.Code(rawValue: error.code) ?? .unknown)
     }
 
     /// The status of failures that have more statuses than codes; nil: that of its code.
-    private static func status(of failure: LoadFailure, proxy: StreamProxy?, hasAnswer: Bool) -> Status? {
+    private static func status(
+        of failure: LoadFailure, _ url: FetchURL?, proxy: StreamProxy?, isRequestSent: Bool, hasAnswer: Bool
+    ) -> Status? {
         switch failure {
-        case .channel(let error): status(of: error, proxy: proxy)
+        case .channel(let error): status(of: error, url, proxy: proxy, isRequestSent: isRequestSent)
         case .http(let failure):
             switch failure.kind {
             case .closedEarly, .truncatedBody: hasAnswer ? .partialBody : .emptyAnswer
@@ -105,27 +113,34 @@ struct FetchFailure: Error, Equatable {
         }
     }
 
-    private static func status(of error: ChannelError, proxy: StreamProxy?) -> Status? {
+    private static func status(
+        of error: ChannelError, _ url: FetchURL?, proxy: StreamProxy?, isRequestSent: Bool
+    ) -> Status? {
         switch error {
         case .resolve(let error):
             error.kind != .tooManyLookups && error.host == proxy?.host ? .unknownProxy : nil
-        case .connect(_, _, let errors): errors.contains { $0.operation == .bind } ? .badInterface : nil
+        case .connect(_, _, let errors) where errors.contains(where: { $0.operation == .bind }):
+            .badInterface
+        // The server has accepted the connection, and reset it where the handshake would begin.
+        case .connect(_, _, let errors) where errors.last?.code == ECONNRESET:
+            url?.isSecure ?? false && proxy == nil ? .noTLS : nil
+        case .connect: nil
         case .negotiation: proxy?.kind == .httpConnect ? .receiveFailed : .proxyRefused
-        case .tls(let error): status(of: error)
-        case .proxy(_, let error): status(of: error, proxy: proxy)
+        case .tls(let error): status(of: error, isRequestSent: isRequestSent)
+        case .proxy(_, let error): status(of: error, url, proxy: proxy, isRequestSent: isRequestSent)
         case .timedOut, .evicted, .broken: nil
         }
     }
 
-    private static func status(of error: TLSError) -> Status? {
+    private static func status(of error: TLSError, isRequestSent: Bool) -> Status? {
         switch error.reason {
         case .certificate(let problem): problem.kind == .keyNotPinned ? .badPin : nil
         case .settings(_, .ciphers): .badCipher
         case .settings(_, .authorities): .badAuthorities
-        case .settings(_, .other), .certificateMissing, .protocolVersion, .alert, .closedDuringHandshake,
-            .notTLS,
-            .protocolViolation, .system:
-            nil
+        case .settings(_, .revocationLists): .badRevocationList
+        case .certificateMissing, .protocolVersion, .alert, .notTLS, .protocolViolation:
+            isRequestSent ? .receiveFailed : .noTLS
+        case .settings(_, .other), .closedDuringHandshake, .system: nil
         }
     }
 

@@ -192,7 +192,9 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
         if let cause, cause.domain == "kCFErrorDomainCFNetwork", (100..<600).contains(cause.code) {
             transfer?.note(connectStatus: cause.code)
         }
-        end(.failure(FetchFailure(error, url: request.url, proxy: proxy, hasAnswer: hasAnswer)))
+        let failure = FetchFailure(
+            error, url: request.url, proxy: proxy, isRequestSent: heads.isRequestSent, hasAnswer: hasAnswer)
+        end(.failure(failure))
     }
 
     // MARK: - The end

@@ -18,9 +18,11 @@ extension FetchOperation {
             proxy ?? (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap(Self.environment).first ?? ""
         if text.isEmpty { return nil }
         guard var way = StreamProxy(url: text) else {
+            // As in curl, a proxy of another kind is one that cannot be reached.
+            let isURL = (try? FetchURL(text)) != nil
             throw FetchFailure(
                 .unsupportedURL, "-x: this is no proxy of HTTP or SOCKS at a host and port: \(text)",
-                status: .noConnection)
+                status: isURL ? .noConnection : .unknownProxy)
         }
         if let proxyUser {
             let parts = proxyUser.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
