@@ -105,6 +105,20 @@ struct FetchFailureTests {
         #expect(try Self.failure(reset, scheme: "https", proxy: proxy).status == .receiveFailed)
     }
 
+    @Test func `a sentence names options, and no words of the library's`() throws {
+        let list = TLSError(
+            .settings("TLSSettings.revocationLists (“c.pem”): no list could be read", .revocationLists))
+        #expect(try Self.failure(.channel(.tls(list))).message == "--crlfile: c.pem: no list could be read")
+        #expect(
+            try Self.failure(.http(.unusedSwitch)).message
+                == "example.com: The server switched to another protocol (101), which is not spoken here.")
+        let error = SystemError("open", code: EISDIR)
+        let failure = LoadFailure.file(.fileIsDirectory, sentence: "The file /a is a directory", error)
+        let url = try FetchURL("file:///a")
+        let message = FetchFailure(URLErrors.error(failure, url: url.url), url: url).message
+        #expect(message.hasPrefix("The file /a is a directory"))
+    }
+
     @Test func `the time of all is over, or that of the connection`() throws {
         #expect(try Self.failure(.exceededTotalTime(seconds: 1)).isOutOfTotalTime)
         let late = LoadFailure.channel(.timedOut(host: "(--max-time)", port: 80, seconds: 1))

@@ -291,6 +291,29 @@ import Testing
                 """)
     }
 
+    @Test func `a key and a proxy that cannot be used are named as they were given`() throws {
+        let output = try python(
+            """
+            import os
+            for variables, words in (
+                ({}, ['-E', '/dev/null', '--key', '/no/key', 'https://127.0.0.1:1/']),
+                ({}, ['-E', '/no/chain', '--key', '/no/key', 'https://127.0.0.1:1/']),
+                ({}, ['-x', 'garbage://', 'http://127.0.0.1:1/']),
+                ({'http_proxy': 'garbage://'}, ['http://127.0.0.1:1/']),
+            ):
+                direct = {'no_proxy': '', 'NO_PROXY': ''}
+                run = fetch(*words, env={**os.environ, **direct, **variables}, stderr=subprocess.PIPE)
+                print(run.stderr.read().decode().strip(), run.wait())
+            """)
+        #expect(
+            output == """
+                rondo: (58) --key: “/no/key” cannot be read: No such file or directory (ENOENT) 58
+                rondo: (58) --cert: “/no/chain” cannot be read: No such file or directory (ENOENT) 58
+                rondo: (5) -x: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
+                rondo: (5) http_proxy: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
+                """)
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

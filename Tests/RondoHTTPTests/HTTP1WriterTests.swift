@@ -337,13 +337,17 @@ import Testing
             .peer(.truncatedBody(expected: nil, received: 3)),
             .peer(.invalidStatusLine(excerpt: "x")), .peer(.unsupportedVersion(major: 2, minor: 0)),
             .peer(.exceeded(.headSize(5))), .peer(.invalidChunk(.sizeTooLarge)),
-            .peer(.conflictingContentLengths(5, 6)), .local(.missingHost),
+            .peer(.conflictingContentLengths(5, 6)), .peer(.unsupportedTransferCoding("gzip")),
+            .peer(.unsupportedTransferCoding("Chunked")), .local(.missingHost),
             .local(.outOfTurn(.end, during: .idle)),
         ]
         for error in errors {
             #expect(error.description.hasSuffix("."))
             #expect(error.description.first?.isUppercase == true)
         }
+        #expect(
+            HTTP1Error.peer(.unsupportedTransferCoding("Chunked")).description
+                == "The response applies the transfer coding “Chunked” more than once.")
         #expect(
             HTTP1Error.peer(.truncatedBody(expected: 5, received: 3)).description
                 == "The server closed the connection after 3 of the 5 bytes of the body.")

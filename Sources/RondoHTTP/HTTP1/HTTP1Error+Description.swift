@@ -34,6 +34,9 @@ extension HTTP1Error.Peer: CustomStringConvertible {
             "The response has both Content-Length and Transfer-Encoding, so its end is uncertain."
         case .transferEncodingInHTTP10:
             "The response has Transfer-Encoding, which HTTP/1.0 does not know, so its end is uncertain."
+        // Applied once, it is no error (RFC 9112 §6.1).
+        case .unsupportedTransferCoding(let coding) where coding.lowercased() == "chunked":
+            "The response applies the transfer coding “\(coding)” more than once."
         case .unsupportedTransferCoding(let coding):
             "The response uses the transfer coding “\(coding)”, which was not asked for."
         case .invalidChunk(let flaw):

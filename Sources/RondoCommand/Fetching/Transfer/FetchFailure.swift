@@ -69,7 +69,7 @@ struct FetchFailure: Error, Equatable {
         code = error.code
         var text = Self.inOptions(error.localizedDescription)
         let isOfOptions = text.hasPrefix("--")
-        if let host = url?.host, !isOfOptions, !text.contains(host), proxy == nil {
+        if let host = url?.host, !host.isEmpty, !isOfOptions, !text.contains(host), proxy == nil {
             text = "\(host): \(text)"
         }
         let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
@@ -183,10 +183,17 @@ struct FetchFailure: Error, Equatable {
             .replacing(/TLSSettings\.certificateAuthorities \(\.directory “(.*)”\)/) {
                 "--capath: \($0.1)"
             }
+            .replacing(/TLSSettings\.revocationLists \(“(.*)”\)/) { "--crlfile: \($0.1)" }
             .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
+            .replacingOccurrences(of: "TLSSettings.revocationLists", with: "--crlfile")
             .replacingOccurrences(of: "TLSSettings.ciphers", with: "--ciphers")
             .replacingOccurrences(of: "TLSSettings.cipherSuites", with: "--tls13-ciphers")
             .replacingOccurrences(of: "; see TLSSettings.minimumVersion", with: "")
+            .replacingOccurrences(
+                of: ", and no code took the connection over: "
+                    + "a session's delegate does so by the answer becomeStream.",
+                with: ", which is not spoken here."
+            )
             .replacingOccurrences(
                 of: " (totalTimeout, or timeoutIntervalForResource of a session)", with: " (--max-time)")
     }

@@ -14,14 +14,17 @@ extension FetchOperation {
             directHosts ?? Self.environment("no_proxy") ?? Self.environment("NO_PROXY") ?? ""
         if NoProxyList(exceptions).contains(host: url.host, port: url.effectivePort) { return nil }
         let names = url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
-        let text =
-            proxy ?? (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap(Self.environment).first ?? ""
+        let variable = (names + ["all_proxy", "ALL_PROXY"]).first { Self.environment($0) != nil }
+        let given: String? = proxy
+        let text = given ?? variable.flatMap(Self.environment) ?? ""
         if text.isEmpty { return nil }
         guard var way = StreamProxy(url: text) else {
             // As in curl, a proxy of another kind is one that cannot be reached.
             let isURL = (try? FetchURL(text)) != nil
+            let origin = given == nil ? variable ?? "" : "-x"
             throw FetchFailure(
-                .unsupportedURL, "-x: this is no proxy of HTTP or SOCKS at a host and port: \(text)",
+                .unsupportedURL,
+                "\(origin): this is no proxy of HTTP or SOCKS at a host and port: \(text)",
                 status: isURL ? .noConnection : .unknownProxy)
         }
         if let proxyUser {
@@ -136,8 +139,15 @@ extension TLSOptions {
             if !isPEM { return try TLSIdentity(pkcs12File: file, password: password ?? "") }
             return try TLSIdentity(chainFile: file, privateKeyFile: key, password: password)
         } catch {
+            let keyFaults: [TLSIdentityError.Code] = [.noPrivateKey, .wrongPassword, .keyDoesNotFit]
+            var name = "cert"
+            if isPEM, let key,
+                keyFaults.contains(error.code) || error.description.hasPrefix("“\(key)”")
+            {
+                name = "key"
+            }
             throw FetchFailure(
-                .clientCertificateRejected, "\(option)cert: \(error.description)", status: .badCertificate)
+                .clientCertificateRejected, "\(option)\(name): \(error.description)", status: .badCertificate)
         }
     }
 
