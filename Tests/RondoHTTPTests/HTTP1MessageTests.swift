@@ -162,6 +162,15 @@ import Testing
         #expect(head.reason == "O\u{1B}[31mK\u{7F}")
     }
 
+    @Test func `a reason that is no UTF-8 is read as ISO 8859-1, as values are`() throws {
+        for reason in [Array("caf".utf8) + [0xE9], Array("café".utf8)] {
+            var listener = try Listener()
+            let bytes = Array("HTTP/1.1 204 ".utf8) + reason + Array("\r\n\r\n".utf8)
+            let head = try #require(listener.hear([bytes[...]], .queue, ended: false).head)
+            #expect(head.reason == "café")
+        }
+    }
+
     @Test func `values that are no UTF-8 are read as ISO 8859-1`() throws {
         var listener = try Listener()
         let bytes = Array("HTTP/1.1 204 x\r\nA: caf".utf8) + [0xE9] + Array("\r\nB: café\r\n\r\n".utf8)

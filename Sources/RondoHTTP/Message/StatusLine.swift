@@ -42,6 +42,6 @@ struct StatusLine: Sendable {
             return
         }
         guard line[12] == Grammar.space, !rest.contains(where: Grammar.endsLine) else { throw invalid }
-        reason = String(decoding: rest, as: UTF8.self)
+        reason = HeaderFields.text(rest.bindMemory(to: UInt8.self))
     }
 }

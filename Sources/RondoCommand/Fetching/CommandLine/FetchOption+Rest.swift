@@ -52,7 +52,9 @@ extension FetchOption {
         .ignored(nil, "tcp-nodelay", "What is sent goes out at once anyway."),
         .ignored(nil, "expect100-timeout", "A second.", value: "seconds"),
         .ignored(nil, "happy-eyeballs-timeout-ms", "250 ms.", value: "milliseconds"),
-        .ignored(nil, "styled-output", "Heads are printed as they are."),
+        .ignored(
+            nil, "styled-output",
+            "Heads have no styles; a field is one line, with one space behind its colon."),
         .ignored(nil, "npn", "Not spoken any more."),
         .ignored(nil, "ssl", "For mail and FTP."),
         .ignored(nil, "ssl-reqd", "For mail and FTP."),
