@@ -229,7 +229,7 @@ struct FetchRequestTests {
         ("localhost:80", "http://localhost/"), ("HTTPS://h:443/a?b#c", "https://h/a?b#c"),
         ("http://h/a/../b/./c", "http://h/b/c"), ("http://h/..", "http://h/"), ("h?x", "http://h/?x"),
         ("http://u:p@h/", "http://h/"), ("http://[::1]:8/", "http://[::1]:8/"),
-        ("file:///a/b", "file:///a/b"),
+        ("file:///a/b", "file:///a/b"), ("file:///a?b#c", "file:///a?b#c"),
         ("http://h/ü", "http://h/%c3%bc"),
         ("http://bücher.example/ü", "http://xn--bcher-kva.example/%c3%bc"),
         ("http://B%C3%BCcher.example:80/", "http://xn--bcher-kva.example/"), ("http://a%62c/", "http://abc/"),
@@ -238,6 +238,14 @@ struct FetchRequestTests {
     ])
     func `a URL is read as curl reads it`(text: String, expected: String) throws {
         #expect(try FetchURL(text).text == expected)
+    }
+
+    @Test func `a query is no part of a file's name`() throws {
+        for (text, path) in [
+            ("file:///a?b=/c", "/a"), ("file://localhost/a%3Fb", "/a?b"), ("file:///a#?", "/a"),
+        ] {
+            #expect(try FetchURL(text).url?.path == path)
+        }
     }
 
     @Test(arguments: [

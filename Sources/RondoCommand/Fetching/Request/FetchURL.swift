@@ -40,7 +40,7 @@ struct FetchURL: Equatable, Sendable {
             fragment = String(rest[rest.index(after: hash)...])
             rest = rest[..<hash]
         }
-        if scheme != "file", let mark = rest.firstIndex(of: "?") {
+        if let mark = rest.firstIndex(of: "?") {
             query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
