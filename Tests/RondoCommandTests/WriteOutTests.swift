@@ -23,6 +23,13 @@ struct WriteOutTests {
         #expect(WriteOut(format).lines(for: failed).map(\.text).joined() == expected)
     }
 
+    @Test func `header_json has each name once, with its values in order, whatever its case`() {
+        var record = TransferRecord()
+        record.head = ReceivedHead("HTTP/1.1 200 OK\r\nX-A: 1\r\nB: 2\r\nx-a: 3\r\nX-a:\r\n\r\n")
+        let text = WriteOut("%{header_json}").lines(for: record).map(\.text).joined()
+        #expect(text == "{\"x-a\":[\"1\",\"3\",\"\"],\n\"b\":[\"2\"]\n}")
+    }
+
     @Test func `what follows onerror is for failures, and stderr and stdout take turns`() {
         #expect(WriteOut("a%{onerror}b").lines(for: TransferRecord()).map(\.text) == ["a"])
         let lines = WriteOut("a%{stderr}b%{stdout}c").lines(for: failed)

@@ -209,12 +209,14 @@ struct TransferRecord {
     /// The fields of the last head; fields of one name are together.
     var headerJSON: String {
         var names: [String] = []
-        for field in head?.fields ?? [] where !names.contains(field.name.lowercased()) {
-            names.append(field.name.lowercased())
+        var values: [String: [JSONText]] = [:]
+        for field in head?.fields ?? [] {
+            let name = field.name.lowercased()
+            if values[name] == nil { names.append(name) }
+            values[name, default: []].append(.string(field.value))
         }
         let lines = names.map { name in
-            let values = JSONText.array((head?.values(name) ?? []).map { .string($0) })
-            return JSONText.string(name).text + ":" + values.text
+            JSONText.string(name).text + ":" + JSONText.array(values[name] ?? []).text
         }
         return "{" + lines.joined(separator: ",\n") + "\n}"
     }
