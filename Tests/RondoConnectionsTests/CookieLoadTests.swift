@@ -66,6 +66,19 @@ import Testing
         #expect(names == ["f", "h"])
     }
 
+    @Test func `UC-57 RFC 6265bis 5_6 a cookie that is not UTF-8 is not sent back in other bytes`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /x\r\n"
+            let cookies = "Set-Cookie: a=b\r\nSet-Cookie: c="
+            try peer.send(Array((head + cookies).utf8) + [0xFC] + Array("\r\n\r\n".utf8))
+            _ = try peer.readRequest()
+            try peer.respond(body: "there")
+        }
+        #expect(try Self.get(server.url(), Self.storage()) == "there")
+        #expect(server.requests.map { $0.value("Cookie") } == [nil, "a=b"])
+    }
+
     @Test func `UC-57 a cookie replaces the one with its name, domain and path, and keeps its place`() throws
     {
         let (server, storage) = (try Self.server(), Self.storage())

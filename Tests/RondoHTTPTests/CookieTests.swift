@@ -43,6 +43,22 @@ import Testing
         #expect(cookie?.name == name && cookie?.value == value)
     }
 
+    @Test func `RFC 6265bis 5.6 a cookie that is not UTF-8 is left out, and nothing else with it`() {
+        var fields = HeaderFields()
+        let name = Array("Set-Cookie".utf8)
+        let byte: [UInt8] = [0xFC]
+        let values: [[UInt8]] = [
+            Array("a=".utf8) + byte, byte + Array("=b; path=/".utf8), Array("c=\u{FC}; d=".utf8) + byte,
+            Array("e=f".utf8),
+        ]
+        for value in values {
+            name.withUnsafeBufferPointer { name in
+                value.withUnsafeBufferPointer { value in fields.append(name: name, value: value) }
+            }
+        }
+        #expect(SetCookie.values(in: fields) == ["c=\u{FC}; d=\u{FC}", "e=f"])
+    }
+
     @Test func `RFC 6265 5.2 attributes, in any case, the last of each`() throws {
         let text =
             "a=b; DOMAIN=.A.Example; path=/x; Path=/y; SECURE=no; httponly; Max-Age=-5; max-age=7; foo=bar"

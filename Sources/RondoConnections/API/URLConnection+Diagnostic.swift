@@ -1,3 +1,5 @@
+package import RondoHTTP
+
 extension URLConnection {
     /// A step of a load that the delegate is not told about.
     ///
@@ -43,7 +45,7 @@ extension URLConnection {
         }
         public static func reusing(address: String) -> Self { Self(.reusing(address: address)) }
         public static func requestHead(_ head: String) -> Self { Self(.requestHead(head)) }
-        public static func responseHead(_ head: String) -> Self { Self(.responseHead(head, location: nil)) }
+        public static func responseHead(_ head: String) -> Self { Self(.responseHead(head, fields: nil)) }
         public static func closed(reason: String) -> Self { Self(.closed(reason: reason)) }
         public static func unusableCredential(reason: String) -> Self {
             Self(.unusableCredential(reason: reason))
@@ -91,9 +93,9 @@ extension URLConnection {
             }
         }
 
-        /// A response's Location whose bytes are not UTF-8, as the URI reference that stands for them.
-        package var location: String? {
-            if case .responseHead(_, let location) = step { location } else { nil }
+        /// A response's fields, in which values have the bytes that came.
+        package var fields: HeaderFields? {
+            if case .responseHead(_, let fields) = step { fields } else { nil }
         }
 
         /// The reason in a sentence.

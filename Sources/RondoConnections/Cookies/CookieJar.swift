@@ -58,7 +58,7 @@ struct CookieJar {
             isAccepted(from: origin, request.value)
         else { return false }
         // If a response sets more cookies than a domain may have, the first ones would be removed again.
-        let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
+        let texts = SetCookie.values(in: fields).suffix(CookieRules.maximumPerDomain)
         return store.receive(texts, from: origin, tell: tell)
     }
 

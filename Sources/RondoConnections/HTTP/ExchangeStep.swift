@@ -1,3 +1,5 @@
+internal import RondoHTTP
+
 /// A step of an exchange for which there is no delegate method; for logs.
 enum ExchangeStep: Sendable, Equatable {
     case resolving(host: String)
@@ -8,9 +10,9 @@ enum ExchangeStep: Sendable, Equatable {
     case reusing(address: String)
     /// Request line and header fields, each line ended by CR LF.
     case requestHead(String)
-    /// Status line and header fields, each line ended by CR LF; interim responses too. A Location that is not UTF-8 is
-    /// also told as the URI reference that stands for its bytes.
-    case responseHead(String, location: String?)
+    /// Status line and header fields, each line ended by CR LF; interim responses too. The fields, in which
+    /// values have the bytes that came, are nil where a program has made the step.
+    case responseHead(String, fields: HeaderFields?)
     case closed(reason: String)
     /// A credential that was to answer a challenge cannot be sent; the load goes on without one.
     case unusableCredential(reason: String)

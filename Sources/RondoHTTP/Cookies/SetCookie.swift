@@ -23,6 +23,21 @@ package struct SetCookie: Sendable, Equatable {
     /// The most bytes of an attribute's value; a longer attribute is ignored (§5.6).
     package static let maximumAttributeSize = 1024
 
+    /// The values of the Set-Cookie fields among `fields`, but for those whose cookie has a name or value that is not UTF-8:
+    /// cookies are kept as text, and the server would get other bytes back. Of an attribute the server gets none.
+    package static func values(in fields: HeaderFields) -> [String] {
+        var values: [String] = []
+        fields.forEachValue(of: "Set-Cookie") { value in
+            if Grammar.isUTF8(value) { return values.append(HeaderFields.text(value)) }
+            let end = value.firstIndex(of: Grammar.semicolon) ?? value.endIndex
+            let pair = UnsafeBufferPointer(rebasing: value[..<end])
+            guard Grammar.isUTF8(pair) else { return }
+            let attributes = UnsafeBufferPointer(rebasing: value[end...])
+            values.append(HeaderFields.text(pair) + HeaderFields.text(attributes))
+        }
+        return values
+    }
+
     /// Returns nil if the field sets no cookie: it has no name (RFC 6265 §5.2; browsers have begun to keep
     /// such cookies, which servers misread), is too long, or contains a control character.
     package init?(_ field: String) {

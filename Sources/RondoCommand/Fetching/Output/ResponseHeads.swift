@@ -24,7 +24,7 @@ final class HeadLog: Sendable {
         var text = diagnostic.head ?? ""
         // It has its line ends, but may lack the empty line.
         if !text.hasSuffix("\r\n\r\n") { text += "\r\n" }
-        let head = ReceivedHead(text, location: diagnostic.location)
+        let head = ReceivedHead(text, received: diagnostic.fields)
         heads.withLock { $0.append(head) }
     }
 
@@ -47,12 +47,12 @@ struct ReceivedHead: Equatable, Sendable {
     let version: String
     let status: Int
     let fields: [(name: String, value: String)]
-    private let reference: String?
+    private let received: HeaderFields?
 
-    /// - Parameter location: The Location as a URI reference, if that differs from its text.
-    init(_ text: String, location: String? = nil) {
+    /// - Parameter received: The fields with values in the bytes that came; nil if they are not known.
+    init(_ text: String, received: HeaderFields? = nil) {
         self.text = text
-        reference = location
+        self.received = received
         // By bytes: what a server sends behind a colon could be one character with it.
         let lines = text.utf8.split(separator: UInt8(ascii: "\n")).map { line in
             line.last == UInt8(ascii: "\r") ? line.dropLast() : line
@@ -103,7 +103,12 @@ struct ReceivedHead: Equatable, Sendable {
     }
 
     /// The Location as a URI reference.
-    var location: String? { reference ?? value("Location") }
+    var location: String? {
+        received?.agreed("Location", as: HeaderFields.reference) ?? value("Location")
+    }
+
+    /// The values of Set-Cookie whose cookies can be sent back as they came.
+    var cookies: [String] { received.map(SetCookie.values) ?? values("Set-Cookie") }
 
     /// The file name that Content-Disposition suggests, without its harmful characters (rule UC-26). As in
     /// curl, filename* is not read, and single quotes are no part of the name.

@@ -191,7 +191,7 @@ final class FetchTransfer {
         for each in heads {
             record.headSize += each.text.utf8.count
             context.cookies(of: operation, number: job.operationNumber)?
-                .receive(each.values("Set-Cookie"), from: request.url)
+                .receive(each.cookies, from: request.url)
         }
         let text = heads.map(\.text).joined()
         try checkTunnel(head, request)

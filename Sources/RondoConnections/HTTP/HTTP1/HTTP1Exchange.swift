@@ -442,7 +442,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private static func step(for head: ResponseHead) -> ExchangeStep {
         var text = "\(head.version) \(head.status) \(head.reason)\r\n"
         for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
-        let location = head.fields.agreed("Location", as: HeaderFields.reference)
-        return .responseHead(text, location: location == head.fields.first("Location") ? nil : location)
+        return .responseHead(text, fields: head.fields)
     }
 }
