@@ -30,7 +30,8 @@ func readCookies(_ lines: [String]) {
 func readChallenges(_ lines: [String]) {
     // Others do not come out of a head.
     guard lines.allSatisfy(canBeField) else { return }
-    for challenge in PasswordChallenge.strongestFirst(Challenge.challenges(in: lines)) {
+    for challenge in PasswordChallenge.strongestFirst(Challenge.challenges(in: lines.map { Array($0.utf8) }))
+    {
         guard case .digest(let digest) = challenge,
             var session = try? DigestSession(digest, user: "u", password: "p"),
             let answer = try? session.authorize(method: "GET", target: "/", bodyHash: "h")
@@ -46,8 +47,8 @@ private func canBeField(_ text: String) -> Bool {
     text.utf8.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
 }
 
-private func canBeSent(_ text: String) -> Bool {
-    text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+private func canBeSent(_ bytes: [UInt8]) -> Bool {
+    bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
 }
 
 /// Each line the value of a field with parameters.

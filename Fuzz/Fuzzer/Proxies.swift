@@ -12,7 +12,8 @@ func readProxyAnswer(_ bytes: [UInt8], in lengths: [Int], kind: UInt8) -> Report
     let proxy = StreamProxy(
         kinds[number % 3], host: "proxy.example", port: 1080, userName: user, password: user)
     if number == 3 {
-        let tunnel = TunnelNegotiation(by: proxy, toHost: host, port: 443, authorization: user)
+        let tunnel = TunnelNegotiation(
+            by: proxy, toHost: host, port: 443, authorization: user.map { Array($0.utf8) })
         return negotiate(tunnel, bytes, in: lengths)
     }
     return negotiate(proxy.route(toHost: host, port: 443).negotiation, bytes, in: lengths)

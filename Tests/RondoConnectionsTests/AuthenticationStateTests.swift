@@ -12,7 +12,7 @@ import Testing
     /// A server names a realm in a challenge. Whether something is tried without asking the delegate.
     private static func isAnsweredSilently(_ authentication: inout Authentication, realm: Int) -> Bool {
         let step = authentication.challenged(
-            by: ["Basic realm=\"\(realm)\""],
+            by: [Challenge(scheme: "Basic", parameters: [.init(name: "realm", value: "\(realm)")])],
             makeSpace: { realm, method in
                 URLProtectionSpace(
                     host: "a.example", port: 80, protocol: "http", realm: realm, authenticationMethod: method)
@@ -34,6 +34,7 @@ import Testing
         authenticator.beginRequest(for: url("http://a.example/"))
         func sent() -> String? {
             authenticator.proxyAuthorization(method: "CONNECT", target: "a.example:443") { _ in nil }
+                .map { String(decoding: $0, as: UTF8.self) }
         }
         let first = StreamProxy(.httpConnect, host: "first.example", port: 1)
         authenticator.chooseProxy(first)
@@ -140,7 +141,7 @@ import Testing
         _ candidates: [(URLCredential, Authentication.CredentialSource)] = [(Self.credential, .storage)]
     ) -> Authentication.Question? {
         let step = authentication.challenged(
-            by: ["Basic realm=\"\(realm)\""],
+            by: [Challenge(scheme: "Basic", parameters: [.init(name: "realm", value: "\(realm)")])],
             makeSpace: { realm, method in
                 URLProtectionSpace(
                     host: "a.example", port: 80, protocol: "http", realm: realm, authenticationMethod: method)

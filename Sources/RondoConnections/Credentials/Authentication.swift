@@ -42,7 +42,7 @@ struct Authentication {
     }
 
     private enum Session {
-        case basic(String)
+        case basic([UInt8])
         case digest(DigestSession)
     }
 
@@ -90,10 +90,10 @@ struct Authentication {
     ///   - makeSpace: Makes the protection space of a realm and a method.
     ///   - candidates: Returns the credential of the URL, and that of the storage, for a space.
     mutating func challenged(
-        by values: [String], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
+        by challenges: [Challenge], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
         candidates: (URLProtectionSpace) -> [(URLCredential, CredentialSource)]
     ) -> Step {
-        open = PasswordChallenge.strongestFirst(Challenge.challenges(in: values))
+        open = PasswordChallenge.strongestFirst(challenges)
         if let refused = current {
             current = nil
             if renewals < Self.maximumRenewals, renew(refused) {
@@ -196,7 +196,7 @@ struct Authentication {
     ///   is not known.
     mutating func fieldValue(
         method: String, target: String, bodyHash: (DigestHash) -> String?
-    ) -> String? {
+    ) -> [UInt8]? {
         guard var current else { return nil }
         switch current.session {
         case .basic(let value):
@@ -326,7 +326,8 @@ struct Authentication {
         switch challenge {
         case .basic:
             do throws(BasicAuthentication.Failure) {
-                return .basic(try BasicAuthentication(user: user, password: password).fieldValue)
+                let basic = try BasicAuthentication(user: user, password: password)
+                return .basic(Array(basic.fieldValue.utf8))
             } catch {
                 throw .basic(error)
             }

@@ -79,10 +79,11 @@ final class Authenticator {
     func challenged(by head: ResponseHead) -> Step {
         let isProxy = head.status == 407
         if isProxy { hasProxyURLFailed = true }
-        let values = head.fields.values(for: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
+        let challenges = Challenge.challenges(
+            in: head.fields, called: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
         let step = with(isProxy) { authentication in
             authentication.challenged(
-                by: values, makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
+                by: challenges, makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
                 candidates: { candidates(for: $0, isProxy: isProxy) })
         }
         failureHead = head
@@ -200,23 +201,24 @@ final class Authenticator {
         if !server.isIdle,
             let value = server.fieldValue(method: method, target: target, bodyHash: bodyHash)
         {
-            fields.set(name: "Authorization", value: value)
+            value.withUnsafeBufferPointer { fields.set(name: "Authorization", value: $0) }
         }
         if let sent, let value = proxyAuthorization(method: method, target: sent, bodyHash: bodyHash) {
-            fields.set(name: "Proxy-Authorization", value: value)
+            value.withUnsafeBufferPointer { fields.set(name: "Proxy-Authorization", value: $0) }
         }
     }
 
     /// The value of Proxy-Authorization: the answer to the proxy's challenge, or the user in the proxy's URL.
     func proxyAuthorization(
         method: String, target: String, bodyHash: (DigestHash) -> String?
-    ) -> String? {
+    ) -> [UInt8]? {
         if !ofProxy.isIdle {
             return ofProxy.fieldValue(method: method, target: target, bodyHash: bodyHash)
         }
         guard let proxy, let user = proxy.userName, !hasProxyURLFailed else { return nil }
         do throws(BasicAuthentication.Failure) {
-            return try BasicAuthentication(user: user, password: proxy.password ?? "").fieldValue
+            let basic = try BasicAuthentication(user: user, password: proxy.password ?? "")
+            return Array(basic.fieldValue.utf8)
         } catch {
             reportProblem(error.description)
             return nil

@@ -89,7 +89,7 @@ final class Route: Sendable {
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         _ options: Options = Options(), tunnels: Bool = false,
         authorize: (_ target: String) -> (
-            String?, (session: DigestSession, authorization: DigestSession.Authorization)?
+            [UInt8]?, (session: DigestSession, authorization: DigestSession.Authorization)?
         )
     ) {
         let (host, port) = (address.host, address.port)

@@ -11,13 +11,18 @@ package struct Challenge: Sendable, Equatable {
     package struct Parameter: Sendable, Equatable {
         /// As the server spelled it; compared without regard to case.
         package var name: String
-        /// Without quotes and their backslashes.
-        package var value: String
+        /// The value without quotes and their backslashes, in the bytes that came: the answer of Digest has to repeat them,
+        /// also if they are not UTF-8.
+        package var bytes: [UInt8]
+        /// The value as text.
+        package var value: String { bytes.withUnsafeBufferPointer { HeaderFields.text($0) } }
 
-        package init(name: String, value: String) {
+        package init(name: String, bytes: [UInt8]) {
             self.name = name
-            self.value = value
+            self.bytes = bytes
         }
+
+        package init(name: String, value: String) { self.init(name: name, bytes: Array(value.utf8)) }
     }
 
     /// The most challenges of one response that are read. Each may lead to a prompt for a person; servers
@@ -38,8 +43,13 @@ package struct Challenge: Sendable, Equatable {
     }
 
     /// The value of the first parameter called `name`, compared without regard to case.
-    package subscript(name: String) -> String? {
-        parameters.first { Grammar.equalIgnoringCase($0.name.utf8, name.utf8) }?.value
+    package subscript(name: String) -> String? { parameter(name)?.value }
+
+    /// The bytes of that value.
+    func bytes(of name: String) -> [UInt8]? { parameter(name)?.bytes }
+
+    private func parameter(_ name: String) -> Parameter? {
+        parameters.first { Grammar.equalIgnoringCase($0.name.utf8, name.utf8) }
     }
 
     /// The part of the server to which the credentials apply (RFC 9110 §11.5); empty if the challenge names
@@ -49,13 +59,20 @@ package struct Challenge: Sendable, Equatable {
     /// The challenges in the values of one field that may be repeated, in order; at most `maximumCount`.
     ///
     /// Unreadable parts are skipped: a server that sends one challenge wrong may have sent another right.
-    package static func challenges(in values: [String]) -> [Challenge] {
+    package static func challenges(in values: [[UInt8]]) -> [Challenge] {
         var challenges: [Challenge] = []
         for value in values {
-            var parser = ChallengeParser(Array(value.utf8))
+            var parser = ChallengeParser(value)
             while challenges.count < maximumCount, let next = parser.next() { challenges.append(next) }
         }
         return challenges
+    }
+
+    /// The challenges in the fields called `name`.
+    package static func challenges(in fields: HeaderFields, called name: StaticString) -> [Challenge] {
+        var values: [[UInt8]] = []
+        fields.forEachValue(of: name) { values.append(Array($0)) }
+        return challenges(in: values)
     }
 }
 
@@ -135,18 +152,18 @@ struct ChallengeParser {
         guard end > position, byte(equals) == Self.equals else { return nil }
         let name = text(position..<end)
         position = skippingWhitespace(from: equals + 1)
-        if byte(position) == Self.quote { return Challenge.Parameter(name: name, value: quotedString()) }
+        if byte(position) == Self.quote { return Challenge.Parameter(name: name, bytes: quotedString()) }
         // Unquoted values sometimes contain spaces: `realm=My Site`. They end at the comma, as in Chromium.
         let start = position
         skipToComma()
         var last = position
         while last > start, Grammar.isWhitespace(bytes[last - 1]) { last -= 1 }
-        return Challenge.Parameter(name: name, value: text(start..<last))
+        return Challenge.Parameter(name: name, bytes: Array(bytes[start..<last]))
     }
 
     /// Consumes a quoted string, up to the closing quote or, if there is none, the end; and any text before
     /// the next comma.
-    private mutating func quotedString() -> String {
+    private mutating func quotedString() -> [UInt8] {
         var value: [UInt8] = []
         position += 1
         while let byte = byte(position), byte != Self.quote {
@@ -155,7 +172,7 @@ struct ChallengeParser {
             position += 1
         }
         skipToComma()
-        return String(decoding: value, as: UTF8.self)
+        return value
     }
 
     // MARK: Bytes

@@ -33,8 +33,10 @@ package struct DigestChallenge: Sendable, Equatable {
     }
 
     package var realm: String
-    package var nonce: String
-    package var opaque: String?
+    /// The bytes of the realm. They, the nonce and the opaque value go back as they came (§3.4).
+    package var realmBytes: [UInt8]
+    package var nonce: [UInt8]
+    package var opaque: [UInt8]?
     package var algorithm: Algorithm
     package var protection: Protection
     /// The credentials were right and the nonce too old: answer again without asking the delegate.
@@ -51,16 +53,17 @@ package struct DigestChallenge: Sendable, Equatable {
     /// a challenge has to be ignored (§3.3). So has one with control characters, since the answer would
     /// repeat them.
     package init?(_ challenge: Challenge) {
-        guard challenge.scheme.lowercased() == "digest", let nonce = challenge["nonce"],
+        guard challenge.scheme.lowercased() == "digest", let nonce = challenge.bytes(of: "nonce"),
             let algorithm = Algorithm(challenge["algorithm"]), algorithm.hash.isAvailable,
             let protection = Self.protection(challenge["qop"]),
-            challenge.parameters.allSatisfy({ $0.value.utf8.allSatisfy(Grammar.isFieldValue) })
+            challenge.parameters.allSatisfy({ $0.bytes.allSatisfy(Grammar.isFieldValue) })
         else { return nil }
         self.nonce = nonce
         self.algorithm = algorithm
         self.protection = protection
         realm = challenge.realm
-        opaque = challenge["opaque"]
+        realmBytes = challenge.bytes(of: "realm") ?? []
+        opaque = challenge.bytes(of: "opaque")
         isStale = challenge["stale"]?.lowercased() == "true"
         hashesUser = challenge["userhash"]?.lowercased() == "true"
         isUTF8 = challenge["charset"]?.lowercased() == "utf-8"

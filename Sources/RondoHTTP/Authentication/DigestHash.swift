@@ -23,9 +23,12 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
     package var isAvailable: Bool { hexadecimal(of: "") != nil }
 
     /// The hash of `text` in UTF-8, in lower-case hexadecimal digits; nil if the function is not available.
-    package func hexadecimal(of text: String) -> String? {
+    package func hexadecimal(of text: String) -> String? { hexadecimal(of: Array(text.utf8)) }
+
+    /// The hash of `bytes`, in the same form.
+    func hexadecimal(of bytes: [UInt8]) -> String? {
         var running = RunningHash(self)
-        running?.update(Array(text.utf8).span.bytes)
+        running?.update(bytes.span.bytes)
         return running?.finish()
     }
 

@@ -32,7 +32,7 @@ package struct DigestSession: Sendable, Equatable {
     private let clientNonce: String
     /// H(A1) (§3.4.2), computed once with the nonce of the challenge.
     private let secret: String
-    private var nonce: String
+    private var nonce: [UInt8]
     /// The number of requests sent with `nonce`.
     private var count: UInt32 = 0
 
@@ -44,11 +44,11 @@ package struct DigestSession: Sendable, Equatable {
         let password = password.precomposedStringWithCanonicalMapping
         if user.utf8.contains(where: { $0 < Grammar.space || $0 == 0x7F }) { throw .controlCharacter }
         let hash = challenge.algorithm.hash
-        guard var secret = hash.hexadecimal(of: "\(user):\(challenge.realm):\(password)") else {
-            throw .hashUnavailable
-        }
+        guard var secret = hash.hexadecimal(of: Self.joined("\(user):", challenge.realmBytes, ":\(password)"))
+        else { throw .hashUnavailable }
         if challenge.algorithm.isSession {
-            secret = hash.hexadecimal(of: "\(secret):\(challenge.nonce):\(clientNonce)") ?? secret
+            let text = Self.joined("\(secret):", challenge.nonce, ":\(clientNonce)")
+            secret = hash.hexadecimal(of: text) ?? secret
         }
         self.challenge = challenge
         self.user = user
@@ -72,9 +72,9 @@ package struct DigestSession: Sendable, Equatable {
     /// The authorization of one request as sent. The server's proof is checked against it.
     package struct Authorization: Sendable, Equatable {
         /// The value of Authorization or Proxy-Authorization.
-        package let fieldValue: String
+        package let fieldValue: [UInt8]
         fileprivate let target: String
-        fileprivate let nonce: String
+        fileprivate let nonce: [UInt8]
         fileprivate let count: String
     }
 
@@ -103,59 +103,65 @@ package struct DigestSession: Sendable, Equatable {
             nonce: nonce, count: countText)
     }
 
-    private func response(to subject: String, nonce: String, count: String) throws(Failure) -> String {
+    private func response(to subject: String, nonce: [UInt8], count: String) throws(Failure) -> String {
         let hash = challenge.algorithm.hash
         guard let subjectHash = hash.hexadecimal(of: subject) else { throw .hashUnavailable }
-        let text =
+        let rest =
             switch challenge.protection {
-            case .unnamed: "\(secret):\(nonce):\(subjectHash)"
-            case .auth, .authInt:
-                "\(secret):\(nonce):\(count):\(clientNonce):\(challenge.protection.rawValue):\(subjectHash)"
+            case .unnamed: ":\(subjectHash)"
+            case .auth, .authInt: ":\(count):\(clientNonce):\(challenge.protection.rawValue):\(subjectHash)"
             }
+        let text = Self.joined("\(secret):", nonce, rest)
         guard let response = hash.hexadecimal(of: text) else { throw .hashUnavailable }
         return response
     }
 
-    /// Quoted and unquoted exactly as RFC 7616 §3.4 lists the parameters: some servers insist on it.
-    private func fieldValue(target: String, count: String, response: String) -> String {
-        var parts = [userParameter]
-        parts.append("realm=\(Self.quoted(challenge.realm))")
-        parts.append("nonce=\(Self.quoted(nonce))")
-        parts.append("uri=\(Self.quoted(target))")
-        parts.append("response=\"\(response)\"")
-        if let name = challenge.algorithm.name { parts.append("algorithm=\(name)") }
-        if challenge.protection != .unnamed || challenge.algorithm.isSession {
-            parts.append("cnonce=\(Self.quoted(clientNonce))")
-        }
-        if let opaque = challenge.opaque { parts.append("opaque=\(Self.quoted(opaque))") }
-        if challenge.protection != .unnamed {
-            parts.append("qop=\(challenge.protection.rawValue)")
-            parts.append("nc=\(count)")
-        }
-        if challenge.hashesUser { parts.append("userhash=true") }
-        return "Digest " + parts.joined(separator: ", ")
+    private static func joined(_ start: String, _ bytes: [UInt8], _ end: String) -> [UInt8] {
+        Array(start.utf8) + bytes + Array(end.utf8)
     }
 
-    private var userParameter: String {
+    /// Quoted and unquoted exactly as RFC 7616 §3.4 lists the parameters: some servers insist on it.
+    private func fieldValue(target: String, count: String, response: String) -> [UInt8] {
+        var value = Array("Digest ".utf8) + userParameter
+        value += Array(", realm=".utf8) + Self.quoted(challenge.realmBytes)
+        value += Array(", nonce=".utf8) + Self.quoted(nonce)
+        value += Array(", uri=".utf8) + Self.quoted(Array(target.utf8))
+        value += Array(", response=\"\(response)\"".utf8)
+        if let name = challenge.algorithm.name { value += Array(", algorithm=\(name)".utf8) }
+        if challenge.protection != .unnamed || challenge.algorithm.isSession {
+            value += Array(", cnonce=".utf8) + Self.quoted(Array(clientNonce.utf8))
+        }
+        if let opaque = challenge.opaque { value += Array(", opaque=".utf8) + Self.quoted(opaque) }
+        if challenge.protection != .unnamed {
+            value += Array(", qop=\(challenge.protection.rawValue), nc=\(count)".utf8)
+        }
+        if challenge.hashesUser { value += Array(", userhash=true".utf8) }
+        return value
+    }
+
+    private var userParameter: [UInt8] {
         if challenge.hashesUser {
-            let hash = challenge.algorithm.hash.hexadecimal(of: "\(user):\(challenge.realm)") ?? ""
-            return "username=\"\(hash)\""
+            let text = Self.joined("\(user):", challenge.realmBytes, "")
+            let hash = challenge.algorithm.hash.hexadecimal(of: text) ?? ""
+            return Array("username=\"\(hash)\"".utf8)
         }
         // The extended form is part of RFC 7616; by sending the charset, which is too, a server shows that it
         // supports that RFC.
         if challenge.isUTF8, !user.utf8.allSatisfy({ $0 < 0x80 }) {
-            return "username*=UTF-8''\(Self.percentEncoded(user))"
+            return Array("username*=UTF-8''\(Self.percentEncoded(user))".utf8)
         }
-        return "username=\(Self.quoted(user))"
+        return Array("username=".utf8) + Self.quoted(Array(user.utf8))
     }
 
-    private static func quoted(_ value: String) -> String {
-        var text = "\""
-        for scalar in value.unicodeScalars {
-            if scalar == "\"" || scalar == "\\" { text.unicodeScalars.append("\\") }
-            text.unicodeScalars.append(scalar)
+    private static func quoted(_ value: [UInt8]) -> [UInt8] {
+        let (quote, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
+        var text = [quote]
+        for byte in value {
+            if byte == quote || byte == backslash { text.append(backslash) }
+            text.append(byte)
         }
-        return text + "\""
+        text.append(quote)
+        return text
     }
 
     /// RFC 8187 §3.2.1, `value-chars`.
@@ -187,7 +193,10 @@ package struct DigestSession: Sendable, Equatable {
         _ info: String, to sent: Authorization, bodyHash: String? = nil
     ) -> Confirmation {
         let info = Challenge(scheme: "", parameters: authenticationParameters(in: info))
-        if let next = info["nextnonce"], !next.isEmpty, next != nonce {
+        // Beyond ASCII the text does not tell in which bytes the nonce came.
+        if let next = info.bytes(of: "nextnonce"), !next.isEmpty, next.allSatisfy({ $0 < 0x80 }),
+            next != nonce
+        {
             nonce = next
             count = 0
         }

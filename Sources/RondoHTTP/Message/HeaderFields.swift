@@ -157,14 +157,21 @@ package struct HeaderFields: Sendable {
     /// Sets the value of the first field called `name` and removes its repetitions; appends the field if
     /// there is none. The field keeps its position and the spelling of its name.
     package mutating func set(name: String, value: String) {
+        var value = value
+        value.withUTF8 { set(name: name, value: $0) }
+    }
+
+    /// The same with a value in bytes, which must not be those of these fields.
+    package mutating func set(name: String, value: UnsafeBufferPointer<UInt8>) {
         guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
-            return append(name: name, value: value)
+            var name = name
+            return name.withUTF8 { append(name: $0, value: value) }
         }
         let own = own
         own.isSerialized = false
         own.isChecked = false
         let start = own.bytes.count
-        own.bytes.append(text: value)
+        own.bytes.append(contentsOf: value)
         own.entries[first].valueStart = UInt32(start)
         own.entries[first].valueCount = UInt32(own.bytes.count - start)
         var index = 0

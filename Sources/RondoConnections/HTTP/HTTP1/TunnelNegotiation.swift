@@ -9,7 +9,7 @@ struct TunnelNegotiation: ProxyNegotiation {
     private let proxy: StreamProxy
     /// `host:port`, an IPv6 address in brackets.
     private let authority: String
-    private let authorization: String?
+    private let authorization: [UInt8]?
     private let fields: [(name: String, value: String)]
     /// The values to check the proxy's proof that it knows the password; nil for none.
     private let session: DigestSession?
@@ -21,7 +21,7 @@ struct TunnelNegotiation: ProxyNegotiation {
     ///   - fields: The fields besides Host. A Proxy-Authorization among them replaces `authorization`.
     ///   - proof: The values to check the proxy by, if the authorization is Digest.
     init(
-        by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
+        by proxy: StreamProxy, toHost host: String, port: Int, authorization: [UInt8]?,
         fields: [(name: String, value: String)] = [],
         proof: (session: DigestSession, authorization: DigestSession.Authorization)? = nil
     ) {
@@ -44,7 +44,7 @@ struct TunnelNegotiation: ProxyNegotiation {
         var fields = HeaderFields([("Host", authority)])
         for (name, value) in self.fields { fields.append(name: name, value: value) }
         if let authorization, !fields.contains("Proxy-Authorization") {
-            fields.append(name: "Proxy-Authorization", value: authorization)
+            authorization.withUnsafeBufferPointer { fields.set(name: "Proxy-Authorization", value: $0) }
         }
         var request: [UInt8] = []
         do throws(HTTP1Error) {
