@@ -136,6 +136,27 @@ import Testing
         #expect(output == "True True\nTrue\n0")
     }
 
+    @Test func `RFC 9110 8_8_3 a tag that is not UTF-8 is neither saved nor sent`() throws {
+        let output = try python(
+            """
+            import os, tempfile
+            server, url = silent_server()
+            folder = tempfile.TemporaryDirectory()
+            name = folder.name + '/tag'
+            for option in ('--etag-save', '--etag-compare'):
+                run = fetch('-s', option, name, url, stdout=subprocess.DEVNULL)
+                client, _ = server.accept()
+                got = b''
+                while b'\\r\\n\\r\\n' not in got: got += receive(client)
+                print([line for line in got.split(b'\\r\\n') if line.startswith(b'If-')])
+                client.sendall(b'HTTP/1.1 200 OK\\r\\nETag: "\\xFC"\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
+                client.close()
+                print(run.wait(), os.path.getsize(name))
+                with open(name, 'wb') as file: file.write(b'"\\xFC"\\n')
+            """)
+        #expect(output == "[]\n0 0\n[b'If-None-Match: \"\"']\n0 4")
+    }
+
     @Test func `a file that is standard input is sent again after a challenge`() throws {
         let output = try python(
             """

@@ -342,6 +342,22 @@ import Testing
         #expect(server.requests.count == 3)
     }
 
+    @Test func `RFC 9110 8.8.3 a tag that is not UTF-8 is not sent back in other bytes`() throws {
+        let date = "Tue, 14 Nov 2023 22:13:20 GMT"
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=0\r\n"
+                let validators = "Last-Modified: \(date)\r\nETag: \""
+                try peer.send(Array((head + validators).utf8) + [0xFC] + Array("\"\r\n\r\ntext".utf8))
+            }
+        }
+        let store = Store()
+        for _ in 0..<2 { #expect(try Self.get(server.url("/a"), store).text == "text") }
+        #expect(server.requests.map { $0.value("If-None-Match") } == [nil, nil])
+        #expect(server.requests.map { $0.value("If-Modified-Since") } == [nil, date])
+    }
+
     /// Answers "1", "2" and so on, with the given fields; 304 to a request with If-None-Match.
     private static func counting(
         _ fields: String..., status: String = "200 OK", after: String? = nil

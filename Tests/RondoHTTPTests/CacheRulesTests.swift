@@ -307,6 +307,28 @@ import Testing
         #expect(entry([]).conditions.isEmpty)
     }
 
+    @Test func `RFC 9110 8.8.3 a tag that would be sent back in other bytes counts as none`() throws {
+        func tagged(_ tag: [UInt8]) -> HeaderFields {
+            var fields = HeaderFields()
+            tag.withUnsafeBufferPointer { fields.set(name: "ETag", value: $0) }
+            return fields
+        }
+        func entry(_ fields: HeaderFields) -> CacheEntry {
+            CacheEntry(
+                ResponseHead(status: 200, fields: fields), to: HeaderFields(), requestedAt: start,
+                receivedAt: start)
+        }
+        let known = entry(tagged(Array("\"\u{FC}\"".utf8)))
+        #expect(known.conditions.map(\.value) == ["\"\u{FC}\""])
+        let fields = tagged([0x22, 0xFC, 0x22])
+        #expect(entry(fields).conditions.isEmpty)
+        #expect(!CacheRules.isOfUse(ResponseHead(status: 200, fields: fields), .protocolRules, now: start))
+        let renewed = try #require(
+            entry(HeaderFields()).freshened(
+                by: ResponseHead(status: 304, fields: fields), requestedAt: start, receivedAt: start))
+        #expect(renewed.conditions.isEmpty)
+    }
+
     @Test func `RFC 9111 3.2 a 304 renews the entry's fields, but not those of its content`() throws {
         let old = entry([
             "Cache-Control: max-age=1", "X: old", "Content-Type: a/b", "Content-Encoding: gzip",

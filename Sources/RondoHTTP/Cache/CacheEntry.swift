@@ -32,10 +32,11 @@ package struct CacheEntry: Sendable, Equatable {
             receivedAt: receivedAt, selecting: Self.selecting(fields, request))
     }
 
-    /// The fields of a response without those that apply to one connection only.
+    /// The fields of a response without those that apply to one connection only, and without a tag that cannot be sent back.
     package static func storedFields(of response: ResponseHead) -> HeaderFields {
         var fields = response.fields
         for name in hopByHop(fields) { fields.remove(name) }
+        if fields.has("ETag"), !fields.hasReturnableTag { fields.remove("ETag") }
         return fields
     }
 
@@ -192,9 +193,11 @@ package struct CacheEntry: Sendable, Equatable {
         var fields = fields
         var replaced: Set<String> = []
         let connection = hopByHop(new)
+        let hasTag = new.hasReturnableTag
         for (name, value) in new {
             let key = name.lowercased()
             if describesContent.contains(key) || connection.contains(key) { continue }
+            if key == "etag", !hasTag { continue }
             if replaced.insert(key).inserted {
                 fields.set(name: name, value: value)
             } else {

@@ -139,7 +139,7 @@ package enum CacheRules {
     /// stored responses of any age.
     package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy, now: Date) -> Bool {
         let fields = response.fields
-        if fields.has("ETag") || fields.has("Last-Modified") { return true }
+        if fields.hasReturnableTag || fields.has("Last-Modified") { return true }
         if policy == .cacheElseLoad { return true }
         let said = CacheControl(fields, isRequest: false)
         if said.staleIfError != nil || said.staleWhileRevalidate != nil { return true }

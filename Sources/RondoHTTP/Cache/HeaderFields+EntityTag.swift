@@ -8,4 +8,14 @@ extension HeaderFields {
         }
         return isStrong
     }
+
+    /// Whether there is an entity tag that would be sent back in the bytes in which it came. What is kept and sent is text, so
+    /// one that is not UTF-8 would come back in other bytes, and would never match (RFC 9110 §8.8.3 allows any).
+    package var hasReturnableTag: Bool {
+        var isReturnable = has("ETag")
+        forEachValue(of: "ETag") { tag in
+            if !Grammar.isUTF8(tag) { isReturnable = false }
+        }
+        return isReturnable
+    }
 }

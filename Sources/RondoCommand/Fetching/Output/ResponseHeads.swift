@@ -110,6 +110,12 @@ struct ReceivedHead: Equatable, Sendable {
     /// The values of Set-Cookie whose cookies can be sent back as they came.
     var cookies: [String] { received.map(SetCookie.values) ?? values("Set-Cookie") }
 
+    /// The entity tag; nil, too, if it cannot be sent back as it came.
+    var entityTag: String? {
+        if let received, !received.hasReturnableTag { return nil }
+        return value("ETag")
+    }
+
     /// The file name that Content-Disposition suggests, without its harmful characters (rule UC-26). As in
     /// curl, filename* is not read, and single quotes are no part of the name.
     var suggestedName: String? {

@@ -264,7 +264,9 @@ extension FetchRequest {
         case nil: break
         }
         if let path = operation.etagToCompare {
-            let text = access(path, F_OK) == 0 ? try InputFile.text(path, for: "--etag-compare") : ""
+            let data = access(path, F_OK) == 0 ? try InputFile.data(path, for: "--etag-compare") : Data()
+            // A tag that is not UTF-8 could not be sent as it is.
+            let text = String(validating: data, as: UTF8.self) ?? ""
             let etag = InputFile.lines(of: text).first { !$0.isEmpty }.map { String($0) } ?? ""
             fields.append(Field(name: "If-None-Match", value: etag.isEmpty ? "\"\"" : etag))
         }

@@ -60,7 +60,7 @@ final class FetchContext {
     /// leaves the file, like the document that it belongs to, as it is.
     func saveETag(of head: ReceivedHead, _ operation: FetchOperation) throws(FetchFailure) {
         guard let path = operation.etagToSave else { return }
-        let etag = head.value("ETag")
+        let etag = head.entityTag
         if etag == nil, head.status == 304 { return }
         try write(etag.map { $0 + "\n" } ?? "", to: path, .replaced)
     }
