@@ -297,3 +297,47 @@ func mainQueueBesideReadyDescriptors() {
         close(ends.write)
     }
 }
+
+/// Without a run of the main loop, its description and recordings tell that the main queue waits.
+func mainQueueWithoutARun() {
+    let loop = RunLoop.main
+    expect(!holdsBackTheMainQueue(loop), "the queue is empty")
+    expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
+    DispatchQueue.main.async {}
+    expect(holdsBackTheMainQueue(loop), "its work waits")
+    expect(
+        loop.debugDescription.hasPrefix(
+            "RunLoop of thread main, not running\n  the main queue waits for a common mode to run"),
+        loop.debugDescription)
+    _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
+    expect(!holdsBackTheMainQueue(loop), "it was done")
+    expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
+}
+
+/// Work of the main queue does not wait where Dispatch has the main thread, also if the number of the queue's descriptor
+/// stands for another file.
+func mainQueueOfDispatch() {
+    let loop = RunLoop.main
+    DispatchQueue.main.async {
+        // libdispatch closes the descriptor soon after the main thread has ended.
+        while holdsBackTheMainQueue(loop) { _ = poll(nil, 0, 1) }
+        DispatchQueue.main.async {}
+        for _ in 0..<16 {
+            var ends: [Int32] = [-1, -1]
+            expect(pipe(&ends) == 0 && write(ends[1], "x", 1) == 1, "a pipe with a byte in it")
+        }
+        expect(!holdsBackTheMainQueue(loop), "other threads do the work")
+        expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
+        print("given-away holds")
+        exit(0)
+    }
+    expect(holdsBackTheMainQueue(loop), "until then it waits")
+    dispatchMain()
+}
+
+private func holdsBackTheMainQueue(_ loop: RunLoop) -> Bool {
+    var members: [Any] = []
+    return HeldBackEvent.all(of: loop, keeping: &members).contains { event in
+        if case .mainQueue = event.kind { true } else { false }
+    }
+}

@@ -17,6 +17,7 @@ let scenarios: [String: Scenario] = [
     "full": { _ in mainQueueWithoutADescriptorLeft() }, "RL-52": { _ in deferredWorkBeforeTheMainQueue() },
     "forked": goesOnInAChild, "unasked": { _ in mainLoopIsCurrentUnasked() },
     "US-25": nestedRunOfASessionOnTheMainLoop, "turns": { _ in mainQueueBesideReadyDescriptors() },
+    "unserved": { _ in mainQueueWithoutARun() }, "given-away": { _ in mainQueueOfDispatch() },
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.

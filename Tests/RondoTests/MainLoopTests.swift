@@ -84,6 +84,14 @@ import Testing
 
     @Test func `a drain of the main queue is traced`() throws { try Self.play("traced") }
 
+    @Test func `a main loop that is not run tells that the main queue waits`() throws {
+        try Self.play("unserved")
+    }
+
+    @Test func `of a main thread that Dispatch has, nothing is said to wait`() throws {
+        try Self.play("given-away")
+    }
+
     @Test func `TH-1 on the main thread, too, no callback comes before its loop runs`() throws {
         try Self.play("TH-1", Self.server().url().absoluteString)
     }

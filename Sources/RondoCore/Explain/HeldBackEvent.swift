@@ -27,7 +27,8 @@ package struct HeldBackEvent: Sendable {
         let now = loop.nowByItsClock
         let waiting = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
-            return OtherModeMembers(of: state, now: now, isMain: loop.isMain)
+            return OtherModeMembers(
+                of: state, now: now, mainQueueWaits: loop.leavesMainQueueWaiting(state))
         }
         members.append(waiting)
         var found = waiting.blocks.map {
@@ -54,7 +55,7 @@ package struct HeldBackEvent: Sendable {
                 since: nil)
         }
         found += readyDescriptors(among: waiting.descriptors, of: loop)
-        if waiting.mainQueueWaits, let descriptor = MainQueue.descriptor, hasInput(descriptor) {
+        if waiting.mainQueueWaits, MainQueue.waitsForMainThread {
             found.append(
                 HeldBackEvent(
                     subject: ObjectIdentifier(loop), kind: .mainQueue, label: nil, mode: .default, since: nil)
@@ -94,10 +95,17 @@ package struct HeldBackEvent: Sendable {
                 label: entry.source.label, mode: entry.mode, since: nil)
         }
     }
+}
 
-    private static func hasInput(_ descriptor: Int32) -> Bool {
-        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&request, 1, 0) > 0
+extension RunLoop {
+    /// Whether this is the main loop and runs in no common mode, so that it does not drain the main queue. Called under the
+    /// loop's lock.
+    ///
+    /// False for an embedded loop that was never run: the foreign loop may be the one that drains the queue.
+    func leavesMainQueueWaiting(_ state: borrowing LoopState) -> Bool {
+        guard isMain, state.isAlive, state.runs > 0 || !attention.isEmbedded else { return false }
+        guard let running = state.activations.last?.mode else { return true }
+        return !state.modes[running].isCommon
     }
 }
 
@@ -114,13 +122,13 @@ private struct OtherModeMembers {
     private(set) var mainQueueWaits = false
 
     /// Called under the loop's lock.
-    init(of state: borrowing LoopState, now: LoopInstant, isMain: Bool) {
+    init(of state: borrowing LoopState, now: LoopInstant, mainQueueWaits: Bool) {
         guard state.isAlive else { return }
         let runningIndex = state.activations.last?.mode
         let running = runningIndex.map { state.modes[$0] }
         let isCommon = running?.isCommon ?? false
         let isServed = { (mode: RunLoop.Mode) in mode == running?.name || (mode == .common && isCommon) }
-        if isMain, state.runs > 0 { mainQueueWaits = !isCommon }
+        self.mainQueueWaits = mainQueueWaits
         if !state.commonBlocks.isEmpty, !isCommon { blocks.append(.common) }
         executors = state.executors.values.filter { !isServed($0.mode) }
         if let queued = state.notifications {

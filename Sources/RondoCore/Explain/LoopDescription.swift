@@ -18,6 +18,8 @@ struct LoopDescription {
     let modes: [Mode]
     /// The bridge to Foundation's loop of the thread; nil if there is none.
     var bridge: String?
+    /// Whether the main queue has work that the loop does not do, since it runs in no common mode.
+    var mainQueueWaits = false
 
     var text: String {
         var lines = ["RunLoop of thread \(threadName ?? "(without a name)")"]
@@ -27,6 +29,7 @@ struct LoopDescription {
             lines[0] += ", running in \(runningModes.joined(separator: " > "))\(isWaiting ? ", waiting" : "")"
         }
         if let bridge { lines.append("  \(bridge)") }
+        if mainQueueWaits { lines.append("  the main queue waits for a common mode to run") }
         for mode in modes {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
             lines += mode.members.map { "    \($0)" }

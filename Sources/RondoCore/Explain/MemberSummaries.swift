@@ -6,11 +6,12 @@ extension LoopDescription {
         let now = loop.nowByItsClock
         // Labels and dates have locks of their own, so the members are copied here and asked after the loop's
         // lock is released.
-        let (running, bridge, modes) = loop.state.withLock { [loop] state in
+        let (running, bridge, mayHoldMainQueue, modes) = loop.state.withLock { [loop] state in
             state.collectBlocks(from: loop.intake)
             return (
                 state.activations.map { state.modes[$0.mode].name.shortName },
                 state.bridge,
+                loop.leavesMainQueueWaiting(state),
                 state.modes.enumerated().map { index, mode in
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
@@ -33,7 +34,7 @@ extension LoopDescription {
                     name: mode.name, isCommon: mode.isCommon,
                     members: sources + timers + mode.observers.map(\.summary), hasBlocks: mode.hasBlocks,
                     notifications: mode.notifications)
-            }, bridge: bridge)
+            }, bridge: bridge, mainQueueWaits: mayHoldMainQueue && MainQueue.waitsForMainThread)
     }
 }
 

@@ -47,6 +47,19 @@ enum MainQueue {
             if found >= 0 { return found > 0 }
         }
         guard let descriptor else { return false }
+        return hasInput(descriptor)
+    }
+
+    /// Whether the queue has work that only the main thread can do. Any thread.
+    ///
+    /// After `dispatchMain` other threads do the work. libdispatch has closed the eventfd then, whose number may stand for
+    /// another file, and returns a handle that is none; it never makes another one.
+    static var waitsForMainThread: Bool {
+        guard let descriptor, hasInput(descriptor) else { return false }
+        return _dispatch_get_main_queue_handle_4CF() == descriptor
+    }
+
+    private static func hasInput(_ descriptor: Int32) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }
