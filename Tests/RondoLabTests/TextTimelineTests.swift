@@ -30,7 +30,7 @@ struct TextTimelineTests {
             "Ö",
         ]
         let lines = lines(recording(modes: modes))
-        let key = try #require(lines.last)
+        let key = lines.suffix(2).joined(separator: "\n")
         let letters = ["d default", "t tracking", "h the modal one", "0 tt", "m modal", "1 Ö"]
         for letter in letters { #expect(key.contains(letter), "\(letter) in \(key)") }
         let lane = try #require(lines.first { $0.contains("  mode") }).dropFirst(24)
@@ -81,5 +81,52 @@ struct TextTimelineTests {
         #expect(lines.contains { $0.contains("performed blocks") && $0.contains("#") })
         let notes = try #require(lines.first { $0.hasPrefix("  notes") })
         #expect(notes.count { $0 == "|" } == 2)
+    }
+
+    /// A line that the terminal breaks makes the next picture begin too low.
+    @Test(arguments: [44, 50, 80, 110], [false, true])
+    func `an experiment's lines fit the terminal`(columns: Int, hasColour: Bool) throws {
+        var maker = RecordingMaker()
+        maker.tables.modes[3] = String(repeating: "a mode with a long name ", count: 6)
+        maker.tables.loops[1].name = String(repeating: "a thread with a long name ", count: 6)
+        for mode in UInt16(1)...3 {
+            maker.add(.entry, Int64(mode) * 100_000_000, mode: mode)
+            maker.add(.timer, Int64(mode) * 100_000_000, 50_000_000, mode: mode, subject: 1)
+            maker.add(.exit, Int64(mode) * 100_000_000 + 90_000_000, mode: mode, detail: 3)
+        }
+        maker.add(.heldBack, 0, 400_000_000, subject: 2, detail: TraceRecord.Kind.descriptorSource.rawValue)
+        maker.add(.mark, 60_000_000, name: 1, loop: 0)
+        let recording = maker.recording(ended: 400_000_000)
+        let sentence =
+            "the documented behaviour, in a sentence that is longer than any terminal is wide, and longer"
+        let verdict = Verdict(checks: [
+            Check(sentence, true, seen: sentence), Check(sentence, false, seen: sentence),
+        ])
+        try withFile { file in
+            let descriptor = open(file, O_WRONLY | O_CREAT, 0o600)
+            try #require(descriptor >= 0)
+            defer { close(descriptor) }
+            let terminal = Terminal(
+                descriptor: descriptor, isTerminal: true,
+                environment: hasColour ? ["LC_ALL": "C.UTF-8"] : ["LC_ALL": "C", "NO_COLOR": "1"],
+                fixedSize: (columns, 24))
+            let view = ExperimentView(terminal: terminal)
+            for experiment in Experiment.all {
+                view.begin(experiment)
+                // Nil on a terminal where the cursor cannot be moved.
+                let live = view.live()
+                live?(recording, false)
+                live?(recording, true)
+                _ = view.ask(experiment, maySkip: false) { nil }
+                let outcome = Outcome(experiment: experiment, recording: recording, verdict: verdict)
+                view.end(outcome, prediction: nil, showsCode: false)
+                for prediction in 0...1 { view.end(outcome, prediction: prediction, showsCode: false) }
+            }
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            #expect(text.contains("not as documented"))
+            for line in text.replacing(/\u{1B}\[[0-9;]*[A-Za-z]|\r/, with: "").split(separator: "\n") {
+                #expect(line.count <= columns, "\(line)")
+            }
+        }
     }
 }

@@ -8,6 +8,8 @@ package struct Terminal: Sendable {
     package let hasColour: Bool
     /// True if block characters can be shown: the locale is a UTF-8 one.
     package let hasUnicode: Bool
+    /// Stands for the size that the system reports; nil except in tests.
+    private let fixedSize: (columns: Int, rows: Int)?
 
     package static let standardOutput = Terminal(descriptor: 1)
     package static let standardError = Terminal(descriptor: 2)
@@ -18,7 +20,12 @@ package struct Terminal: Sendable {
             environment: ProcessInfo.processInfo.environment)
     }
 
-    package init(descriptor: Int32, isTerminal: Bool, environment: [String: String]) {
+    /// - Parameter fixedSize: Columns and rows; nil asks the system.
+    package init(
+        descriptor: Int32, isTerminal: Bool, environment: [String: String],
+        fixedSize: (columns: Int, rows: Int)? = nil
+    ) {
+        self.fixedSize = fixedSize
         self.descriptor = descriptor
         self.isTerminal = isTerminal
         let isDumb = environment["TERM"] == "dumb"
@@ -37,6 +44,7 @@ package struct Terminal: Sendable {
     /// Columns and rows. They are read at each call, because windows change; 80 by 24 if the system does not
     /// report them.
     package var size: (columns: Int, rows: Int) {
+        if let fixedSize { return fixedSize }
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
         return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)

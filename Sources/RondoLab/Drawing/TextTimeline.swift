@@ -30,6 +30,9 @@ package struct TextTimeline {
 
     private let recording: Recording
     private let terminal: Terminal
+    private let width: Int
+    /// The columns of a lane's title, and those of its cells.
+    private let titleWidth: Int
     private let columns: Int
     private let span: Double
     /// By index in the tables.
@@ -41,7 +44,9 @@ package struct TextTimeline {
     package init(_ recording: Recording, terminal: Terminal, width: Int, seconds: Double? = nil) {
         self.recording = recording
         self.terminal = terminal
-        columns = max(10, width - Limits.title - 4)
+        self.width = width
+        titleWidth = min(Limits.title, max(10, width - 14))
+        columns = max(10, width - titleWidth - 4)
         let recorded = Double(recording.ended - recording.began) / 1e9
         span = max(1e-6, seconds ?? recorded)
         letters = Self.letters(of: recording)
@@ -69,7 +74,7 @@ package struct TextTimeline {
         let loops = recording.tables.loops.indices.dropFirst()
         for loop in loops.prefix(Limits.loops) {
             let title = Self.shown("run loop of \(recording.loopName(UInt16(loop)))")
-            lines.append(terminal.tinted(title, .strong))
+            lines.append(terminal.tinted(String(title.prefix(width)), .strong))
             let notes = notes[recording.tables.loops[loop].thread] ?? []
             let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [], notes)
             for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
@@ -78,7 +83,7 @@ package struct TextTimeline {
         if loops.count > Limits.loops {
             lines.append("… and \(loops.count - Limits.loops) other run loops")
         }
-        return lines + [axis, key]
+        return lines + [axis] + key
     }
 
     // MARK: Lanes
@@ -141,7 +146,7 @@ package struct TextTimeline {
     // MARK: Text
 
     private func line(_ lane: Lane) -> String {
-        var text = "  " + Self.shown(lane.title).padded(Limits.title) + " "
+        var text = "  " + Self.shown(lane.title).padded(titleWidth) + " "
         var rest = lane.cells[...]
         // Whole stretches are tinted, not single columns, to keep the output short.
         while let first = rest.first {
@@ -192,22 +197,36 @@ package struct TextTimeline {
             span < 1
             ? "\(TextFormats.fixed(span * 1000, digits: 0)) ms" : "\(TextFormats.fixed(span, digits: 1)) s"
         let line = "0" + String(repeating: " ", count: max(1, columns - 1 - end.count)) + end
-        return terminal.tinted("  " + "".padded(Limits.title) + " " + line, .quiet)
+        return terminal.tinted("  " + "".padded(titleWidth) + " " + line, .quiet)
     }
 
-    private var key: String {
+    /// The marks and their meanings, in as many lines as the width asks for.
+    private var key: [String] {
         let unicode = terminal.hasUnicode
         // Only modes that ran: the tables contain the common name too.
         let ran = Set(recording.activations.map(\.mode))
-        let modes = ran.sorted().map { mode in
+        var items = ran.sorted().map { mode -> (text: String, tint: Tint?) in
             let name = name(ofMode: mode)
             let mark = terminal.hasColour && unicode ? "━" : letter(of: mode)
-            return terminal.tinted("\(mark) \(name)", tint(name))
+            return (text: String("\(mark) \(name)".prefix(max(10, width - 2))), tint: tint(name))
         }
         let marks = [
             unicode ? "▪ called" : "# called", unicode ? "│ noted" : "| noted",
             unicode ? "▒ ready, not deliverable" : "~ ready, not deliverable",
         ]
-        return "  " + (modes + marks).joined(separator: "  ")
+        items += marks.map { (text: $0, tint: Tint?.none) }
+        var lines: [String] = []
+        var end = 0
+        for item in items {
+            let shown = item.tint.map { terminal.tinted(item.text, $0) } ?? item.text
+            if lines.isEmpty || end + 2 + item.text.count > width {
+                lines.append("  " + shown)
+                end = 2 + item.text.count
+            } else {
+                lines[lines.count - 1] += "  " + shown
+                end += 2 + item.text.count
+            }
+        }
+        return lines
     }
 }

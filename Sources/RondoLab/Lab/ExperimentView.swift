@@ -12,17 +12,29 @@ package struct ExperimentView: Sendable {
 
     private var width: Int { terminal.isTerminal ? min(terminal.size.columns, Self.widest) : 100 }
 
-    private func paragraph(_ text: String, indent: String = "  ") -> String {
-        wrapped(text, width: max(30, min(width, 96) - indent.count)).map { indent + $0 + "\n" }.joined()
+    /// `text` in lines that fit, each of which is tinted by itself.
+    ///
+    /// - Parameter first: Stands in the place of the first line's indent, and has as many columns.
+    private func paragraph(
+        _ text: String, indent: String = "  ", first: String? = nil, _ tint: Tint? = nil
+    ) -> String {
+        let lines = wrapped(text, width: max(30, min(width, 96) - indent.count))
+        return lines.enumerated().map { place, line in
+            let margin = place == 0 ? first ?? indent : indent
+            let shown = tint.map { terminal.tinted(line, $0) } ?? line
+            return margin + shown + "\n"
+        }.joined()
     }
+
+    /// Two blanks are printed before each line of a timeline.
+    private var timelineWidth: Int { width - 2 }
 
     // MARK: Before
 
     package func begin(_ experiment: Experiment) {
         terminal.write(
-            "\n" + "  " + terminal.tinted(experiment.title, .strong) + "\n"
-                + terminal.tinted(
-                    "  \(experiment.name) · \(experiment.rules.joined(separator: ", "))", .quiet) + "\n\n"
+            "\n" + paragraph(experiment.title, .strong)
+                + paragraph("\(experiment.name) · \(experiment.rules.joined(separator: ", "))", .quiet) + "\n"
                 + (experiment.background.isEmpty ? "" : paragraph(experiment.background) + "\n")
                 + paragraph(experiment.question) + "\n")
     }
@@ -35,7 +47,7 @@ package struct ExperimentView: Sendable {
     /// - Returns: The index of the choice; nil if the input ended first, or the reader only watches.
     package func ask(_ experiment: Experiment, maySkip: Bool, readLine: () -> String?) -> Int? {
         for (place, choice) in experiment.choices.enumerated() {
-            terminal.write("    \(place + 1)  \(choice)\n")
+            terminal.write(paragraph(choice, indent: "       ", first: "    \(place + 1)  "))
         }
         while true {
             let skip = maySkip ? ", Return to only watch" : ""
@@ -63,7 +75,9 @@ package struct ExperimentView: Sendable {
         return { recording, isWhole in
             // While the recording grows, the scale stays the same for as long as possible.
             let seconds = isWhole ? nil : max(1, Double(recording.ended - recording.began) / 1e9)
-            let lines = TextTimeline(recording, terminal: terminal, width: width, seconds: seconds).lines
+            let lines = TextTimeline(
+                recording, terminal: terminal, width: timelineWidth, seconds: seconds
+            ).lines
             draw(lines, over: drawn.value)
             drawn.value = min(lines.count, room)
         }
@@ -93,7 +107,8 @@ package struct ExperimentView: Sendable {
         let longest = lines.flatMap(\.points).map(\.time).max() ?? 0
         guard highest > 0, longest > 0 else { return "" }
         let columns = max(10, width - 42)
-        var text = "\n  " + terminal.tinted("\(plot.title), in \(plot.unit)", .strong) + "\n"
+        let names = min(22, max(8, width - 32))
+        var text = "\n" + paragraph("\(plot.title), in \(plot.unit)", .strong)
         for line in lines {
             var heights = Array(repeating: 0.0, count: columns)
             for point in line.points {
@@ -102,7 +117,7 @@ package struct ExperimentView: Sendable {
             }
             let marks = heights.map { heightMark($0, full: highest, usesUnicode: terminal.hasUnicode) }
             let peak = TextFormats.fixed(heights.max() ?? 0, digits: 1)
-            text += "  \(line.name.padded(22)) \(String(marks)) at most \(peak)\n"
+            text += "  \(line.name.padded(names)) \(String(marks)) at most \(peak)\n"
         }
         return text
     }
@@ -112,29 +127,27 @@ package struct ExperimentView: Sendable {
         let experiment = outcome.experiment
         var text = ""
         if !canMove {
-            let lines = TextTimeline(outcome.recording, terminal: terminal, width: width).lines
+            let lines = TextTimeline(outcome.recording, terminal: terminal, width: timelineWidth).lines
             text += lines.map { "  \($0)\n" }.joined()
         }
         text += plotted(experiment.plot, outcome.recording) + "\n"
+        let happens = paragraph("What happens: \(experiment.choices[experiment.answer])")
         if let prediction {
             let isRight = prediction == experiment.answer
-            text +=
-                "  "
-                + terminal.tinted(
-                    isRight ? "You were right." : "You said: \(experiment.choices[prediction])",
-                    isRight ? .good : .waiting)
-            text += isRight ? "\n" : "\n  What happens: \(experiment.choices[experiment.answer])\n"
-            text += "\n"
+            text += paragraph(
+                isRight ? "You were right." : "You said: \(experiment.choices[prediction])",
+                isRight ? .good : .waiting)
+            text += (isRight ? "" : happens) + "\n"
         } else {
-            text += "  What happens: \(experiment.choices[experiment.answer])\n\n"
+            text += happens + "\n"
         }
         text += "  " + terminal.tinted("What was seen", .strong) + "\n"
         for check in outcome.verdict.checks {
             let mark = terminal.hasUnicode ? (check.holds ? "✓" : "✗") : check.holds ? "ok" : "NO"
-            text += "  " + terminal.tinted(mark, check.holds ? .good : .bad) + " \(check.expected)\n"
-            text += wrapped(check.seen, width: max(30, min(width, 96) - 6)).map {
-                "      " + terminal.tinted($0, .quiet) + "\n"
-            }.joined()
+            text += paragraph(
+                check.expected, indent: String(repeating: " ", count: 3 + mark.count),
+                first: "  " + terminal.tinted(mark, check.holds ? .good : .bad) + " ")
+            text += paragraph(check.seen, indent: "      ", .quiet)
         }
         text += "\n  " + terminal.tinted("Why", .strong) + "\n" + paragraph(experiment.why)
         if showsCode {
