@@ -3,12 +3,23 @@
 
 import Rondo
 
-/// Ends the program when the WebSocket has ended. On the main loop only, as all that the session calls.
-final class Ending: NSObject, URLSessionWebSocketDelegate {
+/// Sends the input once the WebSocket is open, and ends the program when it has ended. On the main loop only, as all that the
+/// session calls.
+final class Chat: NSObject, URLSessionWebSocketDelegate {
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol name: String?
     ) {
         print("open" + (name.map { ", protocol \($0)" } ?? ""))
+        // Not before: a WebSocket that is closed during its handshake sends nothing.
+        Thread.detachNewThread {
+            // A task may be used from any thread.
+            while let line = readLine() {
+                webSocketTask.send(.string(line)) { error in
+                    if let error { print("not sent: \(error.localizedDescription)") }
+                }
+            }
+            webSocketTask.cancel(with: .normalClosure, reason: nil)
+        }
     }
 
     func urlSession(
@@ -33,19 +44,10 @@ struct WebSocketChat {
             exit(2)
         }
         // All calls come on this thread, while its loop runs in the default mode.
-        let session = URLSession(configuration: .default, delegate: Ending(), runLoop: .main)
+        let session = URLSession(configuration: .default, delegate: Chat(), runLoop: .main)
         let task = session.webSocketTask(with: url)
         receive(from: task)
         task.resume()
-        Thread.detachNewThread {
-            // A task may be used from any thread.
-            while let line = readLine() {
-                task.send(.string(line)) { error in
-                    if let error { print("not sent: \(error.localizedDescription)") }
-                }
-            }
-            task.cancel(with: .normalClosure, reason: nil)
-        }
         RunLoop.main.run()
     }
 

@@ -129,7 +129,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     // MARK: - The end
 
     /// Closes the WebSocket: sends earlier messages, then a close frame, waits for the server's close frame
-    /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18).
+    /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18). If the WebSocket is not open
+    /// yet, ends the task: earlier messages are not sent.
     ///
     /// Earlier messages may take long. The connection is closed within two seconds after a further call, or after the
     /// session's `invalidateAndCancel()`.
@@ -143,8 +144,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         work.beginClosing()
     }
 
-    /// Closes the WebSocket by a close frame without code and reason. If the WebSocket is not open yet, ends
-    /// the task.
+    /// Closes the WebSocket by a close frame without code and reason; see `cancel(with:reason:)`.
     open override func cancel() { cancel(with: .invalid, reason: nil) }
 
     /// The code with which the WebSocket was closed; `invalid` as long as it is not closed.
