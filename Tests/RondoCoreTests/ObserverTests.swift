@@ -164,4 +164,12 @@ import Testing
                 "entry", RunLoop.Mode.default.rawValue, "entry", RunLoop.Mode.tracking.rawValue, "work",
             ])
     }
+
+    @Test func `activities are described by their names`() {
+        let activities: RunLoop.Activity = [.entry, .beforeWaiting, .exit]
+        #expect("\(activities)" == "entry beforeWaiting exit")
+        #expect(
+            "\(RunLoop.Activity.allActivities)"
+                == "entry beforeTimers beforeSources beforeWaiting afterWaiting exit")
+    }
 }

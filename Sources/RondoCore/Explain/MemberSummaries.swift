@@ -48,16 +48,6 @@ extension Timer {
 
 extension RunLoop.Observer {
     fileprivate var summary: String {
-        "observer\(label.map { " “\($0)”" } ?? ""), order \(order), activities \(activities.names)"
-    }
-}
-
-extension RunLoop.Activity {
-    fileprivate var names: String {
-        let names: [(RunLoop.Activity, String)] = [
-            (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
-            (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
-        ]
-        return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
+        "observer\(label.map { " “\($0)”" } ?? ""), order \(order), activities \(activities)"
     }
 }

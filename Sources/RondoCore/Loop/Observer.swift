@@ -3,7 +3,7 @@ internal import RondoMutex
 extension RunLoop {
     /// The stages of a run loop at which observers can be called; raw values are those of
     /// `CFRunLoopActivity`.
-    public struct Activity: OptionSet, Hashable, Sendable {
+    public struct Activity: OptionSet, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: UInt
 
         public init(rawValue: UInt) { self.rawValue = rawValue }
@@ -21,6 +21,15 @@ extension RunLoop {
         /// Once, when an activation ends.
         public static let exit = Activity(rawValue: 1 << 7)
         public static let allActivities = Activity(rawValue: 0x0FFF_FFFF)
+
+        /// The names of the stages, separated by blanks: "beforeTimers beforeSources".
+        public var description: String {
+            let names: [(Activity, String)] = [
+                (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
+                (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
+            ]
+            return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
+        }
     }
 
     /// Called at chosen stages of the loop. The counterpart of `CFRunLoopObserver`.
