@@ -113,22 +113,21 @@ struct Trace: ParsableCommand {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path + ".1"
         let isContinuing = FileManager.default.fileExists(atPath: path)
         var bytes: [UInt8] = []
-        do {
+        do throws(Unreadable) {
             // A program that was killed while it renamed the file has left the earlier one alone.
             if !isContinuing || FileManager.default.fileExists(atPath: file) {
-                bytes = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
+                bytes = try contents(of: file)
             }
         } catch {
-            throw CommandFailure("cannot read \(file): \(error.localizedDescription)")
+            throw CommandFailure("cannot read \(file): \(error.reason)")
         }
         var earlier: [UInt8]?
         if isContinuing {
-            do {
-                earlier = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+            do throws(Unreadable) {
+                earlier = try contents(of: path)
             } catch {
                 Terminal.standardError.write(
-                    "rondo: cannot read \(path), which may have the beginning: \(error.localizedDescription)\n"
-                )
+                    "rondo: cannot read \(path), which may have the beginning: \(error.reason)\n")
             }
         }
         if bytes.isEmpty, earlier != nil {
@@ -138,6 +137,25 @@ struct Trace: ParsableCommand {
             return try Recording(file: bytes, continuing: earlier)
         } catch {
             throw CommandFailure("\(file): \(error)")
+        }
+    }
+
+    /// Why a file cannot be read.
+    private struct Unreadable: Error {
+        let reason: String
+    }
+
+    /// The bytes of a regular file: Foundation reads no other one, and calls that a lack of permission.
+    private func contents(of path: String) throws(Unreadable) -> [UInt8] {
+        var status = stat()
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
+            throw Unreadable(reason: String(cString: strerror(errno)))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw Unreadable(reason: "it is not a regular file") }
+        do {
+            return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw Unreadable(reason: error.localizedDescription)
         }
     }
 

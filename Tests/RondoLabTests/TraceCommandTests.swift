@@ -246,6 +246,21 @@ struct TraceCommandTests {
         #expect(output == "['63', '61', '66', 'e9', 'ff', '3d', '1']")
     }
 
+    @Test func `a recording that cannot be read says why`() throws {
+        let script = """
+            import subprocess, sys
+            for path in ['/dev/null', '/', '/no/such/file']:
+                ended = subprocess.run([sys.argv[1], 'trace', '--from', path], stderr=subprocess.PIPE, text=True)
+                print(ended.stderr.strip())
+            """
+        #expect(
+            try Tool.python(script) == """
+                rondo: cannot read /dev/null: it is not a regular file
+                rondo: cannot read /: it is not a regular file
+                rondo: cannot read /no/such/file: No such file or directory
+                """)
+    }
+
     @Test func `trace exits with the status that a shell reports for the program's end`() throws {
         let script = """
             import subprocess, sys
