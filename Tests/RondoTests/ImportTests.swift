@@ -50,6 +50,54 @@ struct ImportTests {
         #expect(delivered > 0)
     }
 
+    /// As a stream that wraps another one.
+    private final class Input: InputStream {
+        var calls: [String] = []
+
+        override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            calls.append("schedule")
+            super.schedule(in: aRunLoop, forMode: mode)
+        }
+
+        override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            calls.append("remove")
+            super.remove(from: aRunLoop, forMode: mode)
+        }
+    }
+
+    private final class Output: OutputStream {
+        var calls: [String] = []
+
+        override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            calls.append("schedule")
+            super.schedule(in: aRunLoop, forMode: mode)
+        }
+
+        override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            calls.append("remove")
+            super.remove(from: aRunLoop, forMode: mode)
+        }
+    }
+
+    @Test func `a subclass of a stream overrides the schedule, also for a value of the type Stream`() throws {
+        let calls = try onLoopThread { loop -> [[String]] in
+            let (input, output) = (Input(data: Data()), Output(toMemory: ()))
+            input.schedule(in: loop, forMode: .default)
+            input.remove(from: .current, forMode: .default)
+            output.schedule(in: .current, forMode: .default)
+            output.remove(from: loop, forMode: .default)
+            for stream in [input, output] as [Stream] {
+                stream.schedule(in: loop, forMode: .default)
+                stream.remove(from: loop, forMode: .default)
+                stream.schedule(in: .current, forMode: .default)
+                stream.remove(from: .current, forMode: .default)
+            }
+            return [input.calls, output.calls]
+        }
+        let thrice = Array(repeating: ["schedule", "remove"], count: 3).flatMap { $0 }
+        #expect(calls == [thrice, thrice])
+    }
+
     private final class Events: NSObject, StreamDelegate {
         var count = 0
 
