@@ -292,7 +292,7 @@ import Testing
         #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "-9800"])
     }
 
-    @Test(arguments: ["settings", "level", "dictionary"])
+    @Test(arguments: ["settings", "level and settings", "dictionary"])
     func `ST-42 streams are secured after they were opened`(by way: String) throws {
         let (server, port) = try PythonServer.start(.startTLS)
         defer { server.terminate() }
@@ -304,22 +304,24 @@ import Testing
             var findings = [line(100)]
             _ = output.writeAll(Array("STARTTLS\n".utf8))
             findings.append(line(100))
-            var isSet = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
-            if way != "settings" {
-                // The first is refused a change: the connection is being secured.
-                isSet =
-                    isSet
-                    && !input.setProperty(
-                        StreamSocketSecurityLevel.negotiatedSSL.rawValue as NSString,
-                        forKey: .socketSecurityLevelKey)
-            }
-            findings.append("\(isSet)")
+            // The level comes first, and the other options before the next pass.
+            let level = StreamSocketSecurityLevel.negotiatedSSL.rawValue as NSString
+            let isLevelSet = way == "settings" || output.setProperty(level, forKey: .socketSecurityLevelKey)
+            let settings = TLSSettings.test as AnyObject
+            let options: [String: Any] = ["kCFStreamSSLValidatesCertificateChain": false]
+            let isSet =
+                way == "dictionary"
+                ? input.setProperty(options as AnyObject, forKey: .sslSettingsKey)
+                : input.setProperty(settings, forKey: .tlsSettingsKey)
+            // TLS cannot be taken back.
+            let isUndone = output.setProperty(nil, forKey: .tlsSettingsKey)
+            findings.append("\(isLevelSet) \(isSet) \(isUndone)")
             // It waits for the handshake.
             _ = output.writeAll(Array("in confidence".utf8))
             findings.append(line(13))
-            return findings
+            return findings + ["\(output.setProperty(settings, forKey: .tlsSettingsKey))"]
         }
-        #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "in confidence"])
+        #expect(findings == ["220 ready\n", "220 go ahead\n", "true true false", "in confidence", "false"])
     }
 
     @Test func `ST-42 streams in a loop are secured in an event`() throws {

@@ -300,7 +300,7 @@ import Testing
             if !isPolled { try? loop.run { notes.count(of: "open") > 0 } }
             return findings + [isPolled ? "1" : "\(notes.count(of: "open"))"]
         }
-        #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "false", "secret\n", "1"])
+        #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "true", "secret\n", "1"])
     }
 
     @Test(arguments: [false, true])

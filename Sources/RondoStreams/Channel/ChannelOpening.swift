@@ -100,6 +100,16 @@ final class ChannelOpening {
         }
     }
 
+    /// Replaces the settings by which an open connection is to be secured, as long as that has not begun.
+    ///
+    /// - Parameter settings: Nil is refused: the peer expects TLS by now.
+    /// - Returns: False if they are refused, or TLS has begun, or there is no such connection.
+    func replaceUpgrade(by settings: TLSSettings?) -> Bool {
+        guard case .upgrading(let transport, _, let received) = stage, let settings else { return false }
+        stage = .upgrading(transport, settings, received: received)
+        return true
+    }
+
     // MARK: - Inputs
 
     /// Continues in a pass that was requested, or that a timer has brought.

@@ -113,16 +113,17 @@ package final class SocketChannel {
     }
 
     /// Secures the open connection (STARTTLS, rule ST-42). The connection is not open meanwhile; the event is
-    /// `secured` or `failed`, in a later pass. While the connection is still being made, the settings take
-    /// effect as if they had been set from the start.
+    /// `secured` or `failed`, in a later pass, in which TLS begins: until then other settings replace these. While
+    /// the connection is still being made, the settings take effect as if they had been set from the start.
     ///
     /// - Parameter received: Bytes that the owner has read already and not used; they belong to TLS now. This
     ///   way plain text that was received before cannot be mistaken for secured data.
-    /// - Returns: False if the connection is secured already, or closed.
+    /// - Returns: False if the connection is secured already, or TLS has begun, or the channel is closed.
     package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
         switch phase {
         case .created: break
-        case .opening(let opening): guard opening.maySetTLS else { return false }
+        case .opening(let opening):
+            guard opening.maySetTLS else { return opening.replaceUpgrade(by: settings) }
         case .open(let transport):
             guard !transport.isSecuredToHost else { return false }
             guard let settings else { return true }

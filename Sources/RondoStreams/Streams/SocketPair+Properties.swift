@@ -96,7 +96,7 @@ extension SocketPair {
         return true
     }
 
-    /// - Returns: False if the channel is secured already, or closed.
+    /// - Returns: False if the channel is secured already, or closed, or TLS has begun.
     func secure(_ channel: SocketChannel, by tls: TLSSettings?) -> Bool {
         let wasOpen = channel.isOpen
         if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
