@@ -283,6 +283,69 @@ import Testing
         }
     }
 
+    /// Redirects, and wants a password; from the second connection on, a client certificate too.
+    private static let manyQuestions = """
+        context.load_verify_locations("\(TestCertificates.shared.authorityPath)")
+        context.verify_mode = ssl.CERT_OPTIONAL
+        if b"GET / " in request: head = b"302 Found\\r\\nLocation: /next"
+        elif b"Authorization" not in request: head = b"401 No\\r\\nWWW-Authenticate: Basic realm=\\"r\\""
+        elif not tls.getpeercert(True): head = b"403 No"
+        else: head = b"200 OK"
+        tls.sendall(b"HTTP/1.1 " + head + b"\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n")
+        """
+
+    @Test func `UC-52 a load asks once whether a server is accepted, and for an identity`() throws {
+        let (server, port) = try Stranger.pythonTLS(.good, Self.manyQuestions)
+        defer { server.terminate() }
+        let certificates = TestCertificates.shared
+        let identity = try TLSIdentity(
+            chainFile: certificates.path(.good), privateKeyFile: certificates.keyPath)
+        let answer: @Sendable (URLAuthenticationChallenge) -> Void = { challenge in
+            let space = challenge.protectionSpace
+            let credential: URLCredential =
+                if let trust = space.serverTrust {
+                    URLCredential(trust: trust)
+                } else if space.identityRequest != nil {
+                    TLSCredential(identity: identity)
+                } else {
+                    URLCredential(user: "user", password: "pass", persistence: .none)
+                }
+            challenge.sender?.use(credential, for: challenge)
+        }
+        let judge = Judge(answer)
+        try Self.run(port, judge, trusts: false)
+        #expect(judge.recorder.response?.statusCode == 200)
+        #expect(judge.seen.value == ["ServerTrust trusted false", "ClientCertificate", "HTTPBasic"])
+        // Another load is asked for itself, from its first connection on.
+        let other = Judge(answer)
+        try Self.run(port, other, trusts: false)
+        #expect(other.recorder.response?.statusCode == 200)
+        #expect(other.seen.value == ["ServerTrust trusted false", "ClientCertificate", "HTTPBasic"])
+    }
+
+    @Test func `UC-52 a load whose server shows another certificate is asked about that one`() throws {
+        let certificates = TestCertificates.shared
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            number = globals().get("number", 0) + 1
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain("\(certificates.path(.untrusted))", "\(certificates.keyPath(.untrusted))")
+            head = b"302 Found\\r\\nLocation: /%d" % number if number < 4 else b"200 OK"
+            tls.sendall(b"HTTP/1.1 " + head + b"\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n")
+            """)
+        defer { server.terminate() }
+        let seen = Box<[String]>([])
+        let judge = Judge { challenge in
+            guard let trust = challenge.protectionSpace.serverTrust else { return }
+            seen.mutate { $0.append(trust.certificates[0].issuer) }
+            challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+        }
+        try Self.run(port, judge, trusts: false)
+        #expect(judge.recorder.response?.statusCode == 200)
+        #expect(seen.value == ["CN=Rondo Test Authority", "CN=Stranger Authority"])
+    }
+
     private struct Held: @unchecked Sendable {
         let challenge: URLAuthenticationChallenge
     }

@@ -15,6 +15,21 @@ final class ServerChallenges {
         case tls(TLSProtectionSpace.Question, any Exchange)
     }
 
+    /// What a question of TLS is about: equal ones get the same answer in one load.
+    private enum Subject: Hashable {
+        /// The server's own certificate, and what is wrong with it and its chain.
+        case trust(ConnectionKey, TLSCertificate?, [CertificateProblem])
+        /// The authorities that the server accepts.
+        case identity(ConnectionKey, issuers: [Data])
+
+        init(_ question: TLSProtectionSpace.Question, at key: ConnectionKey) {
+            switch question {
+            case .trust(let trust): self = .trust(key, trust.certificates.first, trust.problems)
+            case .identity(let request): self = .identity(key, issuers: request.encodedIssuers)
+            }
+        }
+    }
+
     /// A challenge that the delegate has not decided about.
     ///
     /// The challenge object itself is not retained: when it is released, its sender knows that no decision
@@ -48,6 +63,9 @@ final class ServerChallenges {
     private let dispositions = Dispositions()
     private var open: Open?
     private var count = 0
+    /// The decisions that have granted a connection more than the default. That connection is private, so the next request
+    /// to its server needs another one, about which the delegate is not asked again.
+    private var granted: [Subject: ChallengeDisposition] = [:]
 
     /// - Parameter credentials: The storage for credentials; nil for none.
     init(for owner: any AnswerOwner, credentials: StoredCredentials?) {
@@ -77,6 +95,9 @@ final class ServerChallenges {
 
     private func ask(_ question: TLSProtectionSpace.Question, of exchange: (any Exchange)?) {
         guard let exchange else { return }
+        if let disposition = granted[Subject(question, at: exchange.key)] {
+            return apply(disposition, to: question, of: exchange)
+        }
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {
             error = URLErrors.error(.serverCertificateUntrusted, explanation, url: authenticator.url)
@@ -157,6 +178,7 @@ final class ServerChallenges {
     ) {
         do throws(LoadFailure) {
             try question.apply(disposition) {
+                granted[Subject(question, at: exchange.key)] = disposition
                 // The delegates of other loads have not accepted this server.
                 if !owner.sharesTrustDecisions { exchange.makePrivate() }
             }
