@@ -108,6 +108,14 @@ public func CFRunLoopPerformBlock(
 
 public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 
+/// The seconds from 1 January 1970 to the reference date.
+public let kCFAbsoluteTimeIntervalSince1970: CFTimeInterval = 978_307_200
+
+extension Thread {
+    /// `mainThread` by the name that it has on Apple's systems. Without it the name means the method `main()`.
+    public static var main: Thread { mainThread }
+}
+
 extension String {
     /// This string with every character percent-escaped that cannot stand in a URL.
     public func addingPercentEscapes(using encoding: Encoding) -> String? {

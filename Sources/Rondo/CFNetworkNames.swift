@@ -37,6 +37,11 @@ public var kCFStreamPropertyHTTPSProxyHost: CFString { "HTTPSProxy" }
 /// The name that streams have for `kCFNetworkProxiesHTTPSPort`.
 public var kCFStreamPropertyHTTPSProxyPort: CFString { "HTTPSPort" }
 
+// MARK: - Errors
+
+/// The domain of the error of a name that was not found, and of a proxy; often the cause of another error.
+public var kCFErrorDomainCFNetwork: CFString { "kCFErrorDomainCFNetwork" }
+
 // MARK: - Kinds of traffic. Streams here do not distinguish them: setting one returns false
 
 /// `Stream.PropertyKey.networkServiceType`.

@@ -19,6 +19,9 @@ public struct CFSocketSignature {
     /// A `struct sockaddr`, which has to live as long as the signature is used.
     public var address: Unmanaged<CFData>!
 
+    /// Zeros, and no address.
+    public init() { self.init(protocolFamily: 0, socketType: Int32(0), protocol: 0, address: nil) }
+
     public init(
         protocolFamily: Int32, socketType: Int32, protocol: some BinaryInteger, address: Unmanaged<CFData>!
     ) {

@@ -89,6 +89,19 @@ struct CFTypeTests {
         #expect(some as? Stream.PropertyKey == .sslSettingsKey)
     }
 
+    @Test
+    func `names of the main thread, of errors, of a signature and of the seconds to the reference date`() {
+        let isMain = Thread.main === Thread.mainThread
+        #expect(isMain)
+        let error = NSError(domain: kCFErrorDomainCFNetwork as String, code: 2)
+        #expect(error.domain == "kCFErrorDomainCFNetwork")
+        let signature = CFSocketSignature()
+        #expect(signature.protocolFamily == 0 && signature.socketType == 0 && signature.protocol == 0)
+        #expect(signature.address == nil)
+        let start = Date(timeIntervalSince1970: 0).timeIntervalSinceReferenceDate
+        #expect(start + kCFAbsoluteTimeIntervalSince1970 == 0)
+    }
+
     @Test func `what cannot stand in a URL is escaped, and so is a percent sign`() {
         #expect("a #%[]é~".addingPercentEscapes(using: .utf8) == "a%20%23%25%5B%5D%C3%A9~")
     }

@@ -189,7 +189,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        if let cause, cause.domain == "kCFErrorDomainCFNetwork", (100..<600).contains(cause.code) {
+        if let cause, cause.domain == kCFErrorDomainCFNetwork as String, (100..<600).contains(cause.code) {
             transfer?.note(connectStatus: cause.code)
         }
         let failure = FetchFailure(
