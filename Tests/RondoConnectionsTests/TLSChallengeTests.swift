@@ -312,15 +312,15 @@ import Testing
                 }
             challenge.sender?.use(credential, for: challenge)
         }
-        let judge = Judge(answer)
-        try Self.run(port, judge, trusts: false)
-        #expect(judge.recorder.response?.statusCode == 200)
-        #expect(judge.seen.value == ["ServerTrust trusted false", "ClientCertificate", "HTTPBasic"])
-        // Another load is asked for itself, from its first connection on.
-        let other = Judge(answer)
-        try Self.run(port, other, trusts: false)
-        #expect(other.recorder.response?.statusCode == 200)
-        #expect(other.seen.value == ["ServerTrust trusted false", "ClientCertificate", "HTTPBasic"])
+        // From its second connection on, the server sends its authority's certificate as well, which is another problem.
+        try Self.run(port, Judge(answer), trusts: false)
+        // Each load is asked for itself, whatever another one has answered.
+        for _ in 0..<2 {
+            let judge = Judge(answer)
+            try Self.run(port, judge, trusts: false)
+            #expect(judge.recorder.response?.statusCode == 200)
+            #expect(judge.seen.value == ["ServerTrust trusted false", "ClientCertificate", "HTTPBasic"])
+        }
     }
 
     @Test func `UC-52 a load whose server shows another certificate is asked about that one`() throws {

@@ -82,6 +82,6 @@ extension URLErrors {
         if let error = error as? URLError { return error }
         return self.error(
             .unknown, "The load failed: \(error?.localizedDescription ?? "no reason was given").", url: url,
-            cause: error.map { $0 as NSError })
+            cause: error)
     }
 }
