@@ -21,11 +21,14 @@ final class OrderedHandlers: Sendable {
     }
 
     private let schedule: SessionSchedule
-    /// The handlers that wait for the delegate queue, which may run several operations at once (rule US-19).
-    private let calls = QueuedCalls()
+    /// Makes the calls if the session has a delegate queue.
+    private let handlers: QueuedHandlers
     private let state = Mutex(State())
 
-    init(_ schedule: SessionSchedule) { self.schedule = schedule }
+    init(_ schedule: SessionSchedule) {
+        self.schedule = schedule
+        handlers = QueuedHandlers(schedule)
+    }
 
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
@@ -39,7 +42,7 @@ final class OrderedHandlers: Sendable {
     /// Returns the function that has `handler` called.
     private func prepare(_ handler: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         guard schedule.queue != nil else { return schedule.prepare(handler) }
-        return { [schedule, calls] in schedule.perform(handler, after: calls) }
+        return { [handlers] in handlers.call([handler]) }
     }
 
     private func add(_ step: Step) {

@@ -42,16 +42,6 @@ enum SessionSchedule: Sendable {
     /// (rule US-24). If the loop's thread has ended, `call` is released without having been made.
     func perform(_ call: @escaping @Sendable () -> Void) { prepare(call)() }
 
-    /// Makes `call` as `perform` does, after the calls that were added to `earlier` before it, even if the queue runs several
-    /// operations at once (rule US-19).
-    func perform(_ call: @escaping @Sendable () -> Void, after earlier: QueuedCalls) {
-        guard let queue else { return perform(call) }
-        let call = DelegateCall.upgraded(name: "late", size: 0, call)
-        _ = earlier.add(call, to: queue, mayBeDeferred: false) { call in
-            if case .upgraded(_, _, let call) = call { call() }
-        }
-    }
-
     /// Returns a function that makes `call` as `perform` does. It is called once, on any thread. From now until `call` is made
     /// it counts as an input source of the loop's modes, so that a run of the loop does not return for want of sources.
     func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {

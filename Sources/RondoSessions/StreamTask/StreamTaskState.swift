@@ -69,15 +69,14 @@ final class StreamTaskState: Sendable {
     let state = Mutex(State())
     let host: String
     let port: Int
-    private let schedule: SessionSchedule
-    /// The calls of handlers of operations that come after the end. They wait until the last call of the task has returned.
-    private let lateCalls = QueuedCalls()
+    /// Calls the handlers of operations that come after the end, once the last call of the task has returned.
+    private let lateHandlers: QueuedHandlers
 
     /// - Parameter awaitsConnection: True if a data task will hand its connection over.
     init(host: String, port: Int, schedule: SessionSchedule, awaitsConnection: Bool = false) {
         self.host = host
         self.port = port
-        self.schedule = schedule
+        lateHandlers = QueuedHandlers(schedule)
         if awaitsConnection { state.withLock { $0.source = .awaited } }
     }
 
@@ -145,12 +144,8 @@ final class StreamTaskState: Sendable {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
         }
-        if isOver { callLateHandlers() } else { load?.wakeUp() }
+        if isOver { lateHandlers.call(takeLate()) } else { load?.wakeUp() }
         return result
-    }
-
-    private func callLateHandlers() {
-        for call in takeLate() { schedule.perform(call, after: lateCalls) }
     }
 
     // MARK: - The load
@@ -211,7 +206,7 @@ final class StreamTaskState: Sendable {
             defer { if case .given = state.source { state.source = .lost } }
             return (load: state.load.take(), source: state.source, waiting)
         }
-        lateCalls.setSuspended(false)
+        lateHandlers.release()
         if case .given(let connection) = old.source { connection.channel.close() }
         withExtendedLifetime(old) {}
     }
@@ -220,7 +215,7 @@ final class StreamTaskState: Sendable {
     ///
     /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {
-        lateCalls.setSuspended(true)
+        lateHandlers.hold()
         state.withLock { $0.phase = .over(error) }
         for call in takeLate() { call() }
     }
@@ -228,7 +223,7 @@ final class StreamTaskState: Sendable {
     /// Ends a task that was never begun. Any thread; the handlers of waiting operations are called later.
     func endBeforeStart(_ error: URLError) {
         state.withLock { $0.phase = .over(error) }
-        callLateHandlers()
+        lateHandlers.call(takeLate())
     }
 
     /// The calls of the handlers of all waiting operations, none of which can be performed any more.

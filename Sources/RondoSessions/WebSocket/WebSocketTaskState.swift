@@ -58,13 +58,12 @@ final class WebSocketTaskState: Sendable {
 
     let state = Mutex(State())
     private let protocols: [String]
-    private let schedule: SessionSchedule
-    /// The calls of handlers of operations that come after the end. They wait until the last call of the task has returned.
-    private let lateCalls = QueuedCalls()
+    /// Calls the handlers of operations that come after the end, once the last call of the task has returned.
+    private let lateHandlers: QueuedHandlers
 
     init(protocols: [String], schedule: SessionSchedule) {
         self.protocols = protocols
-        self.schedule = schedule
+        lateHandlers = QueuedHandlers(schedule)
     }
 
     func belong(to client: any WebSocketClient, _ url: URL?) {
@@ -154,7 +153,7 @@ final class WebSocketTaskState: Sendable {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
         }
-        if isOver { callLateHandlers() } else { load?.wakeUp() }
+        if isOver { lateHandlers.call(takeLate()) } else { load?.wakeUp() }
         return result
     }
 
@@ -203,14 +202,14 @@ final class WebSocketTaskState: Sendable {
             return (load: state.load.take(), waiting)
         }
         withExtendedLifetime(old) {}
-        lateCalls.setSuspended(false)
+        lateHandlers.release()
     }
 
     /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the session's run loop.
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
-        lateCalls.setSuspended(true)
+        lateHandlers.hold()
         let error = WebSocketURL.shown(error)
         let reported = state.withLock { $0.end(error) }
         for call in takeLate() { call() }
@@ -220,14 +219,10 @@ final class WebSocketTaskState: Sendable {
     /// Ends a task that was never begun. Any thread; the handlers of waiting operations are called later.
     func endBeforeStart(_ error: URLError) {
         state.withLock { $0.phase = .over(Closing(error: error)) }
-        callLateHandlers()
+        lateHandlers.call(takeLate())
     }
 
     // MARK: - After the end
-
-    private func callLateHandlers() {
-        for call in takeLate() { schedule.perform(call, after: lateCalls) }
-    }
 
     /// The calls of the handlers of all waiting operations: messages that have arrived are delivered, everything
     /// else fails.
