@@ -320,7 +320,7 @@ import Testing
                 url: url("http://a/"), statusCode: 200, httpVersion: nil, headerFields: ["ETag": "\"a\""]))
         let resumption = try #require(
             DownloadResumption(response, bytes: 1, method: "GET"))
-        return PartialDownload(try DownloadFile(), resumption, fields: [:])
+        return PartialDownload(try DownloadFile(), resumption)
     }
 
     @Test(arguments: [true, false])

@@ -47,6 +47,24 @@ import Testing
         #expect(downloadFiles() == before)
     }
 
+    @Test func `US-64 data of earlier versions, with the fields beside the resumption, are read`() throws {
+        let server = try RangeServer(.continues)
+        let data = try #require(try cancelled(server, session))
+        let decoded = try PropertyListSerialization.propertyList(from: data, format: nil)
+        var list = try #require(decoded as? [String: Any])
+        var resumption = try #require(list["resumption"] as? [String: Any])
+        let fields = resumption.removeValue(forKey: "fields")
+        list["fields"] = try #require(fields)
+        list["resumption"] = resumption
+        let earlier = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: earlier).resume()
+        try notes.waitForEnds(2)
+        #expect(notes.content == RangeServer.body)
+        #expect(server.requests.last?.value("Range") == "bytes=100000-")
+        #expect(server.requests.last?.value("X-Field") == "mine")
+    }
+
     @Test func `US-64 a resumed download continues by itself if its connection is lost`() throws {
         let server = try RangeServer(.continues)
         let session = self.session

@@ -292,7 +292,7 @@ public final class URLDownload: NSObject, Sendable {
     /// continue or the partial file is gone: `deletesFileUponFailure` has to be false, unless the download was itself made
     /// from resume data and has not touched the file. It contains the fields of the request, which may be secret. Any
     /// thread may use it.
-    public var resumeData: Data? { state.withLock { $0.resumption }?.data }
+    public var resumeData: Data? { state.withLock { $0.resumption }?.binaryPropertyList }
 
     func setResumption(_ resumption: DownloadResumption?) {
         state.withLock { $0.resumption = resumption }

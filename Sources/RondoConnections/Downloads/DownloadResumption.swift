@@ -15,8 +15,8 @@ struct DownloadResumption: Codable, Equatable {
     /// Whether redirects have led to `url` from another origin: what the program meant for that one is not sent to
     /// this one (rule UC-33). Nil, in data of earlier versions: not known.
     var leftOrigin: Bool?
-    /// The fields of the last request, except for those that ask for a part: the server may need them again. Nil in the
-    /// data of sessions, which keep them beside this value, and in data of earlier versions.
+    /// The fields of the last request, except for those that ask for a part: the server may need them again. Nil in data of
+    /// earlier versions.
     var fields: [String: String]?
     /// Whether cookies go with the request, and are kept (rule US-12). Nil, in data of earlier versions: not known.
     var handlesCookies: Bool?
@@ -86,13 +86,6 @@ struct DownloadResumption: Codable, Equatable {
         self = decoded
     }
 
-    /// Nil in theory only: texts, numbers and URLs can always be encoded.
-    var data: Data? {
-        let encoder = PropertyListEncoder()
-        encoder.outputFormat = .binary
-        return try? encoder.encode(self)
-    }
-
     // MARK: - The requests
 
     /// Those of `fields` that do not ask for a part.
@@ -108,15 +101,15 @@ struct DownloadResumption: Codable, Equatable {
         return request
     }
 
-    /// The value of the Range field for the rest.
-    var range: String { "bytes=\(bytes)-" }
-
     /// The request for the rest of the file, or for the whole if the file has changed.
-    var request: URLRequest {
-        var request = requestForWhole
-        request.setValue(range, forHTTPHeaderField: "Range")
-        request.setValue(validator, forHTTPHeaderField: "If-Range")
-        return request
+    var request: URLRequest { askingForRest(requestForWhole) }
+
+    /// `request` for the rest only, or for the whole if the file has changed on the server.
+    func askingForRest(_ request: URLRequest) -> URLRequest {
+        var rest = request
+        rest.setValue("bytes=\(bytes)-", forHTTPHeaderField: "Range")
+        rest.setValue(validator, forHTTPHeaderField: "If-Range")
+        return rest
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
@@ -172,5 +165,14 @@ struct DownloadResumption: Codable, Equatable {
     private static func number(_ text: Substring) -> Int64? {
         let digits = text.trimmingCharacters(in: .whitespaces)
         return digits.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } ? Int64(digits) : nil
+    }
+}
+
+extension Encodable {
+    /// Nil in theory only: texts, numbers and URLs can always be encoded.
+    var binaryPropertyList: Data? {
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .binary
+        return try? encoder.encode(self)
     }
 }

@@ -43,7 +43,7 @@ final class DownloadTarget {
             let resumption = earlier.resumption.completed(by: response)
             expectedLength = resumption.total ?? 0
             self.response = response
-            continued = PartialDownload(earlier.file, resumption, fields: earlier.fields)
+            continued = PartialDownload(earlier.file, resumption)
             return
         }
         continued = nil
@@ -101,9 +101,10 @@ final class DownloadTarget {
         if continued == nil {
             resumption.leftOrigin = leftOrigin
             resumption.handlesCookies = request.handlesCookies
+            resumption.fields = DownloadResumption.fieldsForWhole(request.fields)
         }
         self.file = nil
-        return PartialDownload(file, resumption, fields: continued?.fields ?? request.fields)
+        return PartialDownload(file, resumption)
     }
 
     /// How the rest would be requested; nil if it cannot.
@@ -130,10 +131,8 @@ final class DownloadTarget {
         else { return nil }
         resumptions += 1
         resumedAt = length
-        var rest = request.value
-        rest.setValue(resumption.range, forHTTPHeaderField: "Range")
-        rest.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
-        return (LoadRequest(rest), RequestedRest(resumption: resumption, failure: failure))
+        let rest = LoadRequest(resumption.askingForRest(request.value))
+        return (rest, RequestedRest(resumption: resumption, failure: failure))
     }
 
     /// Whether the response with this head can be saved. It can if it is the rest of an earlier download, the whole file, or

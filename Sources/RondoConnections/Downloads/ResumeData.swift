@@ -5,18 +5,34 @@ package import RondoCore
 /// to request the rest.
 ///
 /// They are encoded as a property list. They include the request's fields that the program set, since the
-/// server may need them again.
+/// server may need them again: those of the resumption, without any that the session has added.
 package struct ResumeData: Codable, Sendable {
     let resumption: DownloadResumption
     /// The name of the file in the directory for temporary files.
     let file: String
-    /// The fields of the request, except for those that ask for a part.
-    let fields: [String: String]
 
-    init(_ resumption: DownloadResumption, file: String, fields: [String: String]) {
+    private enum CodingKeys: CodingKey {
+        case resumption, file
+    }
+
+    /// The key of the request's fields in data of earlier versions, which kept them beside the resumption.
+    private enum EarlierKeys: CodingKey {
+        case fields
+    }
+
+    init(_ resumption: DownloadResumption, file: String) {
         self.resumption = resumption
         self.file = file
-        self.fields = DownloadResumption.fieldsForWhole(fields)
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let list = try decoder.container(keyedBy: CodingKeys.self)
+        let earlier = try decoder.container(keyedBy: EarlierKeys.self)
+        var resumption = try list.decode(DownloadResumption.self, forKey: .resumption)
+        if let fields = try earlier.decodeIfPresent([String: String].self, forKey: .fields) {
+            resumption.fields = fields
+        }
+        self.init(resumption, file: try list.decode(String.self, forKey: .file))
     }
 
     /// Nil if `data` is not such a list.
@@ -29,19 +45,8 @@ package struct ResumeData: Codable, Sendable {
         self = decoded
     }
 
-    /// Nil in theory only: texts, numbers and URLs can always be encoded.
-    var data: Data? {
-        let encoder = PropertyListEncoder()
-        encoder.outputFormat = .binary
-        return try? encoder.encode(self)
-    }
-
     /// The request for the whole file.
-    package var request: URLRequest {
-        var request = resumption.requestForWhole
-        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
-        return request
-    }
+    package var request: URLRequest { resumption.requestForWhole }
 
     /// Whether redirects have led to another origin than the first request's, for which the configuration was made.
     package var leftOrigin: Bool { resumption.leftOrigin ?? false }
@@ -53,8 +58,7 @@ package struct ResumeData: Codable, Sendable {
     /// requested.
     package func open() -> PartialDownload? {
         do throws(SystemError) {
-            return PartialDownload(
-                try DownloadFile(reopening: file, at: resumption.bytes), resumption, fields: fields)
+            return PartialDownload(try DownloadFile(reopening: file, at: resumption.bytes), resumption)
         } catch {
             return nil
         }
@@ -65,12 +69,10 @@ package struct ResumeData: Codable, Sendable {
 package final class PartialDownload: Sendable {
     let file: DownloadFile
     let resumption: DownloadResumption
-    let fields: [String: String]
 
-    init(_ file: DownloadFile, _ resumption: DownloadResumption, fields: [String: String]) {
+    init(_ file: DownloadFile, _ resumption: DownloadResumption) {
         self.file = file
         self.resumption = resumption
-        self.fields = fields
     }
 
     /// Keeps the file beyond this object.
@@ -82,17 +84,16 @@ package final class PartialDownload: Sendable {
     ///     (`KeptDownloads`).
     /// - Returns: The resume data; nil if the file could not be kept.
     package func keep(without added: [(name: String, value: String)], isAsked: Bool) -> Data? {
-        let own = fields.filter { name, value in
+        guard let name = file.keep(isAsked: isAsked) else { return nil }
+        var own = resumption
+        own.fields = own.fields?.filter { name, value in
             !added.contains { $0.name.caseInsensitiveCompare(name) == .orderedSame && $0.value == value }
         }
-        return file.keep(isAsked: isAsked).flatMap { ResumeData(resumption, file: $0, fields: own).data }
+        return ResumeData(own, file: name).binaryPropertyList
     }
 
     /// `request` for the rest only, or for the whole if the file has changed on the server.
     package func askingForRest(_ request: URLRequest) -> URLRequest {
-        var rest = request
-        rest.setValue(resumption.range, forHTTPHeaderField: "Range")
-        rest.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
-        return rest
+        resumption.askingForRest(request)
     }
 }
