@@ -98,13 +98,8 @@ final class ServerChallenges {
         if let disposition = granted[Subject(question, at: exchange.key)] {
             return apply(disposition, to: question, of: exchange)
         }
-        var error: (any Error)?
-        if case .trust(let trust) = question, let explanation = trust.explanation {
-            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: authenticator.url)
-        }
-        let challenge = URLAuthenticationChallenge(
-            protectionSpace: TLSProtectionSpace(question, host: exchange.key.host, port: exchange.key.port),
-            proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
+        let challenge = question.challenge(
+            host: exchange.key.host, port: exchange.key.port, url: authenticator.url,
             sender: begin(.tls(question, exchange)))
         owner.received(.challenge(challenge, silent: nil, isOfTLS: true))
     }

@@ -19,27 +19,25 @@ package final class TLSInquiry {
     private var unshown: URLAuthenticationChallenge?
 
     /// - Parameter wakeUp: Called on any thread when there is a decision.
-    package init(
+    package convenience init(
         _ trust: TLSTrust, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
     ) {
-        question = .trust(trust)
-        let error = trust.explanation.map { URLErrors.error(.serverCertificateUntrusted, $0, url: nil) }
-        show(host, port, error, wakeUp)
+        self.init(asking: .trust(trust), host: host, port: port, wakeUp: wakeUp)
     }
 
-    package init(
+    package convenience init(
         _ request: TLSIdentityRequest, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
     ) {
-        question = .identity(request)
-        show(host, port, nil, wakeUp)
+        self.init(asking: .identity(request), host: host, port: port, wakeUp: wakeUp)
     }
 
-    private func show(
-        _ host: String, _ port: Int, _ error: (any Error)?, _ wakeUp: @escaping @Sendable () -> Void
+    private init(
+        asking question: TLSProtectionSpace.Question, host: String, port: Int,
+        wakeUp: @escaping @Sendable () -> Void
     ) {
-        unshown = URLAuthenticationChallenge(
-            protectionSpace: TLSProtectionSpace(question, host: host, port: port), proposedCredential: nil,
-            previousFailureCount: 0, failureResponse: nil, error: error,
+        self.question = question
+        unshown = question.challenge(
+            host: host, port: port, url: nil,
             sender: ChallengeSender { [decision] disposition in
                 decision.disposition.withLock { $0 = disposition }
                 wakeUp()
@@ -61,6 +59,21 @@ package final class TLSInquiry {
 }
 
 extension TLSProtectionSpace.Question {
+    /// The challenge that asks a delegate this question.
+    ///
+    /// - Parameter url: The URL of the load, which the error names; nil if the question belongs to no load.
+    func challenge(
+        host: String, port: Int, url: URL?, sender: ChallengeSender
+    ) -> URLAuthenticationChallenge {
+        var error: (any Error)?
+        if case .trust(let trust) = self, let explanation = trust.explanation {
+            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: url)
+        }
+        return URLAuthenticationChallenge(
+            protectionSpace: TLSProtectionSpace(self, host: host, port: port), proposedCredential: nil,
+            previousFailureCount: 0, failureResponse: nil, error: error, sender: sender)
+    }
+
     /// Continues the handshake as the delegate has decided about the challenge.
     ///
     /// - Parameter granting: Called before the connection is granted more than the default: trust, or an
