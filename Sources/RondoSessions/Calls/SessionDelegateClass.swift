@@ -59,19 +59,9 @@ final class SessionDelegateClass: Sendable {
     func noteLacking(_ methods: SessionMethod...) {
         let bits = methods.reduce(0) { $0 | $1.bit }
         let (old, new) = defaults.bitwiseOr(bits, ordering: .relaxed)
-        if old != new { share(new) }
-    }
-
-    /// Tells the loads which calls they can skip.
-    private func share(_ defaults: UInt64) {
-        for loads in [ofTasks, ofHandlers] {
-            if lacks(.metrics) { loads.insert(.didCollectMetrics) }
-            if lacks(.willCache, .willCacheAsync) { loads.insert(.willCacheResponse) }
-            if lacks(.sessionChallenge, .sessionChallengeAsync, .taskChallenge, .taskChallengeAsync) {
-                loads.insert(.willSendRequestForChallenge)
-                loads.insert(.canAuthenticate)
-            }
-        }
+        guard old != new else { return }
+        // The loads can skip more calls.
+        for loads in [ofTasks, ofHandlers] { loads.insertCalls(lackedBy: [self]) }
     }
 }
 
@@ -79,10 +69,15 @@ extension DelegateDefaults {
     /// For a task without delegates.
     static let ofNoDelegate = DelegateDefaults(lacking: [])
 
-    /// For a task with several delegates: a call is skipped if none of them implements the method.
+    /// For a task with several delegates.
     convenience init(lacking classes: [SessionDelegateClass]) {
         self.init()
         insert(.shouldUseCredentialStorage)
+        insertCalls(lackedBy: classes)
+    }
+
+    /// Inserts the calls whose methods none of the classes implements.
+    fileprivate func insertCalls(lackedBy classes: [SessionDelegateClass]) {
         let all = { (methods: SessionMethod...) in
             classes.allSatisfy { kind in methods.allSatisfy { kind.lacks($0) } }
         }
