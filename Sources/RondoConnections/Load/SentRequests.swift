@@ -4,8 +4,7 @@
 struct SentRequests {
     /// The request that is being sent or answered, or was last; before that, the load's own.
     private(set) var last: LoadRequest
-    private var hasSent = false
-    /// The first request that was sent, once another one is.
+    /// The first request that was sent; nil before that.
     private var first: LoadRequest?
     /// Whether the first request goes to another origin than the one that the settings were made for.
     private let beginsElsewhere: Bool
@@ -17,19 +16,16 @@ struct SentRequests {
 
     /// Notes that `request` is being sent: the load's request, or one for the rest of its body.
     mutating func note(_ request: LoadRequest) {
-        if request !== last {
-            if hasSent, first == nil { first = last }
-            last = request
-        }
-        hasSent = true
+        if first == nil { first = request }
+        last = request
     }
 
     /// Whether `address` belongs to the origin for which the settings were made: that of the first request (RFC 6454,
     /// section 5). Always false if the load begins elsewhere, because that origin is not known then.
     func isAtOrigin(_ address: WebAddress) -> Bool {
         if beginsElsewhere { return false }
-        guard hasSent else { return true }
-        guard let origin = (first ?? last).address else { return false }
+        guard let first else { return true }
+        guard let origin = first.address else { return false }
         return origin.isSecure == address.isSecure && origin.port == address.port
             && (origin.host == address.host || origin.host.lowercased() == address.host.lowercased())
     }
