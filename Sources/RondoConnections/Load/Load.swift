@@ -360,13 +360,12 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     }
 
     /// The priority among the loads that wait for a connection.
-    package var priority: Float {
-        get { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
-        set {
-            guard newValue != priority else { return }
-            rank.store(LoadRank(priority: newValue).bits, ordering: .relaxed)
-            wakeUp()
-        }
+    var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
+
+    package func setPriority(_ priority: Float) {
+        guard priority != self.priority else { return }
+        rank.store(LoadRank(priority: priority).bits, ordering: .relaxed)
+        wakeUp()
     }
 
     // MARK: - Questions of the client (any thread)

@@ -4,8 +4,6 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-private import struct Synchronization.Atomic
-
 /// The running connection of a stream task: connects in the modes of the session, and has its
 /// transfer perform the operations.
 ///
@@ -83,7 +81,6 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let modes: [LoopMode]
     private let registration: ModeRegistration
     private let commands = Mutex(Commands())
-    private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
     /// Retained from start to end.
     private var client: TaskWork?
     private let transfer: StreamTransfer
@@ -142,12 +139,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func holdBack(_ holds: Bool) {}
     /// Does nothing: the only questions of a stream are challenges, which have a sender.
     func reply(_ reply: DelegateCall.Reply) {}
-
-    /// Has no effect: the task has a connection of its own and waits for no other.
-    var priority: Float {
-        get { Float(bitPattern: rank.load(ordering: .relaxed)) }
-        set { rank.store(newValue.bitPattern, ordering: .relaxed) }
-    }
+    /// Does nothing: the task has a connection of its own and waits for no other.
+    func setPriority(_ priority: Float) {}
 
     var transferredBytes: Int64 { shared.state.withLock { $0.received } }
     var obstacle: LoadObstacle? {

@@ -16,8 +16,9 @@ protocol TaskLoad: AnyObject, Sendable {
     func holdBack(_ holds: Bool)
     /// Passes a delegate's reply to the load.
     func reply(_ reply: DelegateCall.Reply)
+    /// Sets the priority among the loads that wait for a connection.
+    func setPriority(_ priority: Float)
 
-    var priority: Float { get set }
     /// Bytes of the body as transferred.
     var transferredBytes: Int64 { get }
     var obstacle: LoadObstacle? { get }

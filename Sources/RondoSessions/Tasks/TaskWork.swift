@@ -149,7 +149,7 @@ final class TaskWork: Sendable {
             state.priority = priority
             return state.load
         }
-        load?.priority = priority
+        load?.setPriority(priority)
     }
 
     /// Stops or continues reading for the program. Any thread.
@@ -203,7 +203,7 @@ final class TaskWork: Sendable {
             state.load = load
             return (state.life.isSuspended, state.life.isCanceling, state.priority)
         }
-        load.priority = priority
+        load.setPriority(priority)
         if isSuspended { load.suspend() }
         if isCanceling { abort() }
         load.start()
