@@ -42,8 +42,8 @@ final class StreamTaskState: Sendable {
         case over((any Error)?)
     }
 
-    /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad` and `StreamTransfer` on the
-    /// other.
+    /// Changed by `URLSessionStreamTask` on the one side, and by `StreamLoad`, `StreamTransfer` and `OperationTimeouts` on
+    /// the other.
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.

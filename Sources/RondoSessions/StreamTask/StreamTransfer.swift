@@ -78,16 +78,16 @@ final class StreamTransfer {
     private var writingSide = WritingSide.open
     /// Bytes of the current write that were sent.
     private var written = 0
-    private var timers: [Int: ScheduleTimer] = [:]
-    private var limits: [Int: Double] = [:]
+    private var timeouts: OperationTimeouts
     private var inquiry: TLSInquiry?
 
     init(_ shared: StreamTaskState, tls: TLSSettings) {
         self.shared = shared
         self.tls = tls
+        timeouts = OperationTimeouts(of: shared)
     }
 
-    deinit { for timer in timers.values { timer.invalidate() } }
+    deinit { timeouts.removeAll() }
 
     private var load: (any StreamOwner)? { shared.state.withLock { $0.load } }
     private var isOpen: Bool { if case .open = phase { true } else { false } }
@@ -112,7 +112,7 @@ final class StreamTransfer {
     func serve() {
         if case .ended = phase { return }
         guard !isSuspended else { return }
-        updateTimers()
+        timeouts.update()
         if let inquiry {
             do throws(LoadFailure) {
                 if try inquiry.continueHandshake() {
@@ -143,15 +143,13 @@ final class StreamTransfer {
         isSuspended = true
         channel?.wantsRead = false
         channel?.wantsWrite = false
-        for timer in timers.values { timer.invalidate() }
-        timers = [:]
+        timeouts.suspend()
     }
 
     func resume() {
         guard isSuspended else { return }
         isSuspended = false
-        updateTimers()
-        for (number, seconds) in limits where timers[number] == nil { startTimer(number, seconds) }
+        timeouts.resume()
         performOperations()
     }
 
@@ -196,7 +194,7 @@ final class StreamTransfer {
     }
 
     private func give(_ read: StreamQueues.Read) {
-        stopTimer(read.number)
+        timeouts.remove(read.number)
         let data = Data(inbox.unread.prefix(read.maximum))
         inbox.consume(data.count)
         let isAtEnd = isAtEnd
@@ -297,7 +295,7 @@ final class StreamTransfer {
 
     private func endWrite(_ error: (any Error)?) {
         guard let write = withQueues({ $0.endWrite() }) else { return }
-        stopTimer(write.number)
+        timeouts.remove(write.number)
         load?.call("write") { write.handler(error) }
     }
 
@@ -313,30 +311,6 @@ final class StreamTransfer {
 
     // MARK: - Time
 
-    /// Starts the timers of new operations, and stops those of cancelled ones. The others are not looked at: thousands may
-    /// wait.
-    private func updateTimers() {
-        let (new, cancelled) = shared.state.withLock { $0.takeTimes() }
-        for (number, seconds) in new { limits[number] = seconds }
-        for number in cancelled { stopTimer(number) }
-        for (number, seconds) in new where limits[number] != nil { startTimer(number, seconds) }
-    }
-
-    private func startTimer(_ number: Int, _ seconds: Double) {
-        timers[number] = load?.timer(after: seconds) { [shared] in
-            let load = shared.state.withLock { state in
-                state.expired.append(number)
-                return state.load
-            }
-            load?.wakeUp()
-        }
-    }
-
-    private func stopTimer(_ number: Int) {
-        limits[number] = nil
-        timers.removeValue(forKey: number)?.invalidate()
-    }
-
     /// Fails operations whose timeout has expired.
     ///
     /// Bytes that have arrived for a read remain for the next one. A write that was sent in part has cut a
@@ -345,11 +319,14 @@ final class StreamTransfer {
     /// - Returns: True if any timeout had expired.
     private func takeExpired() -> Bool {
         if case .ended = phase { return false }
+        let expired = shared.state.withLock { state in
+            defer { state.expired = [] }
+            return state.expired
+        }
         var isAny = false
-        for number in shared.state.withLock({ $0.takeExpired() }) {
-            guard let seconds = limits[number] else { continue }
+        for number in expired {
+            guard let seconds = timeouts.remove(number) else { continue }
             isAny = true
-            stopTimer(number)
             let error = URLErrors.error(
                 .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.",
                 url: shared.url)
@@ -432,19 +409,7 @@ final class StreamTransfer {
 
     private func stopAll() {
         phase = .ended
-        for timer in timers.values { timer.invalidate() }
-        (timers, limits, inbox, inquiry) = ([:], [:], ByteQueue(), nil)
-    }
-}
-
-extension StreamTaskState.State {
-    fileprivate mutating func takeTimes() -> (new: [(number: Int, seconds: Double)], cancelled: [Int]) {
-        defer { (untimed, cancelled) = ([], []) }
-        return (untimed, cancelled)
-    }
-
-    fileprivate mutating func takeExpired() -> [Int] {
-        defer { expired = [] }
-        return expired
+        timeouts.removeAll()
+        (inbox, inquiry) = (ByteQueue(), nil)
     }
 }
