@@ -53,8 +53,7 @@ import Testing
         let decoded = try PropertyListSerialization.propertyList(from: data, format: nil)
         var list = try #require(decoded as? [String: Any])
         var resumption = try #require(list["resumption"] as? [String: Any])
-        let fields = resumption.removeValue(forKey: "fields")
-        list["fields"] = try #require(fields)
+        list["fields"] = try #require(resumption.removeValue(forKey: "fields"))
         list["resumption"] = resumption
         let earlier = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
         server.mode.value = .continues
