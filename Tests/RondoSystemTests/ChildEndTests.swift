@@ -53,6 +53,24 @@ import Testing
         #expect(try Self.end(of: child) == .exited(0))
     }
 
+    @Test(arguments: [RunLoop.Mode.default, .common])
+    func `CH-2 in default by name and under common, a child that leaves one of them is told of in default`(
+        _ left: RunLoop.Mode
+    ) throws {
+        let child = try Child.spawn("true", standardOutput: .collected(limit: 10))
+        try waitUntilGone(child.processIdentifier)
+        let told = try onLoopThread { loop -> Bool in
+            let log = EventLog()
+            child.onCompletion = { _, _ in log.note("told") }
+            child.schedule(in: loop, forMode: .default)
+            child.schedule(in: loop, forMode: .common)
+            child.unschedule(from: loop, forMode: left)
+            while log.entries.isEmpty, loop.run(mode: .default, before: .distantFuture) {}
+            return log.entries == ["told"]
+        }
+        #expect(told)
+    }
+
     @Test func `CH-3 a handler for SIGCHLD and children of others are left alone`() throws {
         try play("foreign")
     }

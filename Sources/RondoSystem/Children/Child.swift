@@ -138,6 +138,7 @@ public final class Child: Sendable {
     /// If the child has ended already, the callbacks come in the first pass (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard eventSource.isValid else { return }
+        events.withLock { $0.enter(LoopMode(loop: loop, mode: mode)) }
         loop.add(eventSource, forMode: mode)
         loop.add(endSource, forMode: mode)
         outputs.schedule(in: loop, forMode: mode)
@@ -160,9 +161,9 @@ public final class Child: Sendable {
 
     /// Undoes `schedule(in:forMode:)`. Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        outputs.unschedule(from: loop, forMode: mode)
-        loop.remove(endSource, forMode: mode)
-        loop.remove(eventSource, forMode: mode)
+        let kept = events.withLock { $0.leave(LoopMode(loop: loop, mode: mode)) }
+        outputs.unschedule(from: loop, forMode: mode, keeping: kept)
+        for source in [endSource, eventSource] { loop.remove(source, forMode: mode, keeping: kept) }
     }
 
     /// Why no callback was made. Any thread may ask.

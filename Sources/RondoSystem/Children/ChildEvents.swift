@@ -22,6 +22,8 @@ struct ChildEvents: Sendable {
     var isAwaited = false
     /// The number of piped outputs that have not ended.
     var openOutputs = 0
+    /// Where the child is scheduled, by name: in default alone it stays if it was there under `.common` as well.
+    private var modes: [LoopMode] = []
 
     /// True if a thread waits for stops.
     private var watchesStops = false
@@ -39,6 +41,16 @@ struct ChildEvents: Sendable {
         /// Another thread makes them. The caller tells its loop, where a nested run may be waiting for them; nil if that
         /// was done already.
         case left(to: RunLoop?)
+    }
+
+    mutating func enter(_ mode: LoopMode) {
+        if !modes.contains(mode) { modes.append(mode) }
+    }
+
+    /// - Returns: The modes that are left.
+    mutating func leave(_ mode: LoopMode) -> [LoopMode] {
+        modes.removeAll { $0 == mode }
+        return modes
     }
 
     /// - Returns: True if outputs are still open.

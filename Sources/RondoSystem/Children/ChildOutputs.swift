@@ -42,8 +42,8 @@ final class ChildOutputs: Sendable {
         for collector in collectors { collector.schedule(in: loop, forMode: mode) }
     }
 
-    func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        for collector in collectors { collector.unschedule(from: loop, forMode: mode) }
+    func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode, keeping modes: [LoopMode]) {
+        for collector in collectors { collector.unschedule(from: loop, forMode: mode, keeping: modes) }
     }
 
     // MARK: - After the end of the child

@@ -80,8 +80,8 @@ final class OutputCollector: Sendable {
         if let source = state.withLock({ $0.source }) { loop.add(source, forMode: mode) }
     }
 
-    func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        if let source = state.withLock({ $0.source }) { loop.remove(source, forMode: mode) }
+    func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode, keeping modes: [LoopMode]) {
+        if let source = state.withLock({ $0.source }) { loop.remove(source, forMode: mode, keeping: modes) }
     }
 
     private func read() {
