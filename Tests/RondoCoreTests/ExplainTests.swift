@@ -120,6 +120,25 @@ import Testing
         item.invalidate()
     }
 
+    @Test func `an observer without activities says that nothing calls it`() throws {
+        let found = try onLoopThread { loop -> DeliveryObstacle in
+            let observer = RunLoop.Observer(activities: []) { _, _ in }
+            loop.add(observer, forMode: .default)
+            return observer.whyNotDelivering
+        }
+        #expect(found.reason == .waitsForNothing)
+        #expect(found.description == "it has no activities: nothing calls it")
+    }
+
+    @Test func `RL-18 a loop is not said to be run in the common modes, as none runs in them`() throws {
+        let found = try onLoopThread { loop -> String in
+            let timer = Timer(timeInterval: 1, repeats: false) { _ in }
+            loop.add(timer, forMode: .common)
+            return timer.whyNotDelivering.description
+        }
+        #expect(found.hasSuffix(" has never been run: run it, in one of the common modes, such as default"))
+    }
+
     @Test func `SRC-2 a signalled source whose loop was not woken says so`() throws {
         let thread = RunLoopThread(name: "explained", mode: .work)
         let loop = thread.start()

@@ -33,7 +33,8 @@ extension StreamContractTests {
     ) throws {
         let findings = try end.onStream(10) { loop, stream, _ in
             stream.delegate = nil
-            try loop.run { stream.whyNotDelivering.description.hasPrefix("it has told of \(end.event)") }
+            let nobody = "nobody was told of \(end.event): it has no delegate"
+            try loop.run { stream.whyNotDelivering.description.hasPrefix(nobody) }
             let later = StreamNotes()
             stream.delegate = later
             try loop.run { !later.events.isEmpty }

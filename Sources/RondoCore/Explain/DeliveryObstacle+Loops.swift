@@ -24,7 +24,9 @@ extension DeliveryObstacle {
         guard hasRun else {
             return DeliveryObstacle(
                 reason: .loopNeverRan,
-                description: "\(scheduled); \(thread) has never been run: run it, in \(mode.shortName)")
+                // No loop runs in the common modes as such (rule RL-18).
+                description: "\(scheduled); \(thread) has never been run: run it, in "
+                    + (mode.namesCommonModes ? "one of the common modes, such as default" : mode.shortName))
         }
         guard let running else {
             return DeliveryObstacle(

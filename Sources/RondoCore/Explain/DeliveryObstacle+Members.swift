@@ -22,6 +22,10 @@ extension RunLoop.Observer {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
         guard isValid else { return .invalid }
+        if activities.isEmpty {
+            return DeliveryObstacle(
+                reason: .waitsForNothing, description: "it has no activities: nothing calls it")
+        }
         guard let loop else { return threadHasEnded ? .threadEnded : DeliveryObstacle(modes: []) }
         let modes = loop.state.withLock { state in
             state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)

@@ -54,6 +54,8 @@ struct StreamState: Sendable {
 
     init(_ direction: Direction) { self.direction = direction }
 
+    var wasIgnored: Bool { facts.contains(.wasIgnored) }
+
     private(set) var isReady: Bool {
         get { facts.contains(.isReady) }
         set { facts.set(.isReady, to: newValue) }
