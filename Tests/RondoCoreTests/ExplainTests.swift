@@ -292,6 +292,30 @@ import Testing
         }
     }
 
+    @Test func `a warning names the first modes and labels, and says how many more there are`() async {
+        await #expect(processExitsWith: .success) {
+            LogCatcher.begin("rondo.core")
+            RunLoop.unservedWarningDelay = 0.01
+            let end = Latch()
+            let thread = LoopThread { loop in
+                for number in 0..<100 {
+                    let source = RunLoop.Source {}
+                    source.label = "label \(number)"
+                    loop.addUnwatched(source, forMode: .work)
+                    loop.addUnwatched(source, forMode: RunLoop.Mode("mode \(number)"))
+                }
+                loop.add(RunLoop.Source {}, forMode: .work)
+                try? end.wait()
+            }
+            let warning = try waitFor("the warning") { LogCatcher.log.entries.first }
+            precondition(warning.contains("work: 101 sources (label 0, label 1, label 10, "), warning)
+            precondition(warning.contains(", and 92 more labels); mode 0: 1 source"), warning)
+            precondition(warning.contains("; mode 6: 1 source (label 6); and 93 more modes. Run it"), warning)
+            end.open()
+            try thread.value()
+        }
+    }
+
     @Test func `a loop that runs or is empty is not warned about`() async {
         await #expect(processExitsWith: .success) {
             LogCatcher.begin("rondo.core")

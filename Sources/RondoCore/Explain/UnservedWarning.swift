@@ -6,6 +6,7 @@ internal import RondoMutex
 extension RunLoop {
     /// Seconds after which a warning is logged, once for each loop, about members that were scheduled on a
     /// loop that has not been run since; 5 unless set; nil: never. Set it before anything is scheduled.
+    /// It names at most eight modes, and for each at most eight sources and eight timers.
     public static var unservedWarningDelay: TimeInterval? {
         get { unservedDelay.withLock { $0 } }
         set { unservedDelay.withLock { $0 = newValue } }
@@ -44,7 +45,7 @@ extension RunLoop: WatchedLoop {
         Log.core.warning(
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
-            and nothing scheduled on it can be served: \(waiting.map(\.summary).joined(separator: "; ")). Run it, or \
+            and nothing scheduled on it can be served: \(ModeState.Waiting.summary(of: waiting)). Run it, or \
             schedule on a loop that runs.
             """)
     }
@@ -59,6 +60,22 @@ extension ModeState {
         var hasBlocks = false
         var notifications = 0
 
+        /// The most modes, and the most labels of a mode's sources and of its timers, that a warning names.
+        private static let maximumNamed = 8
+
+        static func summary(of modes: [Waiting]) -> String {
+            list(modes.prefix(maximumNamed).map(\.summary), of: modes.count, "mode", separator: "; ")
+        }
+
+        /// - Parameter items: The first `maximumNamed` of `count`.
+        private static func list(
+            _ items: [String], of count: Int, _ word: String, separator: String
+        ) -> String {
+            let more = count - items.count
+            let end = more > 0 ? ["and \(more) more \(word)\(more == 1 ? "" : "s")"] : []
+            return (items + end).joined(separator: separator)
+        }
+
         /// For example "default: 2 sources (download), 1 timer". Takes the locks of its members, so it must
         /// not be called under the loop's lock.
         var summary: String {
@@ -71,8 +88,9 @@ extension ModeState {
 
         private func count(_ number: Int, _ word: String, labels: [String]) -> String? {
             guard number > 0 else { return nil }
-            let names = labels.isEmpty ? "" : " (\(labels.sorted().joined(separator: ", ")))"
-            return "\(number) \(word)\(number == 1 ? "" : "s")\(names)"
+            let first = Array(labels.sorted().prefix(Self.maximumNamed))
+            let names = Self.list(first, of: labels.count, "label", separator: ", ")
+            return "\(number) \(word)\(number == 1 ? "" : "s")\(labels.isEmpty ? "" : " (\(names))")"
         }
     }
 }
