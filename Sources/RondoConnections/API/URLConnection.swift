@@ -42,6 +42,10 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     ///
     /// - Parameter delegate: An object that conforms to `URLConnectionDataDelegate`; retained until the end.
     /// - Returns: Nil if no connection can be made for the request (rule UC-1).
+    @available(
+        *, noasync,
+        message: "A task has no thread of its own: use data(for:), or schedule it before start()."
+    )
     public convenience init?(request: URLRequest, delegate: Any?) {
         self.init(request: request, delegate: consume delegate, startImmediately: true)
     }
