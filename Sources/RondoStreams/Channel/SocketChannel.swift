@@ -116,8 +116,7 @@ package final class SocketChannel {
     /// `secured` or `failed`, in a later pass, in which TLS begins: until then other settings replace these. While
     /// the connection is still being made, the settings take effect as if they had been set from the start.
     ///
-    /// - Parameter received: Bytes that the owner has read already and not used; they belong to TLS now. This
-    ///   way plain text that was received before cannot be mistaken for secured data.
+    /// - Parameter received: Bytes that the owner has read and not used. TLS gets them: none may pass for secured data.
     /// - Returns: False if the connection is secured already, or TLS has begun, or the channel is closed.
     package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
         switch phase {
