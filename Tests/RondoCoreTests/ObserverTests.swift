@@ -121,6 +121,34 @@ import Testing
         #expect(entries == ["entry", "entry"])
     }
 
+    @Test func `SRC-22 what others observe stays observed when an observer leaves or is invalid`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .work)
+            loop.add(Port(), forMode: .other)
+            func observer(_ name: String, _ activities: RunLoop.Activity) -> RunLoop.Observer {
+                RunLoop.Observer(activities: activities) { _, activity in log.note("\(name) \(activity)") }
+            }
+            let observers = [
+                observer("a", [.entry, .exit]), observer("b", .entry), observer("c", .exit),
+            ]
+            for observer in observers[0...1] { loop.add(observer, forMode: .work) }
+            for observer in [observers[0], observers[2]] { loop.add(observer, forMode: .other) }
+            loop.remove(observers[0], forMode: .work)
+            for observer in observers {
+                loop.poll(.work)
+                loop.poll(.other)
+                log.note("-")
+                observer.invalidate()
+            }
+            loop.poll(.work)
+            loop.poll(.other)
+            return log.entries
+        }
+        let (first, second) = (["b entry", "a entry", "a exit", "c exit", "-"], ["b entry", "c exit", "-"])
+        #expect(entries == first + second + ["c exit", "-"])
+    }
+
     @Test func `SRC-23 an observer is not re-entered, others see the nested run`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -24,6 +24,8 @@ struct LoopState: ~Copyable {
     var commonTimers: Set<Timer> = []
     var commonBlocks = BlockQueue()
 
+    /// Of the observers of all modes; one that is in several modes counts in each.
+    private var activityCounts = ActivityCounts()
     /// Made on first use.
     var notifications: QueuedNotifications?
     /// In the order of the calls.
@@ -121,8 +123,18 @@ struct LoopState: ~Copyable {
     }
 
     /// The activities that are observed in any mode.
-    var observedActivities: RunLoop.Activity {
-        modes.reduce(into: []) { $0.formUnion($1.observedActivities) }
+    var observedActivities: RunLoop.Activity { activityCounts.observed }
+
+    /// - Parameter index: A mode that does not hold the observer.
+    mutating func add(_ observer: RunLoop.Observer, toMode index: Int) {
+        modes[index].add(observer)
+        activityCounts.add(observer.activities)
+    }
+
+    /// - Parameter index: A mode that holds the observer.
+    mutating func remove(_ observer: RunLoop.Observer, fromMode index: Int) {
+        modes[index].remove(observer)
+        activityCounts.remove(observer.activities)
     }
 
     // The next three functions are inlined, since the state would be copied for the call: without inlining the
@@ -195,7 +207,6 @@ struct LoopState: ~Copyable {
             }
         }
     }
-
 }
 
 // MARK: - For the pass

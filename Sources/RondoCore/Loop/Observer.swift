@@ -40,7 +40,7 @@ extension RunLoop {
         struct State {
             var isValid = true
             var loop: RunLoop?
-            var modeCount = 0
+            var memberships = RunLoop.Source.Memberships()
             /// The observer is registered in its loop under the common name, even if it has been removed from
             /// single modes since.
             var isCommon = false
@@ -93,20 +93,23 @@ extension RunLoop {
         /// Takes the observer out of all its modes; it is never called again. Any thread.
         public func invalidate() {
             // Everything is released after the lock.
-            let (loop, released) = state.withLock { state in
+            let (loop, memberships, released) = state.withLock { state in
                 defer {
                     state.isValid = false
                     state.loop = nil
                     state.callback = nil
                     state.attachment = nil
-                    state.modeCount = 0
+                    state.memberships = RunLoop.Source.Memberships()
                     state.isCommon = false
                 }
-                return (state.loop, (state.callback, state.attachment))
+                return (state.loop, state.memberships, (state.callback, state.attachment))
             }
             loop?.state.withLock { state in
                 state.commonObservers.remove(self)
-                for index in state.modes.indices { state.modes[index].remove(self) }
+                memberships.forEach { membership in
+                    guard let index = state.existingIndex(of: membership.mode) else { return }
+                    state.remove(self, fromMode: index)
+                }
                 loop?.hints.noteObserved(state.observedActivities.rawValue)
             }
             withExtendedLifetime(released) {}
@@ -136,7 +139,7 @@ extension RunLoop {
             state.withLock { state in
                 guard state.loop === loop, state.isCommon else { return [] }
                 state.isCommon = false
-                if state.modeCount == 0 { state.loop = nil }
+                if state.memberships.isEmpty { state.loop = nil }
                 return loop.state.withLock { loopState in
                     loopState.commonObservers.remove(self)
                     return loopState.commonModes.map { loopState.modes[$0].name }
@@ -147,21 +150,20 @@ extension RunLoop {
         /// - Parameter isCommon: The observer enters because it is registered under the common name. Nothing
         ///   happens if another thread has unregistered it meanwhile.
         func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
+            let membership = LoopMode(loop: loop, mode: mode)
             state.withLock { state in
                 guard state.isValid, state.loop == nil || state.loop === loop else { return }
-                guard !isCommon || state.isCommon else { return }
+                guard !isCommon || state.isCommon, !state.memberships.contains(membership) else { return }
                 let added = loop.state.withLock { loopState -> Bool in
                     let index = loopState.index(of: mode)
-                    guard loopState.isAlive,
-                        !loopState.modes[index].observers.contains(where: { $0 === self })
-                    else { return false }
-                    loopState.modes[index].add(self)
+                    guard loopState.isAlive else { return false }
+                    loopState.add(self, toMode: index)
                     loop.hints.noteObserved(loopState.observedActivities.rawValue)
                     return true
                 }
                 if added {
                     state.loop = loop
-                    state.modeCount += 1
+                    state.memberships.append(membership)
                     state.threadHasEnded = false
                 } else if state.loop == nil {
                     state.threadHasEnded = true
@@ -174,18 +176,14 @@ extension RunLoop {
         func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.loop === loop, !isCommon || !state.isCommon else { return }
-                let removed = loop.state.withLock { loopState -> Bool in
-                    guard let index = loopState.existingIndex(of: mode),
-                        loopState.modes[index].observers.contains(where: { $0 === self })
-                    else { return false }
-                    loopState.modes[index].remove(self)
+                guard state.memberships.remove(LoopMode(loop: loop, mode: mode)) else { return }
+                loop.state.withLock { loopState in
+                    guard let index = loopState.existingIndex(of: mode) else { return }
+                    loopState.remove(self, fromMode: index)
                     loop.hints.noteObserved(loopState.observedActivities.rawValue)
-                    return true
                 }
-                guard removed else { return }
-                state.modeCount -= 1
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }
-                if state.modeCount == 0 && !state.isCommon { state.loop = nil }
+                if state.memberships.isEmpty && !state.isCommon { state.loop = nil }
             }
         }
 
