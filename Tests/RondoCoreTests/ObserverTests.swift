@@ -63,6 +63,30 @@ import Testing
         #expect(!isValid)
     }
 
+    @Test func `SRC-19 SRC-20 thousands of one-shot observers are called once each, by order`() throws {
+        let count = 2000
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .work)
+            let observers = (0..<count).map { number in
+                // Three orders, in turn.
+                RunLoop.Observer(activities: .entry, repeats: false, order: number % 3) { _, _ in
+                    log.note("\(number)")
+                }
+            }
+            for observer in observers { loop.add(observer, forMode: .work) }
+            // The last of its order, and one between others.
+            observers[count - 1].invalidate()
+            loop.remove(observers[1000], forMode: .work)
+            loop.poll(.work)
+            loop.poll(.work)
+            return log.entries
+        }
+        let called = (0..<(count - 1)).filter { $0 != 1000 }
+        let expected = (0..<3).flatMap { order in called.filter { $0 % 3 == order } }
+        #expect(entries == expected.map { "\($0)" })
+    }
+
     @Test(arguments: [RunLoop.Activity.entry, .beforeTimers, .beforeSources])
     func `RL-52 SRC-20 a source that a one-shot observer signals is served in the same pass`(
         activity: RunLoop.Activity

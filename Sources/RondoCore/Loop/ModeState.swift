@@ -20,7 +20,7 @@ struct ModeState {
     let unretainedTimers: Unmanaged<TimerHeap<Timer>>
 
     private(set) var observers: [RunLoop.Observer] = []
-    private(set) var observedActivities: RunLoop.Activity = []
+    private var activityCounts = ActivityCounts()
 
     var blocks = BlockQueue()
 
@@ -106,16 +106,32 @@ struct ModeState {
 
     // MARK: Observers
 
+    var observedActivities: RunLoop.Activity { activityCounts.observed }
+
     /// Adds an observer in increasing order; observers of equal order stand in the order of addition (rule
     /// SRC-19).
     mutating func add(_ observer: RunLoop.Observer) {
-        let index = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
+        let index = firstIndexOfObservers { $0 > observer.order }
         observers.insert(observer, at: index)
-        observedActivities.formUnion(observer.activities)
+        activityCounts.add(observer.activities)
     }
 
+    /// - Parameter observer: Is in the mode.
     mutating func remove(_ observer: RunLoop.Observer) {
-        observers.removeAll { $0 === observer }
-        observedActivities = observers.reduce(into: []) { $0.formUnion($1.activities) }
+        // A one-shot observer that was called is nearly always the first of its order.
+        let candidates = (firstIndexOfObservers { $0 >= observer.order })..<observers.count
+        guard let index = candidates.first(where: { observers[$0] === observer }) else { return }
+        observers.remove(at: index)
+        activityCounts.remove(observer.activities)
+    }
+
+    /// The index of the first observer whose order `isBehind` accepts, as it does all those after it; found by halving.
+    private func firstIndexOfObservers(_ isBehind: (Int) -> Bool) -> Int {
+        var (low, high) = (0, observers.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBehind(observers[middle].order) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }
