@@ -17,6 +17,27 @@ import Testing
         #expect(log.entries == [])
     }
 
+    @Test func `RL-18 a run in the common modes is logged once for each loop`() async {
+        await #expect(processExitsWith: .success) {
+            LogCatcher.begin("rondo.core")
+            RunLoop.unservedWarningDelay = nil
+            for _ in 1...2 {
+                try onLoopThread { loop in
+                    loop.add(Port(), forMode: .common)
+                    _ = loop.run(mode: .common, before: .distantFuture)
+                    loop.poll(.common)
+                }
+            }
+            let entries = LogCatcher.log.entries
+            precondition(entries.count == 2, "\(entries)")
+            for entry in entries {
+                precondition(
+                    entry.contains(" was to be run in the common modes, and returned at once: "), entry)
+                precondition(entry.hasSuffix("Run it in one of the common modes, such as default."), entry)
+            }
+        }
+    }
+
     @Test func `RL-19 default and tracking are common from the start, and no other`() throws {
         let modes = try onLoopThread { loop in
             loop.add(Port(), forMode: .work)

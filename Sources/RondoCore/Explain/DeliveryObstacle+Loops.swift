@@ -24,9 +24,7 @@ extension DeliveryObstacle {
         guard hasRun else {
             return DeliveryObstacle(
                 reason: .loopNeverRan,
-                // No loop runs in the common modes as such (rule RL-18).
-                description: "\(scheduled); \(thread) has never been run: run it, in "
-                    + (mode.namesCommonModes ? "one of the common modes, such as default" : mode.shortName))
+                description: "\(scheduled); \(thread) has never been run: run it, \(mode.adviceToRun)")
         }
         guard let running else {
             return DeliveryObstacle(

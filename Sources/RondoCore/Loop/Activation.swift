@@ -57,9 +57,11 @@ struct Activation {
     /// and `LoopState.lastNamed` bench-guard's pass.other-mode takes 60 % more instructions.
     private func findMode() -> (index: Int, modeLoop: ModeLoop)? {
         if let last = threadState.lastRun, last.name == name { return (last.index, last.modeLoop) }
-        guard name != .common, let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
+        guard name != .common else {
+            loop.warnOfRunInCommonModes()
             return nil
         }
+        guard let index = loop.state.withLock({ $0.existingIndex(of: name) }) else { return nil }
         let modeLoop = threadState.kernel.modeLoop(index)
         threadState.noteRun(of: name, index, modeLoop)
         return (index, modeLoop)

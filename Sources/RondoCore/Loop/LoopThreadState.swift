@@ -63,6 +63,7 @@ final class LoopThreadState {
     var performing: [OrderedPerform] = []
     /// The number of passes so far.
     private(set) var passes: UInt = 0
+    private var hasRunInCommonModes = false
     /// See `ThreadLoops`. Set once, by `RunLoop.adoptThread`.
     var threadKey: UInt = 0
 
@@ -119,6 +120,14 @@ final class LoopThreadState {
     }
 
     func beginPass() { passes &+= 1 }
+
+    /// Notes that the loop was to be run in the common modes.
+    ///
+    /// - Returns: False if that was noted before.
+    func noteRunInCommonModes() -> Bool {
+        defer { hasRunInCommonModes = true }
+        return !hasRunInCommonModes
+    }
 
     func beginServing(_ source: RunLoop.Source) { serving.append(source) }
 
