@@ -49,6 +49,40 @@ import Testing
         #expect(found[1].description.contains(" has not been running for "), "\(found[1])")
     }
 
+    @Test func `RL-12 a loop that was run in an empty mode says so, until it is run in another`() throws {
+        let observer = RunLoop.Observer(activities: .entry) { _, _ in }
+        let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
+        let found = try onLoopThread { loop -> [DeliveryObstacle] in
+            loop.add(observer, forMode: .work)
+            loop.poll(.work)
+            var found = [observer.whyNotDelivering]
+            loop.add(timer, forMode: .other)
+            found.append(timer.whyNotDelivering)
+            loop.poll(.other)
+            found.append(timer.whyNotDelivering)
+            // Nothing was ever added to this mode.
+            loop.poll(.inner)
+            found.append(timer.whyNotDelivering)
+            loop.poll(.work)
+            found.append(observer.whyNotDelivering)
+            return found
+        }
+        try #require(
+            found.map(\.reason)
+                == [.loopNeverRan, .loopNeverRan, .loopNotRunning, .loopNotRunning, .loopNotRunning])
+        let ends = [
+            " was run in work, found it empty and returned at once: add a source, a timer or a Port first",
+            " was run in work, found it empty and returned at once: run it, in other",
+            "",
+            " was last run in inner, found it empty and returned: run it, in other",
+            " was last run in work, found it empty and returned: run it again, with a source, a timer or a Port in that mode",
+        ]
+        for (obstacle, end) in zip(found, ends) {
+            #expect(obstacle.description.hasSuffix(end), "\(obstacle)")
+        }
+        #expect(!found[2].description.contains("empty"), "\(found[2])")
+    }
+
     @Test(arguments: Kind.allCases)
     private func `a member whose loop's thread has ended`(_ kind: Kind) throws {
         let item = kind.make()
@@ -311,6 +345,27 @@ import Testing
             precondition(warning.contains("work: 101 sources (label 0, label 1, label 10, "), warning)
             precondition(warning.contains(", and 92 more labels); mode 0: 1 source"), warning)
             precondition(warning.contains("; mode 6: 1 source (label 6); and 93 more modes. Run it"), warning)
+            end.open()
+            try thread.value()
+        }
+    }
+
+    @Test func `RL-12 the warning names the empty mode that the loop was run in`() async {
+        await #expect(processExitsWith: .success) {
+            LogCatcher.begin("rondo.core")
+            RunLoop.unservedWarningDelay = 0.01
+            let end = Latch()
+            let thread = LoopThread { loop in
+                loop.poll(.other)
+                loop.add(Port(), forMode: .work)
+                try? end.wait()
+            }
+            let entry = try waitFor("the warning") { LogCatcher.log.entries.first }
+            precondition(entry.contains("work: 1 source"), entry)
+            precondition(
+                entry.contains(
+                    ". It was run in other, found it empty and returned at once: run it in a mode "),
+                entry)
             end.open()
             try thread.value()
         }

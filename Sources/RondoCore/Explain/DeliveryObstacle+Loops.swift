@@ -3,12 +3,25 @@ extension RunLoop {
     package func obstacle(inMode mode: Mode) -> DeliveryObstacle { .found(inMode: mode, of: self) }
 }
 
+extension RunHistory.EmptyRun {
+    fileprivate var mode: RunLoop.Mode { RunLoop.Mode(modeName) }
+
+    /// For example "was run in default, found it empty and returned at once". After earlier runs it may have been the last
+    /// look of `run()`, which returns when its mode has become empty.
+    var description: String {
+        earlierRuns == 0
+            ? "was run in \(mode.shortName), found it empty and returned at once"
+            : "was last run in \(mode.shortName), found it empty and returned"
+    }
+}
+
 extension DeliveryObstacle {
     fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
-        let (isAlive, hasRun, running, since, isInCallback, modes) = loop.state.withLock { [loop] state in
+        let (isAlive, hasRun, emptyRun, running, since, isInCallback, modes) = loop.state.withLock {
+            [loop] state in
             (
-                state.isAlive, state.runs > 0, state.runningMode, state.countedUntil,
-                !loop.attention.isWaiting,
+                state.isAlive, state.history.count > 0, state.history.lastEmptyRun, state.runningMode,
+                state.countedUntil, !loop.attention.isWaiting,
                 state.indices(named: mode).map { state.modes[$0].name }
             )
         }
@@ -20,6 +33,19 @@ extension DeliveryObstacle {
         guard isAlive else {
             return DeliveryObstacle(
                 reason: .threadEnded, description: "\(scheduled); the thread of its loop has ended")
+        }
+        if running == nil, let emptyRun {
+            let advice =
+                if !modes.contains(emptyRun.mode) {
+                    "run it, \(mode.adviceToRun)"
+                } else if hasRun {
+                    "run it again, with a source, a timer or a Port in that mode"
+                } else {
+                    "add a source, a timer or a Port first"
+                }
+            return DeliveryObstacle(
+                reason: hasRun ? .loopNotRunning : .loopNeverRan,
+                description: "\(scheduled); \(thread) \(emptyRun.description): \(advice)")
         }
         guard hasRun else {
             return DeliveryObstacle(

@@ -103,7 +103,7 @@ extension RunLoop {
     ///
     /// False for an embedded loop that was never run: the foreign loop may be the one that drains the queue.
     func leavesMainQueueWaiting(_ state: borrowing LoopState) -> Bool {
-        guard isMain, state.isAlive, state.runs > 0 || !attention.isEmbedded else { return false }
+        guard isMain, state.isAlive, state.history.count > 0 || !attention.isEmbedded else { return false }
         guard let running = state.activations.last?.mode else { return true }
         return !state.modes[running].isCommon
     }

@@ -18,7 +18,7 @@ extension RunLoop {
     /// while.
     func warnUnlessRun() {
         guard attention.isUnserved else { return }
-        let runs = state.withLock { attention.beginWatching() ? $0.runs : nil }
+        let runs = state.withLock { attention.beginWatching() ? $0.history.count : nil }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
         // If there is no thread for the watch, there is no warning; the next addition tries again.
         if !UnservedWatch.watch(self, sinceRun: runs, delay: delay) { watchWasAbandoned() }
@@ -29,24 +29,29 @@ extension RunLoop: WatchedLoop {
     func watchWasAbandoned() { attention.endWatching() }
 
     func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
-        let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
+        let (waiting, hasRun, emptyRun) = state.withLock {
+            state -> ([ModeState.Waiting], Bool, RunHistory.EmptyRun?) in
             let isUnserved =
-                state.isAlive && !attention.isEmbedded && state.runs == runs && state.activations.isEmpty
+                state.isAlive && !attention.isEmbedded && state.history.count == runs
+                && state.activations.isEmpty
             let waiting = isUnserved ? state.waiting(intake) : []
             // The loop runs or is empty: members added from now on start a new watch.
             if waiting.isEmpty { attention.endWatching() }
-            return (waiting, state.runs != runs)
+            return (waiting, state.history.count != runs, state.history.lastEmptyRun)
         }
         guard !waiting.isEmpty else {
             // The run made since then may have been the last one.
             if hasRun { warnUnlessRun() }
             return
         }
+        let advice =
+            emptyRun.map {
+                "It \($0.description): run it in a mode that has a source, a timer or a Port, or schedule on a loop that runs."
+            } ?? "Run it, or schedule on a loop that runs."
         Log.core.warning(
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
-            and nothing scheduled on it can be served: \(ModeState.Waiting.summary(of: waiting)). Run it, or \
-            schedule on a loop that runs.
+            and nothing scheduled on it can be served: \(ModeState.Waiting.summary(of: waiting)). \(advice)
             """)
     }
 }

@@ -61,7 +61,10 @@ struct Activation {
             loop.warnOfRunInCommonModes()
             return nil
         }
-        guard let index = loop.state.withLock({ $0.existingIndex(of: name) }) else { return nil }
+        guard let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
+            noteEmptyRun()
+            return nil
+        }
         let modeLoop = threadState.kernel.modeLoop(index)
         threadState.noteRun(of: name, index, modeLoop)
         return (index, modeLoop)
@@ -76,7 +79,7 @@ struct Activation {
             if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) { return nil }
             if state.activations.isEmpty {
                 loop.attention.beginRunning()
-                state.runs += 1
+                state.history.begin()
             }
             state.countTime(until: now)
             state.activations.append(
@@ -86,7 +89,10 @@ struct Activation {
             // another thread that looks at the loop may move the block to its queue before the first pass looks.
             return state.hasWork(for: mode) || !loop.intake.isEmpty
         }
-        guard let hasWork else { return nil }
+        guard let hasWork else {
+            noteEmptyRun()
+            return nil
+        }
         threadState.beginEra(of: modeLoop)
         // The first look pauses the sources whose callbacks are on the stack.
         for source in threadState.serving {
@@ -95,6 +101,13 @@ struct Activation {
             }
         }
         return hasWork
+    }
+
+    /// Notes that the mode is empty. (Inside another run that is no reason why the loop does not run.)
+    private func noteEmptyRun() {
+        loop.state.withLock { [name] state in
+            if state.activations.isEmpty { state.history.noteEmptyRun(in: name.rawValue) }
+        }
     }
 
     private func end() {

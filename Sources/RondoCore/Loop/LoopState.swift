@@ -35,8 +35,7 @@ struct LoopState: ~Copyable {
     var activations: [RunningActivation] = []
     /// False once the thread has ended: nothing can be added any more.
     var isAlive = true
-    /// The number of outermost activations so far; see `RunLoop.warnUnlessRun()`.
-    var runs: UInt64 = 0
+    var history = RunHistory()
     /// The name of the thread when it made the loop.
     var threadName: String?
     /// The kernel's number of the thread; 0 as long as the loop has no thread.
