@@ -46,7 +46,8 @@ import Testing
             #expect(obstacle.description.hasPrefix("scheduled in work; its loop"), "\(obstacle)")
         }
         #expect(found[0].description.hasSuffix(" has never been run: run it, in work"), "\(found[0])")
-        #expect(found[1].description.contains(" has not been running for "), "\(found[1])")
+        #expect(found[1].description.contains(" ran in other, and ended "), "\(found[1])")
+        #expect(found[1].description.hasSuffix(" s ago: run it, in work"), "\(found[1])")
     }
 
     @Test func `RL-12 a loop that was run in an empty mode says so, until it is run in another`() throws {
@@ -277,6 +278,38 @@ import Testing
                 "    blocks",
             ], "\(log.entries[0])")
         #expect(log.entries[1].contains(", running in work > inner\n"), "\(log.entries[1])")
+    }
+
+    @Test func `debugDescription calls timers overdue and parked`() throws {
+        let text = try onLoopThread { loop -> String in
+            for (label, date) in [("late", Date(timeIntervalSinceNow: -2)), ("parked", Date.distantFuture)] {
+                let timer = Timer(timeInterval: 1000, repeats: true) { _ in }
+                timer.label = label
+                timer.fireDate = date
+                loop.add(timer, forMode: .work)
+            }
+            return loop.debugDescription
+        }
+        #expect(text.contains("timer “late”, overdue by "), "\(text)")
+        #expect(text.contains("timer “parked”, parked, every 1,000 s"), "\(text)")
+    }
+
+    @Test func `a timer that is parked says so`() throws {
+        let thread = RunLoopThread(name: "explained", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let timer = Timer(timeInterval: 1000, repeats: true) { _ in }
+        timer.fireDate = .distantFuture
+        loop.add(timer, forMode: .work)
+        let obstacle = try waitFor("a loop that sleeps beside a parked timer") {
+            let found = timer.whyNotDelivering
+            return found.reason == .nothingToDeliver ? found : nil
+        }
+        #expect(obstacle.description == "it is parked: its date is in the distant future")
+        timer.invalidate()
     }
 
     @Test func `debugDescription of a loop that sleeps`() throws {

@@ -15,62 +15,70 @@ extension RunHistory.EmptyRun {
     }
 }
 
-extension DeliveryObstacle {
-    fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
-        let (isAlive, hasRun, emptyRun, running, since, isInCallback, modes) = loop.state.withLock {
-            [loop] state in
-            (
-                state.isAlive, state.history.count > 0, state.history.lastEmptyRun, state.runningMode,
-                state.countedUntil, !loop.attention.isWaiting,
-                state.indices(named: mode).map { state.modes[$0].name }
-            )
-        }
-        let scheduled = "scheduled in \(mode.shortName)"
-        let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
-        let seconds = { (instant: LoopInstant) in
-            String(format: "%.1f s", loop.nowByItsClock.seconds(since: instant))
-        }
-        guard isAlive else {
-            return DeliveryObstacle(
-                reason: .threadEnded, description: "\(scheduled); the thread of its loop has ended")
-        }
-        if running == nil, let emptyRun {
-            let advice =
-                if !modes.contains(emptyRun.mode) {
-                    "run it, \(mode.adviceToRun)"
-                } else if hasRun {
-                    "run it again, with a source, a timer or a Port in that mode"
-                } else {
-                    "add a source, a timer or a Port first"
-                }
-            return DeliveryObstacle(
-                reason: hasRun ? .loopNotRunning : .loopNeverRan,
-                description: "\(scheduled); \(thread) \(emptyRun.description): \(advice)")
-        }
-        guard hasRun else {
-            return DeliveryObstacle(
-                reason: .loopNeverRan,
-                description: "\(scheduled); \(thread) has never been run: run it, \(mode.adviceToRun)")
-        }
+/// The state of a loop when a member is asked why it is not called.
+private struct LoopStanding {
+    let isAlive: Bool
+    let isEmbedded: Bool
+    let isWaiting: Bool
+    let running: RunLoop.Mode?
+    /// The mode of the last run that has ended; nil before that.
+    let lastMode: RunLoop.Mode?
+    let emptyRun: RunHistory.EmptyRun?
+    /// The modes that the member is in.
+    let modes: [RunLoop.Mode]
+
+    /// - Parameters:
+    ///   - mode: The name under which the member is scheduled.
+    ///   - thread: "its loop (thread worker)".
+    ///   - time: The time for which the loop has been running, or not running: "0.3 s".
+    func obstacle(
+        to mode: RunLoop.Mode, _ thread: String, _ time: String
+    ) -> (reason: DeliveryObstacle.Reason, sentence: String) {
+        guard isAlive else { return (.threadEnded, "the thread of its loop has ended") }
         guard let running else {
-            return DeliveryObstacle(
-                reason: .loopNotRunning,
-                description: "\(scheduled); \(thread) has not been running for \(seconds(since))")
+            return (lastMode == nil ? .loopNeverRan : .loopNotRunning, "\(thread) \(rest(of: mode, time))")
         }
         guard modes.contains(running) else {
-            return DeliveryObstacle(
-                reason: .runsInAnotherMode(running),
-                description:
-                    "\(scheduled); \(thread) has been running in \(running.shortName) for \(seconds(since))")
+            return (
+                .runsInAnotherMode(running), "\(thread) has been running in \(running.shortName) for \(time)"
+            )
         }
-        if isInCallback {
-            return DeliveryObstacle(
-                reason: .busy,
-                description: "\(scheduled); \(thread) runs in it, and is busy with a callback just now")
+        guard isWaiting else { return (.busy, "\(thread) runs in it, and is busy with a callback just now") }
+        return (.nothingToDeliver, "\(thread) waits in \(running.shortName): nothing to deliver yet")
+    }
+
+    /// What a loop that does not run has done last, and what helps.
+    private func rest(of mode: RunLoop.Mode, _ time: String) -> String {
+        let advice = "run it, \(mode.adviceToRun)"
+        if let emptyRun {
+            guard modes.contains(emptyRun.mode) else { return "\(emptyRun.description): \(advice)" }
+            return lastMode == nil
+                ? "\(emptyRun.description): add a source, a timer or a Port first"
+                : "\(emptyRun.description): run it again, with a source, a timer or a Port in that mode"
         }
+        guard let lastMode else { return "has never been run: \(advice)" }
+        let end = "ran in \(lastMode.shortName), and ended \(time) ago"
+        // An embedded loop is run again by a foreign one.
+        return isEmbedded ? end : "\(end): \(advice)"
+    }
+}
+
+extension DeliveryObstacle {
+    fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
+        let (standing, since) = loop.state.withLock { [loop] state -> (LoopStanding, LoopInstant) in
+            let standing = LoopStanding(
+                isAlive: state.isAlive, isEmbedded: loop.attention.isEmbedded,
+                isWaiting: loop.attention.isWaiting, running: state.runningMode,
+                lastMode: state.history.lastMode.map { state.modes[$0].name },
+                emptyRun: state.history.lastEmptyRun,
+                modes: state.indices(named: mode).map { state.modes[$0].name })
+            return (standing, state.countedUntil)
+        }
+        let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
+        let time = String(format: "%.1f s", loop.nowByItsClock.seconds(since: since))
+        let (reason, sentence) = standing.obstacle(to: mode, thread, time)
         return DeliveryObstacle(
-            reason: .nothingToDeliver,
-            description: "\(scheduled); \(thread) waits in \(running.shortName): nothing to deliver yet")
+            reason: reason, description: "scheduled in \(mode.shortName); \(sentence)")
     }
 
     /// The obstacle of a member of several modes: that of the mode closest to delivering.

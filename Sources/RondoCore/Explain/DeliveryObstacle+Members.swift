@@ -54,6 +54,8 @@ extension Timer {
         let seconds = deadline.seconds(since: loop.nowByItsClock)
         return DeliveryObstacle(
             reason: .nothingToDeliver,
-            description: "it is not due: it fires in \(String(format: "%.1f s", seconds))")
+            description: deadline == .never
+                ? "it is parked: its date is in the distant future"
+                : "it is not due: it fires in \(String(format: "%.1f s", seconds))")
     }
 }

@@ -32,7 +32,7 @@ package enum LoopReport {
                 return Member(id: ObjectIdentifier(source), text: "\(mode.name): \(summary): \(obstacle)")
             }
             members += mode.timers.map { date in
-                let summary = date.timer.summary(secondsUntilDue: date.deadline.seconds(since: now))
+                let summary = date.timer.summary(due: date.deadline, now: now)
                 let obstacle = date.timer.whyNotDelivering.description
                 return Member(id: ObjectIdentifier(date.timer), text: "\(mode.name): \(summary): \(obstacle)")
             }

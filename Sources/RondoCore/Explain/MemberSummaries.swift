@@ -28,7 +28,7 @@ extension LoopDescription {
             modes: modes.map { mode in
                 let sources = mode.sources.map { $0.kind.behaviour.summary(of: $0) }
                 let timers = mode.timers.map {
-                    $0.timer.summary(secondsUntilDue: $0.deadline.seconds(since: now))
+                    $0.timer.summary(due: $0.deadline, now: now)
                 }
                 return LoopDescription.Mode(
                     name: mode.name, isCommon: mode.isCommon,
@@ -39,10 +39,18 @@ extension LoopDescription {
 }
 
 extension Timer {
-    func summary(secondsUntilDue: Double) -> String {
-        let due = String(format: "%.3f s", secondsUntilDue)
+    func summary(due deadline: LoopInstant, now: LoopInstant) -> String {
+        let seconds = deadline.seconds(since: now)
+        let due =
+            if deadline == .never {
+                "parked"
+            } else if seconds < 0 {
+                String(format: "overdue by %.3f s", -seconds)
+            } else {
+                String(format: "due in %.3f s", seconds)
+            }
         let repeats = timeInterval > 0 ? ", every \(timeInterval.formatted()) s" : ""
-        return "timer\(label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)"
+        return "timer\(label.map { " “\($0)”" } ?? ""), \(due)\(repeats)"
     }
 }
 

@@ -119,6 +119,7 @@ struct Activation {
             // A wake-up that the ended activation took may have been meant for the outer one.
             let isOutermost = state.activations.isEmpty
             if isOutermost {
+                state.history.end(inMode: ended.mode)
                 attention.endRunning()
             } else if ended.tookWakeUp {
                 attention.askAgain()

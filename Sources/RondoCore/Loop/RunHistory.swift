@@ -9,6 +9,8 @@ struct RunHistory {
 
     /// The number of outermost activations that have begun.
     private(set) var count: UInt64 = 0
+    /// The index of the mode of the last one that has ended.
+    private(set) var lastMode: Int?
     private var empty: EmptyRun?
 
     /// The last call of a run function, if it was such a one.
@@ -16,6 +18,8 @@ struct RunHistory {
 
     /// Notes that an outermost activation begins.
     mutating func begin() { count += 1 }
+
+    mutating func end(inMode mode: Int) { lastMode = mode }
 
     /// Notes that the loop, which does not run, was to be run in a mode that is empty.
     mutating func noteEmptyRun(in modeName: String) {
