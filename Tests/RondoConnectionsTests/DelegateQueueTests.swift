@@ -29,6 +29,29 @@ import Testing
         #expect(recorder.hasBody(longText(400_000)))
     }
 
+    @Test func `UC-9 a connection whose call waits for its queue says so`() throws {
+        let server = try Self.server("a body")
+        let recorder = Recorder()
+        let (queue, go) = (Self.queue(width: 1), Latch())
+        queue.name = "callbacks"
+        queue.addOperation { try? go.wait() }
+        let connection = try #require(
+            URLConnection(
+                request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false))
+        connection.setDelegateQueue(queue)
+        connection.start()
+        try waitFor("the call that waits") {
+            connection.whyNotDelivering.description
+                == "its call waits for the queue “callbacks”, behind an operation that has not ended"
+                ? () : nil
+        }
+        queue.isSuspended = true
+        #expect(connection.whyNotDelivering.reason == .suspended)
+        queue.isSuspended = false
+        go.open()
+        try waitFor("the end of the load") { recorder.isDone ? () : nil }
+    }
+
     @Test func `UC-10 with a queue on an immediate start the loop still drives the load`() throws {
         let server = try Self.server()
         let recorder = Recorder()

@@ -1,3 +1,4 @@
+import Dispatch
 import RondoCore
 import RondoTestSupport
 import Testing
@@ -401,6 +402,25 @@ import Testing
                 entry)
             end.open()
             try thread.value()
+        }
+    }
+
+    @Test func `US-90 a call that waits for the main queue says what the main loop does`() async {
+        await #expect(processExitsWith: .success) {
+            let found = [
+                DeliveryObstacle.ofCall(waitingFor: OperationQueue.main),
+                DeliveryObstacle.ofCall(waitingFor: DispatchQueue.main),
+            ]
+            for obstacle in found {
+                precondition(obstacle.reason == .loopNeverRan, "\(obstacle)")
+                precondition(
+                    obstacle.description.hasPrefix("its call waits for the main queue, "), "\(obstacle)")
+                precondition(
+                    obstacle.description.hasSuffix(
+                        "; its loop (thread main) has never been run: run it, in one of the common modes, such as default"
+                    ),
+                    "\(obstacle)")
+            }
         }
     }
 

@@ -65,6 +65,66 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
+    @Test func `US-90 a task and a session whose completion handler waits for a queue say so`() throws {
+        let server = try echoServer()
+        let queue = serialQueue(suspended: true)
+        queue.name = "handlers"
+        let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
+        let done = Latch()
+        let task = session.dataTask(with: server.url()) { _, _, _ in done.open() }
+        task.resume()
+        let suspended = "its calls are made on the queue “handlers”, which is suspended"
+        try waitFor("the handler that waits") {
+            task.state == .completed && task.whyNotDelivering.reason == .suspended ? () : nil
+        }
+        #expect(task.whyNotDelivering.description == suspended)
+        try waitFor("the session without tasks") {
+            session.whyNotDelivering.description == "a completion handler has not been called: \(suspended)"
+                ? () : nil
+        }
+        queue.isSuspended = false
+        try done.wait()
+        #expect(task.whyNotDelivering.reason == .invalid)
+        #expect(session.whyNotDelivering.description == "no task was resumed that has not ended")
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-90 a task whose call waits behind an operation says so`() throws {
+        let server = try echoServer()
+        let (queue, go) = (serialQueue(), Latch())
+        queue.addOperation { try? go.wait() }
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try waitFor("the call that waits") {
+            task.whyNotDelivering.description
+                == "its call waits for its queue, behind an operation that has not ended" ? () : nil
+        }
+        go.open()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-90 a task whose call waits for a dispatch queue names the queue`() throws {
+        let server = try echoServer()
+        let (serial, go) = (DispatchQueue(label: "serial"), Latch())
+        serial.async { try? go.wait() }
+        let queue = OperationQueue()
+        queue.underlyingQueue = serial
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try waitFor("the call that waits") {
+            task.whyNotDelivering.description
+                == "its call waits for the dispatch queue “serial”, which is suspended or busy" ? () : nil
+        }
+        go.open()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-17 after a handler that suspends the queue no other is called until the queue is resumed`()
         throws
     {

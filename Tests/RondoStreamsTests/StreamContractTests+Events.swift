@@ -107,6 +107,31 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.inputs)
+    func `ST-21 a stream whose event waits for its dispatch queue names the queue`(kind: StreamKind) throws {
+        let findings = try onStreamThread { loop in
+            let (stream, keep) = try kind.makeInput(pattern(10))
+            let (queue, notes) = (DispatchQueue(label: "streams"), StreamNotes())
+            queue.suspend()
+            defer { queue.resume() }
+            stream.delegate = notes
+            stream.dispatchQueue = queue
+            stream.open()
+            loop.add(Port(), forMode: .default)
+            let sentence = try waitFor("the event that waits") {
+                loop.pass()
+                let sentence = stream.whyNotDelivering.description
+                return sentence.hasPrefix("its call waits") ? sentence : nil
+            }
+            // The queue runs nothing, so that the stream may be used here.
+            stream.close()
+            withExtendedLifetime((keep, notes)) {}
+            return [sentence] + notes.events
+        }
+        #expect(
+            findings == ["its call waits for the dispatch queue “streams”, which is suspended or busy"])
+    }
+
+    @Test(arguments: StreamKind.inputs)
     func `ST-21 scheduling takes a stream off its queue`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, keep) = try kind.makeInput(pattern(10))

@@ -3,13 +3,15 @@ public import RondoCore
 extension URLConnection {
     /// Why no callback has come, in a sentence and as a reason (see `DeliveryObstacle`). Any thread may ask.
     ///
-    /// "Waits" means that as many connections are in use as are allowed, to the server or in all, "nothing to deliver" that
-    /// the loop waits in a scheduled mode: the server has not answered yet.
+    /// "Waits" means that as many connections are in use as are allowed, to the server or in all, or that a call waits for
+    /// its turn on the delegate queue, "nothing to deliver" that the loop waits in a scheduled mode: the server has not
+    /// answered yet.
     public var whyNotDelivering: DeliveryObstacle {
         switch standing {
         case .notStarted: return DeliveryObstacle.notStarted
         case .over: return DeliveryObstacle.invalid
         case .running(let modes):
+            if let queue = delegateQueue, queue.isSuspended || hasWaitingCalls { return queue.obstacle }
             let obstacle = DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })
             guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
             return loadObstacle.map { DeliveryObstacle($0) } ?? obstacle

@@ -201,6 +201,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     var standing: URLConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
     var loadObstacle: LoadObstacle? { state.withLock { $0.load }?.obstacle }
+    /// Whether a call waits for the delegate queue.
+    var hasWaitingCalls: Bool { state.withLock { $0.load }?.hasWaitingCalls ?? false }
 
     /// The name of its sources, and in traces: the label, or, while a trace is recorded, host and path. The
     /// rest of the URL may hold secrets.

@@ -58,6 +58,9 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// Whether the program has suspended the queue.
     package var isSuspended: Bool { queue.isSuspended }
 
+    /// The obstacle of a call that was submitted and has not begun.
+    package var obstacle: DeliveryObstacle { .ofCall(waitingFor: queue) }
+
     /// Has an operation call `body`; the order is that of the calls of this method if the queue runs one operation at a
     /// time. It never blocks a run loop, even if the system has no thread for the queue.
     ///

@@ -121,5 +121,8 @@ package final class QueuedCalls: Sendable {
         if goesOn { drain?() }
     }
 
+    /// Whether a call waits that has not begun.
+    package var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
+
     var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }
 }

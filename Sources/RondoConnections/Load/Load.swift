@@ -373,6 +373,9 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// The obstacle, other than its server and its client, for which the load waits; nil if there is none.
     package var obstacle: LoadObstacle? { LoadObstacle(rawValue: obstacleBits.load(ordering: .relaxed)) }
 
+    /// Whether a call waits for the delegate queue.
+    package var hasWaitingCalls: Bool { inbox.hasWaitingCalls }
+
     func noteObstacle(_ new: LoadObstacle?) { obstacleBits.store(new?.rawValue ?? 0, ordering: .relaxed) }
 
     /// Bytes of the body that is delivered, as they were transferred.

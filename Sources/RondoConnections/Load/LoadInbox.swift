@@ -113,6 +113,9 @@ struct LoadInbox: ~Copyable, Sendable {
         }
     }
 
+    /// Whether a call waits for the delegate queue.
+    var hasWaitingCalls: Bool { state.withLock { $0.calls }?.hasWaiting ?? false }
+
     /// Drops the calls that wait.
     func dropCalls() { state.withLock { $0.calls }?.removeAll() }
 

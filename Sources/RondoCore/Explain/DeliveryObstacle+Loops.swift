@@ -1,6 +1,26 @@
 extension RunLoop {
     /// The reason why this loop does not call a member of `mode` back.
-    package func obstacle(inMode mode: Mode) -> DeliveryObstacle { .found(inMode: mode, of: self) }
+    package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
+        let (reason, sentence) = standing(inMode: mode)
+        return DeliveryObstacle(
+            reason: reason, description: "scheduled in \(mode.shortName); \(sentence)")
+    }
+
+    /// The same as a reason and what the loop does: "its loop (thread worker) waits in default: nothing to deliver yet".
+    func standing(inMode mode: Mode) -> (reason: DeliveryObstacle.Reason, sentence: String) {
+        let (standing, since) = state.withLock { [attention] state -> (LoopStanding, LoopInstant) in
+            let standing = LoopStanding(
+                isAlive: state.isAlive, isEmbedded: attention.isEmbedded,
+                isWaiting: attention.isWaiting, running: state.runningMode,
+                lastMode: state.history.lastMode.map { state.modes[$0].name },
+                emptyRun: state.history.lastEmptyRun,
+                modes: state.indices(named: mode).map { state.modes[$0].name })
+            return (standing, state.countedUntil)
+        }
+        let thread = threadName.map { "its loop (thread \($0))" } ?? "its loop"
+        let time = String(format: "%.1f s", nowByItsClock.seconds(since: since))
+        return standing.obstacle(to: mode, thread, time)
+    }
 }
 
 extension RunHistory.EmptyRun {
@@ -64,23 +84,6 @@ private struct LoopStanding {
 }
 
 extension DeliveryObstacle {
-    fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
-        let (standing, since) = loop.state.withLock { [loop] state -> (LoopStanding, LoopInstant) in
-            let standing = LoopStanding(
-                isAlive: state.isAlive, isEmbedded: loop.attention.isEmbedded,
-                isWaiting: loop.attention.isWaiting, running: state.runningMode,
-                lastMode: state.history.lastMode.map { state.modes[$0].name },
-                emptyRun: state.history.lastEmptyRun,
-                modes: state.indices(named: mode).map { state.modes[$0].name })
-            return (standing, state.countedUntil)
-        }
-        let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
-        let time = String(format: "%.1f s", loop.nowByItsClock.seconds(since: since))
-        let (reason, sentence) = standing.obstacle(to: mode, thread, time)
-        return DeliveryObstacle(
-            reason: reason, description: "scheduled in \(mode.shortName); \(sentence)")
-    }
-
     /// The obstacle of a member of several modes: that of the mode closest to delivering.
     package init(modes: [(loop: RunLoop, mode: RunLoop.Mode)]) {
         let found = modes.map { $0.loop.obstacle(inMode: $0.mode) }

@@ -33,8 +33,8 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
         public static let threadEnded = Reason("threadEnded")
         /// The object was suspended, or never resumed.
         public static let suspended = Reason("suspended")
-        /// A delegate owes the object an answer, or the object waits for a connection, a network, or
-        /// descriptors or memory that have run out.
+        /// A delegate owes the object an answer, or the object waits for a connection, a network, descriptors
+        /// or memory that have run out, or for its turn on a queue.
         public static let waits = Reason("waits")
         /// The source was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
         public static let loopNotWoken = Reason("loopNotWoken")

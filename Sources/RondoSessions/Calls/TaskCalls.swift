@@ -365,13 +365,13 @@ final class TaskCalls: TaskClient, Sendable {
                     didFinishCollecting: URLSessionTaskMetrics(metrics, createdAt: work.createdAt))
             }
         }
-        giveOutcome(outcome, ending.response, error, to: all)
+        giveOutcome(outcome, ending.response, error, of: work, to: all)
     }
 
     /// Makes the last call: of the delegate, the completion handler or the reader.
     private func giveOutcome(
         _ outcome: Result<DownloadFile?, any Error>, _ response: URLResponse?, _ error: (any Error)?,
-        to all: CallTargets
+        of work: TaskWork, to all: CallTargets
     ) {
         switch all.receiver {
         case .delegate:
@@ -380,11 +380,13 @@ final class TaskCalls: TaskClient, Sendable {
             }
         case .data(let handler):
             let body = error == nil ? takeBody() : nil
-            let give: @Sendable () -> Void = { handler(body, response, error) }
-            if !isAwaited, isCollected, let queue = all.session.engine.schedule.queue {
-                queue.submit(give)
-            } else {
-                give()
+            guard !isAwaited, isCollected, let queue = all.session.engine.schedule.queue else {
+                return handler(body, response, error)
+            }
+            work.noteHandler(waits: true)
+            queue.submit {
+                work.noteHandler(waits: false)
+                handler(body, response, error)
             }
         case .download(let handler):
             if case .success(let file?) = outcome {

@@ -2,9 +2,9 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
+internal import struct Synchronization.Atomic
+
 /// The settings, connection pool, schedule and handlers that all tasks of a session share.
-///
-/// `Sendable`: its properties never change; the pool has its own locks.
 final class SessionEngine: Sendable {
     let values: SessionValues
     let settings: LoadSettings
@@ -13,6 +13,8 @@ final class SessionEngine: Sendable {
     let handlers: OrderedHandlers
     /// True for `URLSession.shared`, which shares the pool of `URLConnection`.
     let isShared: Bool
+    /// The completion handlers that wait for the delegate queue; their tasks have ended.
+    private let waitingHandlers = Atomic(0)
 
     init(_ values: SessionValues, _ schedule: SessionSchedule, isShared: Bool) {
         self.values = values
@@ -22,4 +24,8 @@ final class SessionEngine: Sendable {
         pool = isShared ? .shared : ConnectionPool(connectionsPerServer: values.connectionsPerHost)
         settings = values.settings(pool, countsRegisteredClasses: isShared)
     }
+
+    func noteHandler(waits: Bool) { waitingHandlers.add(waits ? 1 : -1, ordering: .relaxed) }
+
+    var hasWaitingHandler: Bool { waitingHandlers.load(ordering: .relaxed) > 0 }
 }

@@ -143,6 +143,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func setPriority(_ priority: Float) {}
 
     var transferredBytes: Int64 { shared.state.withLock { $0.received } }
+    var hasWaitingCalls: Bool { calls.hasWaiting }
     var obstacle: LoadObstacle? {
         switch commands.withLock({ $0.network }) {
         case .notAwaited: nil

@@ -22,6 +22,8 @@ protocol TaskLoad: AnyObject, Sendable {
     /// Bytes of the body as transferred.
     var transferredBytes: Int64 { get }
     var obstacle: LoadObstacle? { get }
+    /// Whether a call waits for the delegate queue.
+    var hasWaitingCalls: Bool { get }
 }
 
 extension TaskLoad {

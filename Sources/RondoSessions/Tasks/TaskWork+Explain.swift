@@ -6,7 +6,11 @@ extension TaskWork {
     /// Why the task has made no call yet (rule US-90). Any thread.
     var obstacle: DeliveryObstacle {
         let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedReply) }
-        if life.isCompleted { return DeliveryObstacle.invalid }
+        let queue = engine?.schedule.queue
+        if life.isCompleted {
+            guard hasWaitingHandler, let queue else { return DeliveryObstacle.invalid }
+            return queue.obstacle
+        }
         if life.standing == .suspended {
             return DeliveryObstacle(
                 reason: .suspended,
@@ -14,9 +18,7 @@ extension TaskWork {
                     ? "it is suspended: call resume() once for each suspend()"
                     : "it was not resumed: call resume()")
         }
-        if let queue = engine?.schedule.queue, queue.isSuspended {
-            return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
-        }
+        if let queue, queue.isSuspended || load?.hasWaitingCalls ?? false { return queue.obstacle }
         let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
         if let method {

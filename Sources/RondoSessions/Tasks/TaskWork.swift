@@ -3,6 +3,8 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
+internal import struct Synchronization.Atomic
+
 /// The work of a task: its state and its load. Its client calls the delegates and completion handlers; after the last
 /// call everything is released.
 final class TaskWork: Sendable {
@@ -16,6 +18,8 @@ final class TaskWork: Sendable {
     let client: (any TaskClient)?
     /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
     let state: Mutex<TaskState>
+    /// The task has ended, and its completion handler waits for the delegate queue.
+    private let handlerWaits = Atomic(false)
     private let live = LiveObject(.sessionTask)
 
     init(_ identifier: Int, _ plan: TaskPlan, by engine: SessionEngine, for client: any TaskClient) {
@@ -51,6 +55,13 @@ final class TaskWork: Sendable {
         return load?.transferredBytes ?? counted
     }
 
+    /// Notes that the completion handler waits for the delegate queue, or that its call begins.
+    func noteHandler(waits: Bool) {
+        handlerWaits.store(waits, ordering: .relaxed)
+        engine?.noteHandler(waits: waits)
+    }
+
+    var hasWaitingHandler: Bool { handlerWaits.load(ordering: .relaxed) }
     var isOutstanding: Bool { state.withLock { $0.life.isOutstanding } }
     var isCanceling: Bool { state.withLock { $0.life.isCanceling } }
 

@@ -10,10 +10,15 @@ extension URLSessionTask {
 }
 
 extension URLSession {
-    /// The same for the session's first task that was resumed and has not ended (rule US-90). Any thread may
-    /// ask.
+    /// The same for the session's first task that was resumed and has not ended, or for a completion handler of one that
+    /// has (rule US-90). Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let task = table.all.first else {
+            if engine.hasWaitingHandler, let obstacle = engine.schedule.queue?.obstacle {
+                return DeliveryObstacle(
+                    reason: obstacle.reason,
+                    description: "a completion handler has not been called: \(obstacle.description)")
+            }
             return DeliveryObstacle(
                 reason: .nothingToDeliver, description: "no task was resumed that has not ended")
         }

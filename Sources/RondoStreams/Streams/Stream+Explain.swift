@@ -35,7 +35,8 @@ extension StreamCore {
                 : "it has told of space, and nothing was written since"
             return DeliveryObstacle(reason: .nothingToDeliver, description: event)
         default:
-            if queue != nil {
+            if let queue {
+                if !state.owed.isEmpty { return DeliveryObstacle.ofCall(waitingFor: queue) }
                 return DeliveryObstacle(
                     reason: .nothingToDeliver,
                     description: "its events go to a dispatch queue: nothing to deliver yet")

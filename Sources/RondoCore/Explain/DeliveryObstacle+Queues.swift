@@ -1,0 +1,37 @@
+package import Dispatch
+
+extension DeliveryObstacle {
+    /// The obstacle of a call that was handed to `queue` and has not begun (rule US-90). Any thread.
+    package static func ofCall(waitingFor queue: OperationQueue) -> DeliveryObstacle {
+        // Foundation makes up a name for a queue without one.
+        let given = queue.name.flatMap { $0.isEmpty || $0.hasPrefix("NSOperationQueue ") ? nil : $0 }
+        let name = given.map { "the queue “\($0)”" } ?? "its queue"
+        if queue.isSuspended {
+            return DeliveryObstacle(
+                reason: .suspended, description: "its calls are made on \(name), which is suspended")
+        }
+        if queue === OperationQueue.main { return ofCallWaitingForMainQueue }
+        if let underlying = queue.underlyingQueue { return ofCall(waitingFor: underlying) }
+        return DeliveryObstacle(
+            reason: .waits,
+            description: "its call waits for \(name), behind an operation that has not ended")
+    }
+
+    /// The same for a dispatch queue, of which nobody can ask whether it is suspended.
+    package static func ofCall(waitingFor queue: DispatchQueue) -> DeliveryObstacle {
+        if queue === DispatchQueue.main { return ofCallWaitingForMainQueue }
+        return DeliveryObstacle(
+            reason: .waits,
+            description: "its call waits for the dispatch queue “\(queue.label)”, which is suspended or busy")
+    }
+
+    private static var ofCallWaitingForMainQueue: DeliveryObstacle {
+        let (reason, sentence) = RunLoop.main.standing(inMode: .common)
+        guard reason != .nothingToDeliver else {
+            return DeliveryObstacle(reason: .waits, description: "its call waits for the main queue")
+        }
+        return DeliveryObstacle(
+            reason: reason,
+            description: "its call waits for the main queue, which the main run loop serves; \(sentence)")
+    }
+}
