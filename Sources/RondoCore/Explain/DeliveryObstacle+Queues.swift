@@ -19,7 +19,8 @@ extension DeliveryObstacle {
 
     /// The same for a dispatch queue, of which nobody can ask whether it is suspended.
     package static func ofCall(waitingFor queue: DispatchQueue) -> DeliveryObstacle {
-        if queue === DispatchQueue.main { return ofCallWaitingForMainQueue }
+        // Each look at `DispatchQueue.main` makes another object.
+        if queue.label == DispatchQueue.main.label { return ofCallWaitingForMainQueue }
         return DeliveryObstacle(
             reason: .waits,
             description: "its call waits for the dispatch queue “\(queue.label)”, which is suspended or busy")

@@ -120,10 +120,9 @@ final class StreamCore: SharedQueueClient {
     }
 
     private func submit(to queue: DispatchQueue) {
-        let work: @Sendable () -> Void = { [self] in serve(on: queue) }
-        // The main queue needs no worker thread.
-        if queue === DispatchQueue.main { return queue.async(execute: work) }
-        DispatchSubmitter.shared.submit { queue.async(execute: work) }
+        DispatchSubmitter.shared.submit { [self] in
+            queue.async { [self] in serve(on: queue) }
+        }
     }
 
     // MARK: - Schedule
