@@ -12,7 +12,7 @@ extension Stream.Event {
 public struct CFStreamClientContext {
     /// Returns `info` retained; called once, by `CFReadStreamSetClient` or `CFWriteStreamSetClient`.
     public typealias RetainCallBack = @Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
-    /// Balances the retain. Called when the stream has another client, or has been freed.
+    /// Balances the retain. Called when the stream has another client, or has been freed, and the callback is not running.
     public typealias ReleaseCallBack = @Sendable (UnsafeMutableRawPointer?) -> Void
     /// Never called.
     public typealias CopyDescriptionCallBack = @Sendable (UnsafeMutableRawPointer?) -> Unmanaged<CFString>?
@@ -73,14 +73,15 @@ public func CFWriteStreamSetClient(
     return true
 }
 
-/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed.
+/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed; whoever calls
+/// it holds it until the callback has returned.
 private final class StreamClient<Client: Stream>: RetainedDelegate {
     typealias CallBack = @Sendable (Client?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 
     private let events: Stream.Event
     private let callBack: CallBack
     private let info: UnsafeMutableRawPointer?
-    private var release: CFStreamClientContext.ReleaseCallBack?
+    private let release: CFStreamClientContext.ReleaseCallBack?
     private var itself: StreamClient?
 
     /// Returns nil if the arguments mean no client.
@@ -102,10 +103,9 @@ private final class StreamClient<Client: Stream>: RetainedDelegate {
         callBack(aStream as? Client, eventCode, info)
     }
 
-    func end() {
-        let release = release
-        self.release = nil
-        itself = nil
+    func end() { itself = nil }
+
+    deinit {
         if let info { release?(info) }
     }
 }

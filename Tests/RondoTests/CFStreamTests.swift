@@ -118,6 +118,32 @@ import Testing
         #expect(found == [#"true [] ["open", "bytes", "end"] ["space"]"#, "hello", "1 0"])
     }
 
+    @Test(arguments: [false, true])
+    func `a client that is taken away or replaced in its callback is released when that has returned`(
+        isReplaced: Bool
+    ) throws {
+        let found = try onLoopThread { _ in
+            let notes = Notes()
+            var context = notes.context()
+            let stream = CFReadStream(data: Data([1]))
+            let callBack: CFReadStreamClientCallBack = { stream, _, info in
+                let notes = Notes.of(info)
+                var other = CFStreamClientContext()
+                CFReadStreamSetClient(stream, isReplaced ? Self.everything : 0, Self.ignore, &other)
+                notes.events.append("\(notes.releases) in the callback")
+            }
+            CFReadStreamSetClient(stream, CFStreamEventType.openCompleted.rawValue, callBack, &context)
+            CFReadStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode)
+            CFReadStreamOpen(stream)
+            Self.passes()
+            CFReadStreamClose(stream)
+            return notes.events + ["\(notes.releases) after it"]
+        }
+        #expect(found == ["0 in the callback", "1 after it"])
+    }
+
+    private static let ignore: CFReadStreamClientCallBack = { _, _, _ in }
+
     @Test func `a client is released once, when it is replaced, taken away, or its stream goes`() throws {
         let found = try onLoopThread { _ in
             let notes = [Notes(), Notes(), Notes(), Notes()]
