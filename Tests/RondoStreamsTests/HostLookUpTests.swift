@@ -73,6 +73,24 @@ import Testing
         latch.open()
     }
 
+    @Test func `CS-19 a host that has left its modes knows its result, and can look up again`() throws {
+        let latch = Latch()
+        let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+        let log = EventLog()
+        try onLoopThread { loop in
+            host.setClient { _, _, _ in log.note("called") }
+            host.schedule(in: loop, forMode: .default)
+            #expect(host.start(.addresses) == CFStreamError())
+            host.unschedule(from: loop, forMode: .default)
+        }
+        #expect(host.start(.addresses).error == EALREADY)
+        latch.open()
+        try waitFor("the result") { host.array(.addresses).map { _ in } }
+        #expect(host.start(.names) == CFStreamError())
+        #expect(host.array(.addresses)?.count == 1)
+        #expect(log.entries == [])
+    }
+
     /// Takes a host out of a mode when its source has entered another one, as another thread could do it.
     private final class Unscheduler: RunLoop.Instrument {
         private let host: CFHost

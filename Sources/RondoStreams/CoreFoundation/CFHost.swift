@@ -149,7 +149,7 @@ public final class CFHost: Sendable {
     ///   succeeded.
     package func start(_ info: CFHostInfoType) -> CFStreamError {
         let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [LoopMode])? in
-            guard state.lookUp == nil else { return nil }
+            guard state.lookUp == nil || isAbandoned(state) else { return nil }
             let isWaitedFor = state.client == nil || state.modes.isEmpty
             let lookUp = HostLookUp(info, isWaitedFor: isWaitedFor)
             state.lookUp = lookUp
@@ -166,8 +166,18 @@ public final class CFHost: Sendable {
 
     /// Called on any thread when the look-up has ended.
     private func ended(_ lookUp: HostLookUp) {
-        let source = state.withLock { $0.lookUp === lookUp ? $0.source : nil }
+        let source = state.withLock { state -> RunLoop.Source? in
+            guard state.lookUp === lookUp else { return nil }
+            if isAbandoned(state), case .found(let found) = lookUp.outcome { state.known.learn(found) }
+            return state.source
+        }
         source?.signalAndWakeUp()
+    }
+
+    /// Whether the look-up has ended, and nobody can be told, since the host has left all modes. Called under the lock.
+    private func isAbandoned(_ state: State) -> Bool {
+        guard let lookUp = state.lookUp, !lookUp.isWaitedFor else { return false }
+        return lookUp.outcome != nil && state.source == nil
     }
 
     /// Runs on the thread of a loop that holds the source.
