@@ -20,6 +20,19 @@ import Testing
         #expect(input.bytes().1 == [4, 5, 6, 7])
     }
 
+    @Test(arguments: [Int.min, 0, Int.max])
+    func `ST-34 a size that no buffer can have counts as the nearest one`(size: Int) {
+        let (input, output) = boundStreams(size)
+        input.open()
+        output.open()
+        #expect(output.write([7], maxLength: 1) == 1)
+        var byte: UInt8 = 0
+        #expect(input.read(&byte, maxLength: 1) == 1)
+        #expect(byte == 7)
+        input.close()
+        output.close()
+    }
+
     @Test func `ST-35 closing the writing end lets the reader drain the rest`() {
         let (input, output) = boundStreams(10)
         output.open()

@@ -23,9 +23,12 @@ final class BoundPair: StreamBackend, Sendable {
     private let input: StreamCore
     private let output: StreamCore
 
-    /// - Parameter size: The most bytes that may be written and not yet read; at least 1.
+    /// The most bytes that a pair holds, whatever was asked for: 1 GiB.
+    static let maximumSize = 1 << 30
+
+    /// - Parameter size: The most bytes that may be written and not yet read; from 1 to `maximumSize`.
     init(size: Int, input: StreamCore, output: StreamCore) {
-        state = Mutex(State(ring: ByteRing(capacity: max(1, size))))
+        state = Mutex(State(ring: ByteRing(capacity: min(max(1, size), Self.maximumSize))))
         self.input = input
         self.output = output
     }
