@@ -122,18 +122,17 @@ struct LoopState: ~Copyable {
     }
 
     /// The activities that are observed in any mode.
-    var observedActivities: RunLoop.Activity { activityCounts.observed }
+    var observedActivities: RunLoop.Activity { RunLoop.Activity(rawValue: activityCounts.observed) }
 
-    /// - Parameter index: A mode that does not hold the observer.
+    /// - Parameter index: A mode that does not hold the observer; for `remove`, one that does.
     mutating func add(_ observer: RunLoop.Observer, toMode index: Int) {
         modes[index].add(observer)
-        activityCounts.add(observer.activities)
+        activityCounts.add(observer.activities.rawValue)
     }
 
-    /// - Parameter index: A mode that holds the observer.
     mutating func remove(_ observer: RunLoop.Observer, fromMode index: Int) {
         modes[index].remove(observer)
-        activityCounts.remove(observer.activities)
+        activityCounts.remove(observer.activities.rawValue)
     }
 
     // The next three functions are inlined, since the state would be copied for the call: without inlining the

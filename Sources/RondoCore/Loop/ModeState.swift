@@ -106,14 +106,14 @@ struct ModeState {
 
     // MARK: Observers
 
-    var observedActivities: RunLoop.Activity { activityCounts.observed }
+    var observedActivities: RunLoop.Activity { RunLoop.Activity(rawValue: activityCounts.observed) }
 
     /// Adds an observer in increasing order; observers of equal order stand in the order of addition (rule
     /// SRC-19).
     mutating func add(_ observer: RunLoop.Observer) {
         let index = firstIndexOfObservers { $0 > observer.order }
         observers.insert(observer, at: index)
-        activityCounts.add(observer.activities)
+        activityCounts.add(observer.activities.rawValue)
     }
 
     /// - Parameter observer: Is in the mode.
@@ -122,7 +122,7 @@ struct ModeState {
         let candidates = (firstIndexOfObservers { $0 >= observer.order })..<observers.count
         guard let index = candidates.first(where: { observers[$0] === observer }) else { return }
         observers.remove(at: index)
-        activityCounts.remove(observer.activities)
+        activityCounts.remove(observer.activities.rawValue)
     }
 
     /// The index of the first observer whose order `isBehind` accepts, as it does all those after it; found by halving.
