@@ -27,6 +27,25 @@ import Testing
         #expect(server.requests.first?.value("User-Agent") != nil)
     }
 
+    @Test func `a diagnostic that comes equals the one that a test makes`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "ok")
+        }
+        let told = Box<[URLConnection.Diagnostic]>([])
+        try onLoopThread { loop in
+            let request = URLRequest(url: server.url())
+            let connection = URLConnection(
+                request: request, delegate: Recorder(), startImmediately: false)
+            connection?.configuration.onDiagnostic = { diagnostic in told.mutate { $0.append(diagnostic) } }
+            connection?.start()
+            #expect(loop.runOut() == .finished)
+        }
+        let head = try #require(told.value.first { $0.kind == .responseHead })
+        #expect(head == .responseHead(head.head ?? ""))
+        #expect(head != .responseHead("HTTP/1.1 200 OK\r\n"))
+    }
+
     @Test func `UC-3 an immediate start is scheduled in default only`() throws {
         let server = try Self.echo()
         let recorder = Recorder()

@@ -35,6 +35,11 @@ extension URLConnection {
 
         init(_ step: ExchangeStep) { self.step = step }
 
+        /// Two heads are equal if their texts are, so that one that has come equals one that a test makes.
+        public static func == (one: Self, other: Self) -> Bool {
+            one.step.withoutFields == other.step.withoutFields
+        }
+
         // Factories for the tests of programs.
 
         public static func resolving(host: String) -> Self { Self(.resolving(host: host)) }

@@ -16,4 +16,9 @@ enum ExchangeStep: Sendable, Equatable {
     case closed(reason: String)
     /// A credential that was to answer a challenge cannot be sent; the load goes on without one.
     case unusableCredential(reason: String)
+
+    /// The same without the fields, whose bytes stand in the head as text.
+    var withoutFields: ExchangeStep {
+        if case .responseHead(let head, _) = self { .responseHead(head, fields: nil) } else { self }
+    }
 }
