@@ -365,7 +365,7 @@ import Testing
         #expect(delegate.log.entries == ["session ServerTrust 0"])
     }
 
-    @Test func `US-86 the alert of a server that wants a certificate counts more than the write that fails`()
+    @Test func `UC-59 the alert of a server that wants a certificate counts more than the write that fails`()
         async throws
     {
         let (server, port) = try demandingServer()

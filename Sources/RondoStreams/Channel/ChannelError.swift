@@ -19,6 +19,13 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     /// A proxy on the way to the host cannot be reached, or cannot be secured.
     case proxy(host: String, ChannelError)
 
+    /// Whether TLS has failed, and not the kernel's read or write below it.
+    package var isFailureOfTLS: Bool {
+        guard case .tls(let error) = self else { return false }
+        if case .system = error.reason { return false }
+        return true
+    }
+
     /// The cause, in the form that Foundation's errors carry under `NSUnderlyingErrorKey`; nil where Rondo
     /// itself has refused.
     package var underlyingError: NSError? {

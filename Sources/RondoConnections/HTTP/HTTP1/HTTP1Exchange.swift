@@ -412,9 +412,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch input.end {
         case .none, .told: return false
         case .failed(let error):
-            // An alert of TLS names the cause, for example a client's certificate that is missing, and a failed write does not.
-            let isAlert = if case .tls = error { true } else { false }
-            fail(.channel(isAlert ? error : sendFailure ?? error))
+            // What TLS says names the cause, for example that the server wants a certificate, and a failed write does not.
+            fail(.channel(error.isFailureOfTLS ? error : sendFailure ?? error))
             return false
         case .seen(let isForgeable):
             connection.codec.receiveEnd()
