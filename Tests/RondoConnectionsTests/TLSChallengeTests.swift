@@ -313,7 +313,9 @@ import Testing
             challenge.sender?.use(credential, for: challenge)
         }
         // From its second connection on, the server sends its authority's certificate as well, which is another problem.
-        try Self.run(port, Judge(answer), trusts: false)
+        let first = Judge(answer)
+        try Self.run(port, first, trusts: false)
+        #expect(first.seen.value.count { $0.hasPrefix("ServerTrust") } == 2, "\(first.seen.value)")
         // Each load is asked for itself, whatever another one has answered.
         for _ in 0..<2 {
             let judge = Judge(answer)
