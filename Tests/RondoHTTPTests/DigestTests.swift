@@ -79,7 +79,7 @@ import Testing
         #expect(try parameters(first)["nc"] == "00000001")
         #expect(try parameters(second)["nc"] == "00000002")
         #expect(first.fieldValue != second.fieldValue)
-        #expect(session.received(#"nextnonce="n2", qop=auth"#, to: second) == .absent)
+        #expect(session.received(Array(#"nextnonce="n2", qop=auth"#.utf8), to: second) == .absent)
         let third = try parameters(session.authorize(method: "GET", target: "/"))
         #expect(third["nc"] == "00000001" && third["nonce"] == "n2")
         for _ in 2..<0x1F { _ = try session.authorize(method: "GET", target: "/") }
@@ -94,7 +94,7 @@ import Testing
         let secret = try hash(try hash("Mufasa:r:Circle of Life") + ":n1:c")
         let expected = try hash("\(secret):n1:00000001:c:auth:\(hash("GET:/"))")
         #expect(try parameters(answer)["response"] == expected)
-        _ = session.received("nextnonce=n2", to: answer)
+        _ = session.received(Array("nextnonce=n2".utf8), to: answer)
         let next = try hash("\(secret):n2:00000001:c:auth:\(hash("GET:/"))")
         #expect(try parameters(session.authorize(method: "GET", target: "/"))["response"] == next)
     }
@@ -121,17 +121,19 @@ import Testing
         let proof = try hash("\(secret):n:00000001:c:auth:\(hash(":/a"))")
         let info = #"rspauth="PROOF", cnonce="c", nc=00000001, qop=auth, nextnonce="m""#
         #expect(
-            session.received(info.replacingOccurrences(of: "PROOF", with: proof), to: answer) == .confirmed)
+            session.received(Array(info.replacingOccurrences(of: "PROOF", with: proof).utf8), to: answer)
+                == .confirmed)
         // Also after another nonce has come, and in capitals.
-        #expect(session.received("rspauth=\(proof.uppercased())", to: answer) == .confirmed)
-        #expect(session.received("rspauth=\(proof.dropLast())0", to: answer) != .confirmed)
-        #expect(session.received("rspauth=", to: answer) == .refuted)
-        #expect(session.received("", to: answer) == .absent)
-        #expect(session.received("qop=auth-int, rspauth=x", to: answer) == .bodyHashMissing)
+        #expect(session.received(Array("rspauth=\(proof.uppercased())".utf8), to: answer) == .confirmed)
+        #expect(session.received(Array("rspauth=\(proof.dropLast())0".utf8), to: answer) != .confirmed)
+        #expect(session.received(Array("rspauth=".utf8), to: answer) == .refuted)
+        #expect(session.received(Array("".utf8), to: answer) == .absent)
+        #expect(session.received(Array("qop=auth-int, rspauth=x".utf8), to: answer) == .bodyHashMissing)
         let body = try hash("body")
         let whole = try hash("\(secret):n:00000001:c:auth:\(hash(":/a:\(body)"))")
         #expect(
-            session.received("qop=auth-int, rspauth=\(whole)", to: answer, bodyHash: body) == .confirmed)
+            session.received(Array("qop=auth-int, rspauth=\(whole)".utf8), to: answer, bodyHash: body)
+                == .confirmed)
     }
 
     @Test func `RFC 7616 3.4 quoted values are escaped, and hashed without escapes`() throws {
@@ -172,10 +174,9 @@ import Testing
         let subject = try hash("GET:/", [], "")
         let response = try hash("\(secret):", value(of: "nonce"), ":00000001:c:auth:\(subject)")
         #expect(try parameters(answer)["response"] == response)
-        // Of a next nonce the bytes are not known.
-        #expect(session.received("nextnonce=\u{E9}", to: answer) == .absent)
+        #expect(session.received(Array("nextnonce=".utf8) + [0xE9, 0x80], to: answer) == .absent)
         let next = try session.authorize(method: "GET", target: "/")
-        #expect(next.fieldValue.firstRange(of: parameter("nonce")) != nil)
+        #expect(next.fieldValue.firstRange(of: Array("nonce=\"".utf8) + [0xE9, 0x80]) != nil)
     }
 
     @Test func `RFC 7616 3.4 names in other letters`() throws {

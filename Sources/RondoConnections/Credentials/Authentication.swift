@@ -244,7 +244,7 @@ struct Authentication {
     /// Handles a response that is not a challenge: the credential that was sent is accepted.
     ///
     /// For the parameters see `readInfo(_:laterHash:)`.
-    mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
+    mutating func accepted(info: [UInt8]?, laterHash: (DigestHash) -> Void) -> Acceptance {
         guard readInfo(info, laterHash: laterHash) else { return .refuted }
         guard var current else { return .accepted(nil) }
         renewals = 0
@@ -269,7 +269,7 @@ struct Authentication {
     ///   - laterHash: Called if the response's body is protected too: a hash of the body by this function has
     ///     to be passed to `confirms(_:bodyHash:)` once the body is here.
     /// - Returns: False if the claim is false.
-    mutating func readInfo(_ info: String?, laterHash: (DigestHash) -> Void) -> Bool {
+    mutating func readInfo(_ info: [UInt8]?, laterHash: (DigestHash) -> Void) -> Bool {
         guard let info, var current, let sent = current.lastAuthorization,
             case .digest(var session) = current.session
         else { return true }
@@ -284,7 +284,7 @@ struct Authentication {
     }
 
     /// Whether the claim in the response's head holds for a body with this hash.
-    func confirms(_ info: String, bodyHash: String?) -> Bool {
+    func confirms(_ info: [UInt8], bodyHash: String?) -> Bool {
         guard let (known, sent) = proof else { return true }
         var session = known
         return session.received(info, to: sent, bodyHash: bodyHash ?? "") != .refuted

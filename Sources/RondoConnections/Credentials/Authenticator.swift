@@ -247,11 +247,11 @@ final class Authenticator {
         let isUndecided = Self.isUndecided(head.status)
         // A 407 comes from the proxy, and says nothing about the server's password.
         if head.status != 401, head.status != 407, !server.isIdle {
-            let info = head.fields.values(for: "Authentication-Info").first
+            let info = head.fields.firstBytes(of: "Authentication-Info")
             if let failure = accept(info, isUndecided: isUndecided, isProxy: false) { return failure }
         }
         if head.status != 407, !ofProxy.isIdle {
-            let info = isFromProxy ? head.fields.values(for: "Proxy-Authentication-Info").first : nil
+            let info = isFromProxy ? head.fields.firstBytes(of: "Proxy-Authentication-Info") : nil
             // A proxy that has made the tunnel has looked at the credential, whatever the server says through it.
             let isUndecided = isUndecided && isFromProxy
             if let failure = accept(info, isUndecided: isUndecided, isProxy: true) { return failure }
@@ -263,7 +263,7 @@ final class Authenticator {
     /// or has failed need not have looked at it. Only the response's own maker can leave that open.
     private static func isUndecided(_ status: Int) -> Bool { status == 429 || 500...599 ~= status }
 
-    private func accept(_ info: String?, isUndecided: Bool, isProxy: Bool) -> LoadFailure? {
+    private func accept(_ info: [UInt8]?, isUndecided: Bool, isProxy: Bool) -> LoadFailure? {
         var proof: BodyProof?
         func protect(_ hash: DigestHash) {
             if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
@@ -299,11 +299,11 @@ final class Authenticator {
 /// A running hash of a response's body as it is transferred, for the claim in the head (`auth-int`, RFC 7616
 /// §3.5).
 private final class BodyProof {
-    let info: String
+    let info: [UInt8]
     let isProxy: Bool
     private var running: DigestHash.RunningHash?
 
-    init(_ info: String, _ hash: DigestHash, isProxy: Bool) {
+    init(_ info: [UInt8], _ hash: DigestHash, isProxy: Bool) {
         self.info = info
         self.isProxy = isProxy
         running = DigestHash.RunningHash(hash)

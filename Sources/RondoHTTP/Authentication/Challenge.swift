@@ -77,8 +77,8 @@ package struct Challenge: Sendable, Equatable {
 }
 
 /// The comma-separated `name=value` pairs of Authentication-Info and its kin (RFC 7615).
-package func authenticationParameters(in value: String) -> [Challenge.Parameter] {
-    var parser = ChallengeParser(Array(value.utf8))
+func authenticationParameters(in value: [UInt8]) -> [Challenge.Parameter] {
+    var parser = ChallengeParser(value)
     return parser.parameters()
 }
 

@@ -190,13 +190,10 @@ package struct DigestSession: Sendable, Equatable {
     /// - Parameter bodyHash: The hash of the response's body as it was transferred; needed only for
     ///   `auth-int`.
     package mutating func received(
-        _ info: String, to sent: Authorization, bodyHash: String? = nil
+        _ info: [UInt8], to sent: Authorization, bodyHash: String? = nil
     ) -> Confirmation {
         let info = Challenge(scheme: "", parameters: authenticationParameters(in: info))
-        // Beyond ASCII the text does not tell in which bytes the nonce came.
-        if let next = info.bytes(of: "nextnonce"), !next.isEmpty, next.allSatisfy({ $0 < 0x80 }),
-            next != nonce
-        {
+        if let next = info.bytes(of: "nextnonce"), !next.isEmpty, next != nonce {
             nonce = next
             count = 0
         }

@@ -14,7 +14,7 @@ extension HeaderFields {
     package var hasReturnableTag: Bool {
         var isReturnable = has("ETag")
         forEachValue(of: "ETag") { tag in
-            if !Grammar.isUTF8(tag) { isReturnable = false }
+            if Self.returnableText(tag) == nil { isReturnable = false }
         }
         return isReturnable
     }

@@ -28,12 +28,11 @@ package struct SetCookie: Sendable, Equatable {
     package static func values(in fields: HeaderFields) -> [String] {
         var values: [String] = []
         fields.forEachValue(of: "Set-Cookie") { value in
-            if Grammar.isUTF8(value) { return values.append(HeaderFields.text(value)) }
+            if let text = HeaderFields.returnableText(value) { return values.append(text) }
             let end = value.firstIndex(of: Grammar.semicolon) ?? value.endIndex
             let pair = UnsafeBufferPointer(rebasing: value[..<end])
-            guard Grammar.isUTF8(pair) else { return }
-            let attributes = UnsafeBufferPointer(rebasing: value[end...])
-            values.append(HeaderFields.text(pair) + HeaderFields.text(attributes))
+            guard let pair = HeaderFields.returnableText(pair) else { return }
+            values.append(pair + HeaderFields.text(UnsafeBufferPointer(rebasing: value[end...])))
         }
         return values
     }

@@ -26,11 +26,6 @@ package enum Grammar {
         byte >= space ? byte != 0x7F : byte == tab
     }
 
-    /// Whether a value is UTF-8. The text of any other is sent in other bytes than those that came.
-    static func isUTF8(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
-        value.allSatisfy { $0 < 0x80 } || String(validating: value, as: UTF8.self) != nil
-    }
-
     /// The bytes allowed in a request target: visible ASCII. Any other byte has to be percent-encoded.
     package static func isTarget(_ byte: UInt8) -> Bool {
         byte > space && byte < 0x7F

@@ -325,6 +325,13 @@ package struct HeaderFields: Sendable {
         }
     }
 
+    /// The bytes of the first value of `name`.
+    package func firstBytes(of name: StaticString) -> [UInt8]? {
+        var first: [UInt8]?
+        forEachValue(of: name) { if first == nil { first = Array($0) } }
+        return first
+    }
+
     /// Calls `body` with the fields in order, as bytes; `text(_:)` turns a value into text.
     package func forEachField(
         _ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void
@@ -387,12 +394,16 @@ package struct HeaderFields: Sendable {
     /// A value as text: UTF-8 if it is valid, otherwise ISO 8859-1, the former charset of fields (RFC 9110
     /// §5.5). No byte is lost that way.
     package static func text(_ value: UnsafeBufferPointer<UInt8>) -> String {
+        returnableText(value) ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+    }
+
+    /// A value as text that is sent back in the bytes that came; nil if it is not UTF-8.
+    static func returnableText(_ value: UnsafeBufferPointer<UInt8>) -> String? {
         var union: UInt8 = 0
         for byte in value { union |= byte }
         // For pure ASCII the standard library's check takes several times as long.
-        if union < 0x80 { return String(decoding: value, as: UTF8.self) }
-        return String(validating: value, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+        return union < 0x80
+            ? String(decoding: value, as: UTF8.self) : String(validating: value, as: UTF8.self)
     }
 
     /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1): where the value

@@ -93,7 +93,7 @@ struct TunnelNegotiation: ProxyNegotiation {
 
     /// Whether the proxy claims to know the password, and the claim is false (RFC 7616 §3.5).
     private func failsMutualAuthentication(_ head: ResponseHead) -> Bool {
-        guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let sent
+        guard let info = head.fields.firstBytes(of: "Proxy-Authentication-Info"), var session, let sent
         else { return false }
         let bodyHash = session.challenge.algorithm.hash.hexadecimal(of: "")
         return session.received(info, to: sent, bodyHash: bodyHash) == .refuted
