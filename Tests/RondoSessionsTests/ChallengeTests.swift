@@ -365,6 +365,42 @@ import Testing
         #expect(delegate.log.entries == ["session ServerTrust 0"])
     }
 
+    /// A task's own delegate that accepts each server by the session's method.
+    private final class Accepting: NSObject, URLSessionTaskDelegate {
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            let trust = challenge.protectionSpace.serverTrust
+            completionHandler(
+                trust == nil ? .performDefaultHandling : .useCredential,
+                trust.map { URLCredential(trust: $0) })
+        }
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `US-58 the verdict of a task's own delegate holds for no other task`(
+        hasSessionDelegate: Bool, isKnown: Bool
+    ) async throws {
+        let (server, port) = try pythonTLSServer()
+        defer { server.terminate() }
+        let target = try #require(URL(string: "https://localhost:\(port)/"))
+        let delegate = hasSessionDelegate ? Ending { _ in (.performDefaultHandling, nil) } : nil
+        let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        defer { session.invalidateAndCancel() }
+        if isKnown {
+            // After a 401 it is known that the class lacks the methods of tasks.
+            let refusing = try Self.server()
+            _ = try await session.data(from: refusing.url(), delegate: Accepting())
+        }
+        let (body, _) = try await session.data(from: target, delegate: Accepting())
+        #expect(body == Data("0".utf8))
+        let error = await #expect(throws: URLError.self) { _ = try await session.data(from: target) }
+        #expect((-1206 ... -1200).contains(error?.errorCode ?? 0))
+        #expect(delegate?.log.entries.contains("session ServerTrust 0") ?? true)
+    }
+
     @Test func `UC-59 the alert of a server that wants a certificate counts more than the write that fails`()
         async throws
     {

@@ -147,13 +147,18 @@ final class TaskCalls: TaskClient, Sendable {
         return !targets.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
-    /// False if the delegate of the task itself has decided about its server: that holds for no other task (rule US-58). The
-    /// session's delegate is asked first, and instead of one that lacks the method (rule US-55).
+    /// False unless it is known that the task's own delegate has not decided about its server: its verdict holds for no other
+    /// task (rule US-58). It is asked before the session's delegate, first by the session's methods and then by the task's
+    /// (rules US-40 and US-55); that a class lacks a method is known once it was asked.
     var sharesTrustDecisions: Bool {
         let (isShared, own) = state.withLock { ($0.session?.engine.isShared ?? true, $0.delegate) }
         guard !isShared else { return false }
-        guard let own, !own.kind.lacks(.taskChallenge, .taskChallengeAsync) else { return true }
-        return sessionDelegate.map { !$0.kind.lacks(.sessionChallenge, .sessionChallengeAsync) } ?? false
+        guard let own else { return true }
+        guard own.kind.lacks(.sessionChallenge, .sessionChallengeAsync) else { return false }
+        if let sessionDelegate, !sessionDelegate.kind.lacks(.sessionChallenge, .sessionChallengeAsync) {
+            return true
+        }
+        return own.kind.lacks(.taskChallenge, .taskChallengeAsync)
     }
 
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply {
