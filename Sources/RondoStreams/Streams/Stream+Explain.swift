@@ -22,12 +22,12 @@ extension StreamCore {
             return DeliveryObstacle(reason: .invalid, description: "it has failed, and its delegate was told")
         case .atEnd where state.owed.isEmpty:
             return DeliveryObstacle(reason: .invalid, description: "it has ended, and its delegate was told")
-        case .open where state.isReady && state.wasIgnored:
+        case .open where state.isReady && state.wasIgnored && !state.isArmed:
             let event = state.direction == .input ? "bytes" : "space"
             return DeliveryObstacle(
                 reason: .nothingToDeliver,
-                description: "nobody was told of \(event): it has no delegate (a stream does not keep "
-                    + "its delegate alive), or a client that has not asked for it")
+                description: "its event for \(event) was ignored: it has no delegate (a stream does not keep "
+                    + "its delegate alive), or its client has not asked for that event")
         case .open where state.isReady && !state.isArmed:
             let event =
                 state.direction == .input
