@@ -73,8 +73,8 @@ public func CFWriteStreamSetClient(
     return true
 }
 
-/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed; whoever calls
-/// it holds it until the callback has returned.
+/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed; the stream
+/// retains it during each call.
 private final class StreamClient<Client: Stream>: RetainedDelegate {
     typealias CallBack = @Sendable (Client?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 

@@ -17,7 +17,7 @@ extension DeliveryObstacle {
             description: "its call waits for \(name), behind an operation that has not ended")
     }
 
-    /// The same for a dispatch queue, of which nobody can ask whether it is suspended.
+    /// The same for a dispatch queue. Dispatch does not tell whether a queue is suspended.
     package static func ofCall(waitingFor queue: DispatchQueue) -> DeliveryObstacle {
         // Each look at `DispatchQueue.main` makes another object.
         if queue.label == DispatchQueue.main.label { return ofCallWaitingForMainQueue }

@@ -174,7 +174,8 @@ public final class CFHost: Sendable {
         source?.signalAndWakeUp()
     }
 
-    /// Whether the look-up has ended, and nobody can be told, since the host has left all modes. Called under the lock.
+    /// Whether the look-up has ended, and its source, which would call the client, is gone, since the host has left all
+    /// modes. Called under the lock.
     private func isAbandoned(_ state: State) -> Bool {
         guard let lookUp = state.lookUp, !lookUp.isWaitedFor else { return false }
         return lookUp.outcome != nil && state.source == nil
