@@ -16,7 +16,7 @@ import Testing
                 loop.add(RunLoop.Source {}, forMode: .work)
                 loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
                 loop.perform(inModes: [.common]) {}
-                try? end.wait()
+                end.waitOrRecord()
             }
             let first = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(first.hasPrefix("warning: The run loop of thread "), first)
@@ -27,7 +27,7 @@ import Testing
             try thread.loop.add(RunLoop.Source {}, forMode: .default)
             let other = LoopThread { loop in
                 loop.perform {}
-                try? end.wait()
+                end.waitOrRecord()
             }
             try waitFor("the other warning") { LogCatcher.log.entries.count > 1 ? () : nil }
             let entries = LogCatcher.log.entries
@@ -51,7 +51,7 @@ import Testing
                     loop.addUnwatched(source, forMode: RunLoop.Mode("mode \(number)"))
                 }
                 loop.add(RunLoop.Source {}, forMode: .work)
-                try? end.wait()
+                end.waitOrRecord()
             }
             let warning = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(warning.contains("work: 101 sources (label 0, label 1, label 10, "), warning)
@@ -70,7 +70,7 @@ import Testing
             let thread = LoopThread { loop in
                 loop.poll(.other)
                 loop.add(Port(), forMode: .work)
-                try? end.wait()
+                end.waitOrRecord()
             }
             let entry = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(entry.contains("work: 1 source"), entry)
@@ -102,13 +102,13 @@ import Testing
                 timer.invalidate()
                 // There is no member that waits for this run.
                 loop.add(RunLoop.Observer(activities: .entry) { _, _ in }, forMode: .work)
-                try? end.wait()
+                end.waitOrRecord()
             }
             _ = try emptied.loop
             // Looked at after the others.
             let late = LoopThread { loop in
                 loop.add(Port(), forMode: .inner)
-                try? end.wait()
+                end.waitOrRecord()
             }
             try waitFor("the late loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
             precondition(LogCatcher.log.entries.count == 1, "\(LogCatcher.log.entries)")
@@ -133,7 +133,7 @@ import Testing
             let left = LoopThread { loop in
                 loop.add(Port(), forMode: .work)
                 loop.poll(.work)
-                try? end.wait()
+                end.waitOrRecord()
             }
             try waitFor("the warning") { LogCatcher.log.entries.isEmpty ? nil : () }
             precondition(LogCatcher.log.entries[0].contains("work: 1 source"), "\(LogCatcher.log.entries)")
@@ -150,13 +150,13 @@ import Testing
             let left = LoopThread { loop in
                 loop.add(Port(), forMode: .work)
                 _ = loop.runOn(.work)
-                try? end.wait()
+                end.waitOrRecord()
             }
             try left.loop.waitUntilAsleep()
             // Looked at after the loop that runs.
             let other = LoopThread { loop in
                 loop.add(Port(), forMode: .inner)
-                try? end.wait()
+                end.waitOrRecord()
             }
             try waitFor("the other loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
             precondition(LogCatcher.log.entries[0].contains("inner: 1 source"), "\(LogCatcher.log.entries)")
@@ -177,13 +177,13 @@ import Testing
             let silent = LoopThread { loop in
                 loop.add(Port(), forMode: .work)
                 added.open()
-                try? end.wait()
+                end.waitOrRecord()
             }
             try added.wait()
             RunLoop.unservedWarningDelay = 0.01
             let late = LoopThread { loop in
                 loop.add(Port(), forMode: .inner)
-                try? end.wait()
+                end.waitOrRecord()
             }
             try waitFor("the late loop's warning") { LogCatcher.log.entries.isEmpty ? nil : () }
             precondition(

@@ -18,7 +18,7 @@ import class Rondo.URLSessionTask
         let (queue, go, done) = (DelegateQueue(), Latch(), Latch())
         let order = Box<[String]>([])
         queue.submit {
-            try? go.wait()
+            go.waitOrRecord()
             order.mutate { $0.append("first") }
             _ = queue.exposedQueue
             queue.submit {
@@ -89,37 +89,22 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
-    @Test func `US-90 a task whose call waits behind an operation says so`() throws {
-        let server = try echoServer()
-        let (queue, go) = (serialQueue(), Latch())
-        queue.addOperation { try? go.wait() }
-        let notes = Notes()
-        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
-        let task = session.dataTask(with: server.url())
-        task.resume()
-        try waitFor("the call that waits") {
-            task.whyNotDelivering.description
-                == "its call waits for its queue, behind an operation that has not ended" ? () : nil
-        }
-        go.open()
-        try waitFor("the end") { notes.completed == 1 ? () : nil }
-        session.invalidateAndCancel()
-    }
-
-    @Test func `US-90 a task whose call waits for a dispatch queue names the queue`() throws {
+    @Test(arguments: [false, true])
+    func `US-90 a task whose call waits behind another one names the queue`(isOfDispatch: Bool) throws {
         let server = try echoServer()
         let (serial, go) = (DispatchQueue(label: "serial"), Latch())
-        serial.async { try? go.wait() }
-        let queue = OperationQueue()
-        queue.underlyingQueue = serial
+        let queue = serialQueue()
+        if isOfDispatch { queue.underlyingQueue = serial }
+        queue.addOperation { go.waitOrRecord() }
         let notes = Notes()
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
         let task = session.dataTask(with: server.url())
         task.resume()
-        try waitFor("the call that waits") {
-            task.whyNotDelivering.description
-                == "its call waits for the dispatch queue “serial”, which is suspended or busy" ? () : nil
-        }
+        let reason =
+            isOfDispatch
+            ? "its call waits for the dispatch queue “serial”, which is suspended or busy"
+            : "its call waits for its queue, behind an operation that has not ended"
+        try waitFor("the call that waits") { task.whyNotDelivering.description == reason ? () : nil }
         go.open()
         try waitFor("the end") { notes.completed == 1 ? () : nil }
         session.invalidateAndCancel()

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import RondoMutex
+internal import Testing
 
 /// Something that a thread waits for and another one lets happen, once and for all.
 package final class Latch: Sendable {
@@ -30,5 +31,10 @@ package final class Latch: Sendable {
         }
         // For other threads that wait.
         semaphore.signal()
+    }
+
+    /// The same in a closure that cannot throw: the failure is recorded for the test.
+    package func waitOrRecord() {
+        do { try wait() } catch { Issue.record(error) }
     }
 }
