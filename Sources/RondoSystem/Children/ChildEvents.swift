@@ -22,7 +22,8 @@ struct ChildEvents: Sendable {
     var isAwaited = false
     /// The number of piped outputs that have not ended.
     var openOutputs = 0
-    /// Where the child is scheduled, by name: in default alone it stays if it was there under `.common` as well.
+    /// The loops and modes in which the child was scheduled and not unscheduled, as the program has named them. A child that
+    /// is in default and under `.common` is in default until it has left both.
     private var modes: [LoopMode] = []
 
     /// True if a thread waits for stops.
@@ -44,10 +45,12 @@ struct ChildEvents: Sendable {
     }
 
     mutating func enter(_ mode: LoopMode) {
-        if !modes.contains(mode) { modes.append(mode) }
+        // A child may outlive many loops.
+        modes.removeAll { $0 == mode || !$0.loop.isAlive }
+        if !isOver, mode.loop.isAlive { modes.append(mode) }
     }
 
-    /// - Returns: The modes that are left.
+    /// - Returns: What is left; a mode in which one of these keeps the child is not left.
     mutating func leave(_ mode: LoopMode) -> [LoopMode] {
         modes.removeAll { $0 == mode }
         return modes
@@ -121,6 +124,7 @@ struct ChildEvents: Sendable {
         }
         guard isComplete, !isCompletionReported else { return nil }
         isCompletionReported = true
+        modes = []
         return .completed(status)
     }
 }
