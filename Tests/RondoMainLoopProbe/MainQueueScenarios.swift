@@ -335,6 +335,27 @@ func mainQueueOfDispatch() {
     dispatchMain()
 }
 
+/// Work of the main queue does not wait while Foundation's main loop runs, but for a run of ours in that loop's callback.
+func mainQueueOfFoundation() {
+    let loop = RunLoop.main
+    DispatchQueue.main.async {
+        DispatchQueue.main.async {
+            print("foundation holds")
+            exit(0)
+        }
+        expect(!holdsBackTheMainQueue(loop), "Foundation's loop does the work")
+        expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
+        let mine = RunLoop.Mode("mine")
+        loop.perform(inModes: [mine]) {
+            expect(holdsBackTheMainQueue(loop), "it waits for the nested run")
+            loop.stop()
+        }
+        _ = loop.run(in: mine, for: 60, returnAfterSourceHandled: false)
+    }
+    expect(holdsBackTheMainQueue(loop), "until then it waits")
+    Foundation.RunLoop.main.run()
+}
+
 private func holdsBackTheMainQueue(_ loop: RunLoop) -> Bool {
     var members: [Any] = []
     return HeldBackEvent.all(of: loop, keeping: &members).contains { event in

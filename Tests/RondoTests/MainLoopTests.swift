@@ -92,6 +92,10 @@ import Testing
         try Self.play("given-away")
     }
 
+    @Test func `while Foundation's main loop runs, nothing is said to wait`() throws {
+        try Self.play("foundation")
+    }
+
     @Test func `TH-1 on the main thread, too, no callback comes before its loop runs`() throws {
         try Self.play("TH-1", Self.server().url().absoluteString)
     }

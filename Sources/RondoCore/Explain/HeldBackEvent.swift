@@ -101,11 +101,13 @@ extension RunLoop {
     /// Whether this is the main loop and runs in no common mode, so that it does not drain the main queue. Called under the
     /// loop's lock.
     ///
-    /// False for an embedded loop that was never run: the foreign loop may be the one that drains the queue.
+    /// False while another loop may be the one that drains the queue: while Foundation's main loop runs, and for an
+    /// embedded loop that was never run.
     func leavesMainQueueWaiting(_ state: borrowing LoopState) -> Bool {
-        guard isMain, state.isAlive, state.history.count > 0 || !attention.isEmbedded else { return false }
-        guard let running = state.activations.last?.mode else { return true }
-        return !state.modes[running].isCommon
+        guard isMain, state.isAlive else { return false }
+        if let running = state.activations.last?.mode { return !state.modes[running].isCommon }
+        guard state.history.count > 0 || !attention.isEmbedded else { return false }
+        return Foundation.RunLoop.main.currentMode == nil
     }
 }
 
