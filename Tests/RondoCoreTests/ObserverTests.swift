@@ -223,5 +223,9 @@ import Testing
         #expect(
             "\(RunLoop.Activity.allActivities)"
                 == "entry beforeTimers beforeSources beforeWaiting afterWaiting exit")
+        #expect("\([] as RunLoop.Activity)" == "none")
+        #expect("\(RunLoop.Activity(rawValue: 0x18))" == "0x18")
+        #expect("\(RunLoop.Activity(rawValue: 0x21))" == "entry beforeWaiting")
+        #expect("\(RunLoop.Activity(rawValue: 0x29))" == "entry beforeWaiting 0x8")
     }
 }

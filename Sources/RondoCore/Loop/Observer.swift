@@ -22,13 +22,19 @@ extension RunLoop {
         public static let exit = Activity(rawValue: 1 << 7)
         public static let allActivities = Activity(rawValue: 0x0FFF_FFFF)
 
-        /// The names of the stages, separated by blanks: "beforeTimers beforeSources".
+        /// The names of the stages, separated by blanks: "beforeTimers beforeSources"; "none" without a stage. Bits that
+        /// stand for no stage are written in hexadecimal digits: "entry 0x8".
         public var description: String {
             let names: [(Activity, String)] = [
                 (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
                 (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
             ]
-            return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
+            let named = contains(.allActivities) ? .allActivities : Activity(names.map(\.0))
+            let others = subtracting(named).rawValue
+            let found =
+                names.filter { contains($0.0) }.map(\.1)
+                + (others == 0 ? [] : ["0x" + String(others, radix: 16)])
+            return found.isEmpty ? "none" : found.joined(separator: " ")
         }
     }
 
