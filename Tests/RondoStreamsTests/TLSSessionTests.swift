@@ -293,7 +293,7 @@ import Testing
             print("REUSED", *reused, flush=True)
         """
 
-    @Test func `the negotiated values can be read from a stream`() throws {
+    @Test func `ST-5 the negotiated values can be read from a stream, also once it is closed`() throws {
         let (server, port) = try OpenSSLServer.start(.good, ["-alpn", "h2"])
         defer { server.terminate() }
         let findings = try onStreamThread { _ in
@@ -307,13 +307,16 @@ import Testing
             guard let found = output.property(forKey: .tlsInformationKey) as? TLSInformation else {
                 return []
             }
+            input.close()
+            output.close()
+            let closed = [input, output].map { $0.property(forKey: .tlsInformationKey) as? TLSInformation }
             return [
                 "\(before)", found.version, found.applicationProtocol ?? "", "\(found.problems)",
                 found.peerCertificates.first?.subject ?? "", "\(found.isResumed)",
-                "\(found.cipherSuite.hasPrefix("TLS_"))",
+                "\(found.cipherSuite.hasPrefix("TLS_"))", "\(closed.allSatisfy { $0 == found })",
             ]
         }
-        #expect(findings == ["true", "TLSv1.3", "h2", "[]", "CN=localhost", "false", "true"])
+        #expect(findings == ["true", "TLSv1.3", "h2", "[]", "CN=localhost", "false", "true", "true"])
     }
 
     @Test func `SSLKEYLOGFILE gets the keys, and only its owner may read it`() async {

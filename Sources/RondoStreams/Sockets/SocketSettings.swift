@@ -15,6 +15,8 @@ final class SocketSettings: Sendable {
         var closesDescriptor: Bool?
         /// The response of a proxy that has refused the connection.
         var proxyResponse: [UInt8] = []
+        /// What TLS had agreed on when both streams were closed.
+        var tlsInformation: TLSInformation?
         /// For a connection that a listener has accepted: the count of its unfinished handshakes.
         var handshakes: UnfinishedHandshakes?
     }

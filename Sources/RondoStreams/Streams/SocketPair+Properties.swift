@@ -9,7 +9,8 @@ extension SocketPair {
             case .socketRemotePortNumberKey: remotePort as NSNumber
             case .socketNativeHandleKey: nativeHandle
             case .shouldCloseNativeSocketKey: closesDescriptor as NSNumber
-            case .tlsInformationKey: channel?.tlsInformation.map { $0 as AnyObject }
+            case .tlsInformationKey:
+                (channel?.tlsInformation ?? settings.value.tlsInformation).map { $0 as AnyObject }
             default: settings.value.property(forKey: key)
             }
         }

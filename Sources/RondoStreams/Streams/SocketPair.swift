@@ -100,6 +100,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         guard reader.isOpen || writer.isOpen else {
             isOver = true
             settings = settings.withoutHandlers
+            if let information = channel?.tlsInformation {
+                settings = settings.changed { $0.tlsInformation = information }
+            }
             // Under the lock, so that no late callback of a loop meets the channel while it is closed.
             channel?.registration.endAccess()
             return channel.take()
