@@ -697,4 +697,23 @@ import Testing
         #expect(try thread.value() == 1)
         close(far)
     }
+
+    /// A Unix socket that is closed with bytes which nobody has read resets its connection.
+    @Test func `the error of a socket whose peer has no address names none`() throws {
+        let findings = try onStreamThread { _ in
+            let (ours, theirs) = try PlainSocket.pair()
+            try #require(write(ours, "x", 1) == 1)
+            let (input, output) = ownedStreamsOnSocket(ours)
+            input.open()
+            output.open()
+            close(theirs)
+            let error = input.text() == "-1" ? input.streamError as NSError? : nil
+            return ["\(error?.code ?? 0)", error?.localizedDescription ?? ""]
+        }
+        #expect(
+            findings == [
+                "\(ECONNRESET)",
+                "the connection broke: could not read: Connection reset by peer (ECONNRESET)",
+            ])
+    }
 }

@@ -86,17 +86,22 @@ extension ChannelError: CustomStringConvertible {
         case .tls(let error): error.description
         case .negotiation(let error): error.description
         case .timedOut(let host, let port, let seconds):
-            "the connection to \(Self.place(host, port)) was not ready within "
+            "the connection\(Self.peer(host, port)) was not ready within "
                 + "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
         case .evicted(let host, let port, let limit):
             "the TLS handshake with \(Self.place(host, port)) was given up: \(limit) newer ones had begun "
                 + "before it was over (StreamListener.Configuration.maximumUnfinishedHandshakes)"
         case .broken(let host, let port, let error):
-            "the connection to \(Self.place(host, port))\(host.hasPrefix("/") ? "" : ",") broke: "
+            "the connection\(Self.peer(host, port))\(host.isEmpty || host.hasPrefix("/") ? "" : ",") broke: "
                 + error.description
         case .proxy(let host, let error):
             "the proxy on the way to \(host) cannot be used: \(error.description)"
         }
+    }
+
+    /// Nothing for a descriptor whose peer has no address.
+    private static func peer(_ host: String, _ port: Int) -> String {
+        host.isEmpty ? "" : " to \(place(host, port))"
     }
 
     /// A Unix socket has a path and no port.
