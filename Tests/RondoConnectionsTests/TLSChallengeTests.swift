@@ -28,11 +28,12 @@ import Testing
     }
 
     private static func run(
-        _ port: UInt16, _ delegate: any URLConnectionDelegate & Sendable, trusts: Bool = true
+        _ port: UInt16, _ delegate: any URLConnectionDelegate & Sendable, trusts: Bool = true,
+        path: String = "/"
     ) throws {
         let ended = try onLoopThread { loop -> RunLoop.RunResult in
             let connection = URLConnection(
-                request: URLRequest(url: url("https://localhost:\(port)/")), delegate: delegate,
+                request: URLRequest(url: url("https://localhost:\(port)\(path)")), delegate: delegate,
                 startImmediately: false)
             if trusts { connection?.trustTestAuthority() }
             connection?.start()
@@ -346,6 +347,58 @@ import Testing
         try Self.run(port, judge, trusts: false)
         #expect(judge.recorder.response?.statusCode == 200)
         #expect(seen.value == ["CN=Rondo Test Authority", "CN=Stranger Authority"])
+    }
+
+    /// Passes the first two connections on to one port, and the others to another one.
+    private static let passOn = """
+        import socket, sys, threading
+        listener = socket.create_server(("127.0.0.1", 0))
+        print("PORT", listener.getsockname()[1], flush=True)
+        def copy(source, target):
+            try:
+                while data := source.recv(65536): target.sendall(data)
+                target.shutdown(socket.SHUT_WR)
+            except OSError: pass
+        for number in range(sys.maxsize):
+            ends = [listener.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1 + (number > 1)])))]
+            for way in ends, ends[::-1]: threading.Thread(target=copy, args=way, daemon=True).start()
+        """
+
+    @Test func `UC-52 a load whose server names other authorities is asked again for an identity`() throws {
+        let certificates = TestCertificates.shared
+        let folder = try Stranger.Directory()
+        for number in 1...3 {
+            let head = "HTTP/1.1 302 Found\r\nLocation: /\(number + 1)\r\nContent-Length: 0\r\n\r\n"
+            try folder.write(Data(head.utf8), to: "\(number)")
+        }
+        try folder.write(Data("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".utf8), to: "4")
+        let servers = try [certificates.authorityPath, certificates.strangerPath].map { path in
+            try TestServerProcess([
+                "sh", "-c", "cd \"$0\" && exec openssl s_server \"$@\"", folder.path, "-accept",
+                "127.0.0.1:0",
+                "-cert", certificates.path(.good), "-key", certificates.keyPath, "-HTTP", "-verify", "1",
+                "-CAfile", path,
+            ])
+        }
+        defer { for server in servers { server.terminate() } }
+        let ports = try servers.map { "\(try $0.port(after: "ACCEPT "))" }
+        let front = try TestServerProcess(["python3", "-c", Self.passOn] + ports)
+        defer { front.terminate() }
+        let identity = try TLSIdentity(
+            chainFile: certificates.path(.good), privateKeyFile: certificates.keyPath)
+        let seen = Box<[[String]]>([])
+        let judge = Judge { challenge in
+            guard let request = challenge.protectionSpace.identityRequest else {
+                challenge.sender?.performDefaultHandling(for: challenge)
+                return
+            }
+            seen.mutate { $0.append(request.issuers) }
+            challenge.sender?.use(TLSCredential(identity: identity), for: challenge)
+        }
+        try Self.run(try front.port(after: "PORT "), judge, path: "/1")
+        #expect(judge.recorder.response?.statusCode == 200, "\(judge.recorder.calls)")
+        // Each server has asked twice.
+        #expect(seen.value == [["CN=Rondo Test Authority"], ["CN=Stranger Authority"]])
     }
 
     private struct Held: @unchecked Sendable {
