@@ -117,7 +117,7 @@ import Testing
             else { return }
             let loader = Load(
                 for: connection, request: LoadRequest(request),
-                schedule: [loop, second].map { LoopMode(loop: $0, mode: .default) },
+                in: [loop, second].map { LoopMode(loop: $0, mode: .default) },
                 settings: URLConnection.Settings.standard.load,
                 defaults: DelegateObject.of(recorder).kind?.defaults, writesFile: false)
             load.value = loader
@@ -155,7 +155,7 @@ import Testing
             else { return }
             let load = Load(
                 for: connection, request: LoadRequest(request),
-                schedule: [LoopMode(loop: loop, mode: .default)],
+                in: [LoopMode(loop: loop, mode: .default)],
                 settings: URLConnection.Settings.standard.load,
                 defaults: DelegateObject.of(recorder).kind?.defaults, writesFile: false)
             load.start()
@@ -201,7 +201,7 @@ import Testing
         try onLoopThread { loop in
             let load = Load(
                 for: client, request: LoadRequest(URLRequest(url: url("http://127.0.0.1/"))),
-                schedule: [LoopMode(loop: loop, mode: .default)],
+                in: [LoopMode(loop: loop, mode: .default)],
                 settings: URLConnection.Settings.standard.load, defaults: nil, writesFile: false)
             client.load.value = load
             load.start()
@@ -246,7 +246,7 @@ import Testing
         try onLoopThread { loop in
             let load = Load(
                 for: client, request: LoadRequest(URLRequest(url: server.url())),
-                schedule: [LoopMode(loop: loop, mode: .default)],
+                in: [LoopMode(loop: loop, mode: .default)],
                 settings: URLConnection.Settings.standard.load, defaults: nil, writesFile: false)
             client.load.value = load
             load.start()

@@ -7,7 +7,7 @@ extension URLConnection {
     /// its turn on the delegate queue, "nothing to deliver" that the loop waits in a scheduled mode: the server has not
     /// answered yet.
     public var whyNotDelivering: DeliveryObstacle {
-        switch standing {
+        switch publicState {
         case .notStarted: return DeliveryObstacle.notStarted
         case .over: return DeliveryObstacle.invalid
         case .running(let modes):

@@ -151,7 +151,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             guard !isCancelled, state.start(in: modes) else { return nil }
             let delegate = state.delegate
             let load = Load(
-                for: self, request: request, schedule: state.modes, settings: state.settings.load,
+                for: self, request: request, in: state.modes, settings: state.settings.load,
                 defaults: delegate?.defaults,
                 writesFile: delegate?.download != nil)
             state.load = load
@@ -199,7 +199,9 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: - For the load
 
-    var standing: URLConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
+    var publicState: URLConnectionState.PublicState {
+        state.withLock { isCancelled ? .over : $0.publicState }
+    }
     var loadObstacle: LoadObstacle? { state.withLock { $0.load }?.obstacle }
     /// Whether a call waits for the delegate queue.
     var hasWaitingCalls: Bool { state.withLock { $0.load }?.hasWaitingCalls ?? false }

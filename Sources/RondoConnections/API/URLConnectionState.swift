@@ -96,13 +96,13 @@ struct URLConnectionState: ~Copyable {
 
     var isOver: Bool { phase == .ended }
 
-    enum Standing {
+    enum PublicState {
         case notStarted
         case running([LoopMode])
         case over
     }
 
-    var standing: Standing {
+    var publicState: PublicState {
         switch phase {
         case .created: .notStarted
         case .started: .running(modes)

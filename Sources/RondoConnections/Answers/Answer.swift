@@ -9,7 +9,7 @@ internal import RondoStreams
 /// Used inside the gate of its load. It reports events to its owner, none after `cancel()`.
 protocol Answer: AnyObject {
     /// Begins to answer a request.
-    func start(_ request: AskedRequest)
+    func start(_ request: AnswerRequest)
 
     /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited for
     /// that.
@@ -51,7 +51,7 @@ extension Answer {
 }
 
 /// A request that an answer is asked for, with the load's conditions for it.
-struct AskedRequest {
+struct AnswerRequest {
     let request: LoadRequest
     /// The fields that ask a server to confirm a stored response.
     var cacheFields: [(name: String, value: String)] = []

@@ -13,8 +13,8 @@ struct GoAheadWait: Sendable {
 
     /// - Parameter wakeUp: Called on a thread of the schedule's loops when the time is over. It should only
     ///   wake the load: the body is sent in a pass of the load's queue.
-    init(in schedule: [LoopMode], for seconds: TimeInterval, wakeUp: @escaping @Sendable () -> Void) {
-        timer = ScheduleTimer(schedule, after: seconds, repeats: false) { [mark] _ in
+    init(in modes: [LoopMode], for seconds: TimeInterval, wakeUp: @escaping @Sendable () -> Void) {
+        timer = ScheduleTimer(modes, after: seconds, repeats: false) { [mark] _ in
             mark.isSet.store(true, ordering: .releasing)
             wakeUp()
         }

@@ -34,7 +34,7 @@ final class LocalAnswer: Answer {
     }
 
     /// The content is here already.
-    func start(_ request: AskedRequest) {
+    func start(_ request: AnswerRequest) {
         owner.received(.response(response, nil))
         if isInPasses { owner.wakeUp() } else { serve() }
     }

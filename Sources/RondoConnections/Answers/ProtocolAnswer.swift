@@ -29,7 +29,7 @@ final class ProtocolAnswer: Answer {
         (self.type, self.cached, self.loop, self.modes, self.owner) = (type, cached, loop, modes, owner)
     }
 
-    func start(_ asked: AskedRequest) {
+    func start(_ asked: AnswerRequest) {
         let bridge = ProtocolBridge(
             type, request: asked.request.value, cached: cached.take(), on: loop, modes: modes
         ) { [weak owner] in owner?.wakeUp() }

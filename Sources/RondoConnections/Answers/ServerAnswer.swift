@@ -46,14 +46,14 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case goAhead(GoAheadWait)
     }
 
-    private let schedule: [LoopMode]
+    private let modes: [LoopMode]
     let context: LoadContext
     /// The load's driver, which releases this answer when the load is over.
     let owner: any ServerAnswerOwner
     private var phase = Phase.idle
     /// The first request, and then the last that was started. Not in the phase, which each event of an exchange copies:
     /// with it there bench-guard's http.request takes 7 % more instructions.
-    private(set) var asked: AskedRequest
+    private(set) var asked: AnswerRequest
     private var retryRule = RetryRule()
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
@@ -66,11 +66,11 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         first: LoadRequest, for owner: any ServerAnswerOwner, _ context: LoadContext,
         _ transfers: LoadTransfers?
     ) {
-        asked = AskedRequest(request: first)
+        asked = AnswerRequest(request: first)
         self.owner = owner
         self.context = context
         self.transfers = transfers
-        schedule = owner.modes
+        modes = owner.modes
     }
 
     var settings: LoadSettings { context.settings }
@@ -78,7 +78,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     // MARK: - Steps of a request
 
     /// Sends a request, after the last one has ended or was cancelled.
-    func start(_ request: AskedRequest) {
+    func start(_ request: AnswerRequest) {
         unregisterEnded()
         asked = request
         retryRule.reset()
@@ -125,7 +125,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private var bodyCreatingIfNeeded: RequestBody {
         if let body { return body }
-        let body = RequestBody(in: schedule, defaults: owner.defaults) { [weak self] in self?.wakeUp() }
+        let body = RequestBody(in: modes, defaults: owner.defaults) { [weak self] in self?.wakeUp() }
         self.body = body
         return body
     }
@@ -143,7 +143,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
                 authenticator.bodyHashes(toProxy: route.isForProxy)
                     .contains(where: { stream.digests[$0] == nil })
             {
-                stream.open(in: schedule)
+                stream.open(in: modes)
                 phase = .hashingBody
                 return wakeUp()
             }
@@ -169,7 +169,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Third step: leases a connection, a kept or a new one, as soon as one more may be in use.
     private func leaseConnection(by route: Route) {
         let outcome = route.origin.lease(
-            route.key, of: schedule[0].loop, at: owner.queues.only,
+            route.key, of: modes[0].loop, at: owner.queues.only,
             for: LeaseWait(priority: owner.priority, in: route.origin.ranked) { [owner] in owner.wakeUp() },
             mayReuse: asked.mayReuse)
         switch consume outcome {
@@ -184,7 +184,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func leaseAdmitted(by route: Route) {
         owner.received(.obstacle(nil))
         let lease = route.origin.leaseAdmitted(
-            route.key, of: schedule[0].loop, at: owner.queues.only, mayReuse: asked.mayReuse)
+            route.key, of: modes[0].loop, at: owner.queues.only, mayReuse: asked.mayReuse)
         startExchange(by: route, over: lease)
     }
 
@@ -202,7 +202,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         if let stream = bodyStream {
             // The stream may be of a class of the program, whose methods were called.
             owner.noteCall()
-            stream.open(in: schedule)
+            stream.open(in: modes)
         }
         let exchange = route.makeExchange(
             over: lease, for: self,
@@ -446,7 +446,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     private func waitForGoAhead() {
         guard case .exchanging(let running, .none) = phase else { return }
-        let wait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
+        let wait = GoAheadWait(in: modes, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
         phase = .exchanging(running, .goAhead(wait))

@@ -72,7 +72,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     /// Why `download`, which has started, makes no callback; nil after its end. Any thread may ask.
     func obstacle(of download: URLDownload) -> DeliveryObstacle? {
         let connection = work.withLock { $0.connection }
-        if let connection, case .running = connection.standing {
+        if let connection, case .running = connection.publicState {
             let found = connection.whyNotDelivering
             // The connection may have ended since.
             if found.reason != .invalid { return found }

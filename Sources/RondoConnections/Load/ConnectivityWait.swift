@@ -17,8 +17,8 @@ package final class ConnectivityWait {
     private let changes: NetworkChanges.Registration
 
     /// - Parameter tryAgain: Called at the end of the wait, on any thread, perhaps more than once.
-    package init(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
-        let pause = ScheduleTimer(schedule, after: Self.longestPause, repeats: false) { _ in tryAgain() }
+    package init(in modes: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
+        let pause = ScheduleTimer(modes, after: Self.longestPause, repeats: false) { _ in tryAgain() }
         self.pause = pause
         changes = NetworkChanges.shared.register { pause.move(to: Self.settlingTime) }
     }

@@ -37,11 +37,11 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     ///   - earlier: The partial file of an earlier download, whose rest `request` asks for.
     ///   - failure: The failure with which the load ends in its first pass, because its request cannot be sent.
     package init(
-        for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
+        for client: any LoadClient, request: LoadRequest, in modes: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
         upgrade: (any Upgrade)? = nil, failing failure: LoadFailure? = nil
     ) {
-        registration = ModeRegistration(schedule)
+        registration = ModeRegistration(modes)
         self.settings = settings
         delivery = LoadDelivery(to: client)
         times = LoadTimes(

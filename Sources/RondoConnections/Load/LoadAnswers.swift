@@ -95,7 +95,7 @@ final class LoadAnswers {
         current.take()?.cancel()
         current = answer
         answer.start(
-            AskedRequest(
+            AnswerRequest(
                 request: request, cacheFields: cache.fields(of: request, settings), mayReuse: mayReuse))
     }
 

@@ -23,7 +23,7 @@ final class RequestBody {
         case failed(LoadFailure)
     }
 
-    private let schedule: [LoopMode]
+    private let modes: [LoopMode]
     private let defaults: DelegateDefaults?
     private let wakeUp: @Sendable () -> Void
     /// The body of the request that was prepared last; nil after `close()`.
@@ -32,9 +32,9 @@ final class RequestBody {
 
     /// - Parameter wakeUp: Called on any thread when it is worth reading the stream again.
     init(
-        in schedule: [LoopMode], defaults: DelegateDefaults?, wakeUp: @escaping @Sendable () -> Void
+        in modes: [LoopMode], defaults: DelegateDefaults?, wakeUp: @escaping @Sendable () -> Void
     ) {
-        self.schedule = schedule
+        self.modes = modes
         self.defaults = defaults
         self.wakeUp = wakeUp
     }
@@ -110,7 +110,7 @@ final class RequestBody {
     func waitForBytes() {
         guard let stream, stream.mustBePolled else { return }
         timer?.invalidate()
-        timer = ScheduleTimer(schedule, after: BodyStream.pollInterval, repeats: false) { [wakeUp] _ in
+        timer = ScheduleTimer(modes, after: BodyStream.pollInterval, repeats: false) { [wakeUp] _ in
             wakeUp()
         }
     }

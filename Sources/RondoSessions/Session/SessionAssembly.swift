@@ -49,11 +49,11 @@ extension URLSession {
         if modes.isEmpty {
             Log.sessions.warning("A session on a run loop without modes is in the default mode.")
         }
-        var schedule: [LoopMode] = []
+        var loopModes: [LoopMode] = []
         for mode in modes.isEmpty ? [.default] : modes {
             let scheduled = LoopMode(loop: runLoop, mode: mode)
-            if !schedule.contains(scheduled) { schedule.append(scheduled) }
+            if !loopModes.contains(scheduled) { loopModes.append(scheduled) }
         }
-        self.init(configuration, SessionCalls(delegate), .loop(schedule), isShared: false)
+        self.init(configuration, SessionCalls(delegate), .loop(loopModes), isShared: false)
     }
 }

@@ -98,13 +98,13 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let live = LiveObject(.load)
 
     init(
-        for client: TaskWork, _ shared: StreamTaskState, schedule: [LoopMode], by engine: SessionEngine
+        for client: TaskWork, _ shared: StreamTaskState, in modes: [LoopMode], by engine: SessionEngine
     ) {
         self.client = client
         self.shared = shared
         self.engine = engine
-        modes = schedule
-        registration = ModeRegistration(schedule)
+        self.modes = modes
+        registration = ModeRegistration(modes)
         total = TotalTime.of(seconds: engine.values.totalTimeout)
         transfer = StreamTransfer(shared, tls: engine.settings.tlsOfConnections)
     }

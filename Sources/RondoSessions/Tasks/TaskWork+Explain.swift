@@ -11,7 +11,7 @@ extension TaskWork {
             guard hasWaitingHandler, let queue else { return DeliveryObstacle.invalid }
             return queue.obstacle
         }
-        if life.standing == .suspended {
+        if life.publicState == .suspended {
             return DeliveryObstacle(
                 reason: .suspended,
                 description: life.wasResumed

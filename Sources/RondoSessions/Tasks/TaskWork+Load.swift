@@ -177,7 +177,7 @@ extension TaskWork: LoadClient {
     }
 
     /// Notes the end of the task before its last call; nil if that was made already.
-    func complete(_ error: (any Error)?) -> TaskState.Ending? {
+    func complete(_ error: (any Error)?) -> TaskProperties.Ending? {
         let ending = state.withLock { $0.complete(error, isCaptured: plan.stream?.isCaptured ?? false) }
         if ending != nil { showProgress() }
         return ending

@@ -17,7 +17,7 @@ final class TaskWork: Sendable {
     let engine: SessionEngine?
     let client: (any TaskClient)?
     /// Changed in `+Load` too, and by `URLSessionTask`, whose properties are stored here.
-    let state: Mutex<TaskState>
+    let state: Mutex<TaskProperties>
     /// The task has ended, and its completion handler waits for the delegate queue.
     private let handlerWaits = Atomic(false)
     private let live = LiveObject(.sessionTask)
@@ -32,7 +32,7 @@ final class TaskWork: Sendable {
         }
         let prepared = plan.content.prepare(configured)
         // A stream has no request.
-        var state = TaskState(currentRequest: plan.kind == .stream ? nil : prepared)
+        var state = TaskProperties(currentRequest: plan.kind == .stream ? nil : prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
         state.awaitsRest = plan.content.isRest
         self.state = Mutex(consume state)
@@ -44,7 +44,7 @@ final class TaskWork: Sendable {
         plan = TaskPlan(.data, nil)
         engine = nil
         client = nil
-        state = Mutex(TaskState())
+        state = Mutex(TaskProperties())
     }
 
     var webSocket: WebSocketTaskState? { plan.webSocket }
@@ -82,18 +82,19 @@ final class TaskWork: Sendable {
         perform(state.withLock { $0.life.cancel() })
     }
 
-    private func change(_ number: Int, _ change: @Sendable (inout TaskState) -> TaskLife.Action) {
+    private func change(_ number: Int, _ change: @Sendable (inout TaskProperties) -> TaskStateMachine.Action)
+    {
         perform(
             state.withLock { state in
                 number == state.successor ?? identifier ? change(&state) : .nothing
             })
     }
 
-    func standing(of number: Int) -> TaskLife.Standing {
-        state.withLock { number == $0.successor ?? identifier ? $0.life.standing : .completed }
+    func publicState(of number: Int) -> TaskStateMachine.PublicState {
+        state.withLock { number == $0.successor ?? identifier ? $0.life.publicState : .completed }
     }
 
-    private func perform(_ action: TaskLife.Action) {
+    private func perform(_ action: TaskStateMachine.Action) {
         switch action {
         case .nothing: break
         case .start, .abortUnresumed: start()
@@ -110,7 +111,7 @@ final class TaskWork: Sendable {
     /// - Parameter handler: Called once, on the delegate queue or the session's run loop, before the last
     ///   call of the task if that has not been made.
     func cancel(_ number: Int, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
-        let action = state.withLock { state -> TaskLife.Action? in
+        let action = state.withLock { state -> TaskStateMachine.Action? in
             guard number == state.successor ?? identifier, state.life.awaitsLastCall else { return nil }
             state.resumeDataHandlers.append(handler)
             return state.life.cancel()
@@ -198,10 +199,10 @@ final class TaskWork: Sendable {
         by engine: SessionEngine, for client: any TaskClient
     ) -> any TaskLoad {
         if let stream = plan.stream {
-            return StreamLoad(for: self, stream, schedule: modes, by: engine)
+            return StreamLoad(for: self, stream, in: modes, by: engine)
         }
         return Load(
-            for: self, request: LoadRequest(request), schedule: modes,
+            for: self, request: LoadRequest(request), in: modes,
             settings: plan.content.settings(engine.settings),
             defaults: client.defaults, writesFile: plan.kind == .download,
             continuing: order.earlier,

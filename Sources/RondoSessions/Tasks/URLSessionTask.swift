@@ -94,7 +94,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     // MARK: - Running
 
     /// The state of the task. When the last call is made, it is `completed` already (rule US-34).
-    open var state: State { State(work.standing(of: number)) }
+    open var state: State { State(work.publicState(of: number)) }
 
     /// Begins or continues the task, once it was called as often as `suspend()`. A new task has been
     /// suspended once (rule US-29).
@@ -176,8 +176,8 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 }
 
 extension URLSessionTask.State {
-    fileprivate init(_ standing: TaskLife.Standing) {
-        switch standing {
+    fileprivate init(_ publicState: TaskStateMachine.PublicState) {
+        switch publicState {
         case .running: self = .running
         case .suspended: self = .suspended
         case .canceling: self = .canceling

@@ -11,19 +11,19 @@ struct IdleTime {
         let clock: LoopInstant
     }
 
-    private let schedule: [LoopMode]
+    private let modes: [LoopMode]
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
     /// Seconds that count in addition: those before the last `suspend()`.
     private var earlier = 0.0
     private var isSuspended = false
 
-    init(_ schedule: [LoopMode]) { self.schedule = schedule }
+    init(_ modes: [LoopMode]) { self.modes = modes }
 
     /// Nearly all loads have one mode, which can be asked directly; the common name may stand for several modes.
     private var isInOneMode: Bool {
         // Comparing with `.default` first is quicker, and most modes are the default mode.
-        schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
+        modes.count == 1 && (modes[0].mode == .default || modes[0].mode != .common)
     }
 
     /// Starts again from zero: there was progress, or the load waits for something other than the server.
@@ -63,9 +63,9 @@ struct IdleTime {
     }
 
     private func nanosecondsRun(until now: LoopInstant) -> Int64 {
-        if isInOneMode { return schedule[0].loop.nanosecondsRun(in: schedule[0].mode, until: now) }
-        guard schedule.count > 1 else {
-            return schedule.reduce(0) { sum, scheduled in
+        if isInOneMode { return modes[0].loop.nanosecondsRun(in: modes[0].mode, until: now) }
+        guard modes.count > 1 else {
+            return modes.reduce(0) { sum, scheduled in
                 scheduled.loop.modes(named: scheduled.mode).reduce(sum) {
                     $0 + scheduled.loop.nanosecondsRun(in: $1, until: now)
                 }
@@ -73,7 +73,7 @@ struct IdleTime {
         }
         // A mode may be scheduled twice, by its own name and by the common one.
         let modes = Set(
-            schedule.flatMap { scheduled in
+            modes.flatMap { scheduled in
                 scheduled.loop.modes(named: scheduled.mode).map { LoopMode(loop: scheduled.loop, mode: $0) }
             })
         return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }

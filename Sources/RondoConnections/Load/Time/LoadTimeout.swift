@@ -9,9 +9,9 @@ struct LoadTimeout {
     /// the time that the delegate takes does not count.
     private var hasProgressed = false
 
-    init(seconds: TimeInterval, in schedule: [LoopMode]) {
+    init(seconds: TimeInterval, in modes: [LoopMode]) {
         self.seconds = seconds
-        idle = IdleTime(schedule)
+        idle = IdleTime(modes)
     }
 
     var isReached: Bool { timer.isReached }

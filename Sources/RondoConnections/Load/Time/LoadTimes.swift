@@ -15,10 +15,10 @@ struct LoadTimes {
     /// The instant of the load's first step.
     private(set) var startedAt = LoopInstant(nanoseconds: 0)
 
-    init(timeout: TimeInterval, _ settings: LoadSettings, in schedule: [LoopMode]) {
-        self.timeout = LoadTimeout(seconds: timeout, in: schedule)
+    init(timeout: TimeInterval, _ settings: LoadSettings, in modes: [LoopMode]) {
+        self.timeout = LoadTimeout(seconds: timeout, in: modes)
         total = TotalTime.of(seconds: settings.values.totalTimeout)
-        rate = settings.values.maximumRate.map { RateLimiter(bytesPerSecond: $0, in: schedule) }
+        rate = settings.values.maximumRate.map { RateLimiter(bytesPerSecond: $0, in: modes) }
     }
 
     /// Call it when the load enters its loops.

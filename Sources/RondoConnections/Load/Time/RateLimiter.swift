@@ -4,12 +4,12 @@ internal import RondoCore
 ///
 /// Used inside the gate of its load.
 final class RateLimiter {
-    private let schedule: [LoopMode]
+    private let modes: [LoopMode]
     private var pace: ReceivePace
     private var pause: ScheduleTimer?
 
-    init(bytesPerSecond rate: Int, in schedule: [LoopMode]) {
-        self.schedule = schedule
+    init(bytesPerSecond rate: Int, in modes: [LoopMode]) {
+        self.modes = modes
         pace = ReceivePace(bytesPerSecond: rate)
     }
 
@@ -23,7 +23,7 @@ final class RateLimiter {
     func received(_ count: Int, thenCall pauseIsOver: @escaping @Sendable () -> Void) -> Bool {
         guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()
-        pause = ScheduleTimer(schedule, after: seconds, repeats: false) { _ in pauseIsOver() }
+        pause = ScheduleTimer(modes, after: seconds, repeats: false) { _ in pauseIsOver() }
         return true
     }
 

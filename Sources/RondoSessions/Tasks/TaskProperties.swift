@@ -4,8 +4,8 @@ internal import RondoCore
 
 /// The state of a task that its work stores: the values of its properties, its load, and the step that waits until it is
 /// resumed.
-struct TaskState {
-    var life = TaskLife()
+struct TaskProperties {
+    var life = TaskStateMachine()
     /// The identifier of the task that has taken the place of the original task.
     var successor: Int?
     var load: (any TaskLoad)?
@@ -35,7 +35,7 @@ struct TaskState {
     var heldStep: (@Sendable () -> Void)?
 
     /// Suspends or resumes the task if its progress was paused or resumed.
-    mutating func followProgress() -> TaskLife.Action {
+    mutating func followProgress() -> TaskStateMachine.Action {
         switch progress.takeChange() {
         case true?: life.suspend()
         case false?: life.resume()

@@ -1,5 +1,5 @@
 /// The state machine of a task: calls in, actions out (rules US-28 to US-34).
-struct TaskLife {
+struct TaskStateMachine {
     private enum Phase {
         /// `resume()` was not called as often as `suspend()`.
         case unresumed
@@ -28,11 +28,11 @@ struct TaskLife {
     private var hasLostLoop = false
 
     /// The state as the program sees it.
-    enum Standing {
+    enum PublicState {
         case running, suspended, canceling, completed
     }
 
-    var standing: Standing {
+    var publicState: PublicState {
         switch phase {
         case .unresumed: .suspended
         case .resumed: suspensions > 0 ? .suspended : .running
