@@ -91,6 +91,34 @@ import Testing
         #expect(log.entries == [])
     }
 
+    @Test func `CS-19 a host that leaves its modes before it is served knows the result that has come`()
+        throws
+    {
+        let latch = Latch()
+        let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+        let log = EventLog()
+        let thread = LoopThread { loop in
+            host.setClient { _, _, _ in log.note("called") }
+            host.schedule(in: loop, forMode: .default)
+            #expect(host.start(.addresses) == CFStreamError())
+            latch.open()
+            let signalled = Result {
+                try waitFor("the result") {
+                    var members: [Any] = []
+                    return HeldBackEvent.all(of: loop, keeping: &members).isEmpty ? nil : ()
+                }
+            }
+            #expect(host.array(.addresses) == nil)
+            host.unschedule(from: loop, forMode: .default)
+            #expect(host.array(.addresses)?.count == 1)
+            #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .finished)
+            return signalled
+        }
+        try thread.value().get()
+        #expect(host.start(.names) == CFStreamError())
+        #expect(log.entries == [])
+    }
+
     /// Takes a host out of a mode when its source has entered another one, as another thread could do it.
     private final class Unscheduler: RunLoop.Instrument {
         private let host: CFHost

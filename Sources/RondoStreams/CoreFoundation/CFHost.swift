@@ -117,6 +117,7 @@ public final class CFHost: Sendable {
     package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let (source, modes) = state.withLock { state in
             state.modes.removeAll { $0 == LoopMode(loop: loop, mode: mode) }
+            _ = learnIfAbandoned(&state)
             return (state.source, state.modes)
         }
         if let source { loop.remove(source, forMode: mode, keeping: modes) }
@@ -149,7 +150,7 @@ public final class CFHost: Sendable {
     ///   succeeded.
     package func start(_ info: CFHostInfoType) -> CFStreamError {
         let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [LoopMode])? in
-            guard state.lookUp == nil || isAbandoned(state) else { return nil }
+            guard state.lookUp == nil || learnIfAbandoned(&state) else { return nil }
             let isWaitedFor = state.client == nil || state.modes.isEmpty
             let lookUp = HostLookUp(info, isWaitedFor: isWaitedFor)
             state.lookUp = lookUp
@@ -168,17 +169,21 @@ public final class CFHost: Sendable {
     private func ended(_ lookUp: HostLookUp) {
         let source = state.withLock { state -> RunLoop.Source? in
             guard state.lookUp === lookUp else { return nil }
-            if isAbandoned(state), case .found(let found) = lookUp.outcome { state.known.learn(found) }
-            return state.source
+            return learnIfAbandoned(&state) ? nil : state.source
         }
         source?.signalAndWakeUp()
     }
 
-    /// Whether the look-up has ended, and its source, which would call the client, is gone, since the host has left all
-    /// modes. Called under the lock.
-    private func isAbandoned(_ state: State) -> Bool {
-        guard let lookUp = state.lookUp, !lookUp.isWaitedFor else { return false }
-        return lookUp.outcome != nil && state.source == nil
+    /// Keeps the result of a look-up that has ended and was not reported, if the host is in no mode: its client is told only
+    /// if the host enters a mode before the next look-up begins. Called under the lock.
+    ///
+    /// - Returns: Whether there is such a look-up.
+    private func learnIfAbandoned(_ state: inout State) -> Bool {
+        guard let lookUp = state.lookUp, !lookUp.isWaitedFor, state.modes.isEmpty,
+            let outcome = lookUp.outcome
+        else { return false }
+        if case .found(let found) = outcome { state.known.learn(found) }
+        return true
     }
 
     /// Runs on the thread of a loop that holds the source.
