@@ -309,6 +309,19 @@ func mainQueueWithoutARun() {
         loop.debugDescription.hasPrefix(
             "RunLoop of thread main, not running\n  the main queue waits for a common mode to run"),
         loop.debugDescription)
+    let calls = [
+        DeliveryObstacle.ofCall(waitingFor: OperationQueue.main),
+        DeliveryObstacle.ofCall(waitingFor: DispatchQueue.main),
+    ]
+    for call in calls {
+        expect(call.reason == .loopNeverRan, "\(call)")
+        expect(
+            call.description.hasPrefix("its call waits for the main queue, which the main run loop serves; "),
+            "\(call)")
+        expect(
+            call.description.hasSuffix(
+                " has never been run: run it, in one of the common modes, such as default"), "\(call)")
+    }
     _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
     expect(!holdsBackTheMainQueue(loop), "it was done")
     expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
@@ -327,6 +340,7 @@ func mainQueueOfDispatch() {
             expect(pipe(&ends) == 0 && write(ends[1], "x", 1) == 1, "a pipe with a byte in it")
         }
         expect(!holdsBackTheMainQueue(loop), "other threads do the work")
+        expectToWaitForOthers()
         expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
         print("given-away holds")
         exit(0)
@@ -344,16 +358,25 @@ func mainQueueOfFoundation() {
             exit(0)
         }
         expect(!holdsBackTheMainQueue(loop), "Foundation's loop does the work")
+        expectToWaitForOthers()
         expect(!loop.debugDescription.contains("main queue"), loop.debugDescription)
         let mine = RunLoop.Mode("mine")
         loop.perform(inModes: [mine]) {
             expect(holdsBackTheMainQueue(loop), "it waits for the nested run")
+            let call = DeliveryObstacle.ofCall(waitingFor: DispatchQueue.main)
+            expect(call.reason == .runsInAnotherMode(mine), "\(call)")
             loop.stop()
         }
         _ = loop.run(in: mine, for: 60, returnAfterSourceHandled: false)
     }
     expect(holdsBackTheMainQueue(loop), "until then it waits")
     Foundation.RunLoop.main.run()
+}
+
+/// A call that waits for the main queue is not told to run the main loop, which does not serve it.
+private func expectToWaitForOthers() {
+    let call = DeliveryObstacle.ofCall(waitingFor: DispatchQueue.main)
+    expect(call.description == "its call waits for the main queue, behind other work", "\(call)")
 }
 
 private func holdsBackTheMainQueue(_ loop: RunLoop) -> Bool {

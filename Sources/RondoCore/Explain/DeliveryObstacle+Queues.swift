@@ -27,10 +27,13 @@ extension DeliveryObstacle {
     }
 
     private static var ofCallWaitingForMainQueue: DeliveryObstacle {
-        let (reason, sentence) = RunLoop.main.standing(inMode: .common)
-        guard reason != .nothingToDeliver else {
-            return DeliveryObstacle(reason: .waits, description: "its call waits for the main queue")
+        let loop = RunLoop.main
+        // Another loop, or Dispatch, may serve the main queue.
+        guard loop.state.withLock({ loop.leavesMainQueueWaiting($0) }), MainQueue.waitsForMainThread else {
+            return DeliveryObstacle(
+                reason: .waits, description: "its call waits for the main queue, behind other work")
         }
+        let (reason, sentence) = loop.standing(inMode: .common)
         return DeliveryObstacle(
             reason: reason,
             description: "its call waits for the main queue, which the main run loop serves; \(sentence)")
