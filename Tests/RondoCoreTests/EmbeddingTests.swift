@@ -50,6 +50,18 @@ import Testing
         #expect(turnsIdle == Array(repeating: true, count: 6))
     }
 
+    @Test func `an embedded loop that was called with nothing to do is not to be run`() throws {
+        let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
+        let obstacle = try onEmbeddedLoop { loop, embedding in
+            embedding.settle()
+            loop.add(timer, forMode: .work)
+            return timer.whyNotDelivering
+        }
+        #expect(
+            obstacle.description.hasSuffix(" was run in work, found it empty and returned at once"),
+            "\(obstacle)")
+    }
+
     @Test func `driven from poll, every ready descriptor is served, one a turn`() throws {
         let log = EventLog()
         let isIdle = try onEmbeddedLoop { loop, embedding in

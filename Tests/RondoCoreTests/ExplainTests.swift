@@ -67,17 +67,23 @@ import Testing
             found.append(timer.whyNotDelivering)
             loop.poll(.work)
             found.append(observer.whyNotDelivering)
+            loop.add(timer, forMode: .work)
+            found.append(observer.whyNotDelivering)
             return found
         }
         try #require(
             found.map(\.reason)
-                == [.loopNeverRan, .loopNeverRan, .loopNotRunning, .loopNotRunning, .loopNotRunning])
+                == [
+                    .loopNeverRan, .loopNeverRan, .loopNotRunning, .loopNotRunning, .loopNotRunning,
+                    .loopNotRunning,
+                ])
         let ends = [
             " was run in work, found it empty and returned at once: add a source, a timer or a Port first",
             " was run in work, found it empty and returned at once: run it, in other",
             "",
             " was last run in inner, found it empty and returned: run it, in other",
             " was last run in work, found it empty and returned: run it again, with a source, a timer or a Port in that mode",
+            " was last run in work, found it empty and returned: run it again, in work",
         ]
         for (obstacle, end) in zip(found, ends) {
             #expect(obstacle.description.hasSuffix(end), "\(obstacle)")
@@ -139,7 +145,7 @@ import Testing
         #expect(busy.reason == .busy)
         #expect(
             busy.description
-                == "scheduled in work; its loop (thread explained) runs in it, and is busy with a callback just now"
+                == "scheduled in work; its loop (thread explained) runs in work, and is busy with a callback just now"
         )
 
         // Of two modes, the one that is nearer to a delivery.
@@ -295,6 +301,31 @@ import Testing
         #expect(text.contains("timer “parked”, parked, every 1,000 s"), "\(text)")
     }
 
+    @Test func `a timer whose callback runs its mode again is overdue meanwhile`() throws {
+        let (obstacle, begun, ended) = (Box<DeliveryObstacle?>(nil), Latch(), Latch())
+        let timer = Timer(timeInterval: 0.001, repeats: false) { _ in
+            RunLoop.current.add(Port(), forMode: .work)
+            begun.open()
+            _ = RunLoop.current.run(in: .work, for: testPatience, returnAfterSourceHandled: false)
+            ended.open()
+        }
+        let thread = RunLoopThread(name: "nested", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        loop.add(timer, forMode: .work)
+        try begun.wait()
+        try waitFor("the nested run that sleeps") {
+            obstacle.value = timer.whyNotDelivering
+            return obstacle.value?.description.hasPrefix("it is overdue by ") == true ? () : nil
+        }
+        #expect(obstacle.value?.reason == .nothingToDeliver)
+        loop.stop()
+        try ended.wait()
+    }
+
     @Test func `a timer that is parked says so`() throws {
         let thread = RunLoopThread(name: "explained", mode: .work)
         let loop = thread.start()
@@ -322,25 +353,6 @@ import Testing
         }
         thread.stop()
         thread.join()
-    }
-
-    @Test func `US-90 a call that waits for the main queue says what the main loop does`() async {
-        await #expect(processExitsWith: .success) {
-            let found = [
-                DeliveryObstacle.ofCall(waitingFor: OperationQueue.main),
-                DeliveryObstacle.ofCall(waitingFor: DispatchQueue.main),
-            ]
-            for obstacle in found {
-                #expect(obstacle.reason == .loopNeverRan, "\(obstacle)")
-                #expect(
-                    obstacle.description.hasPrefix("its call waits for the main queue, "), "\(obstacle)")
-                #expect(
-                    obstacle.description.hasSuffix(
-                        "; its loop (thread main) has never been run: run it, in one of the common modes, such as default"
-                    ),
-                    "\(obstacle)")
-            }
-        }
     }
 
     @Test func `the common name is named, and not one of its modes`() throws {

@@ -8,12 +8,16 @@ extension RunLoop {
 
     /// The same as a reason and what the loop does: "its loop (thread worker) waits in default: nothing to deliver yet".
     func standing(inMode mode: Mode) -> (reason: DeliveryObstacle.Reason, sentence: String) {
-        let (standing, since) = state.withLock { [attention] state -> (LoopStanding, LoopInstant) in
+        let (standing, since) = state.withLock { [attention, intake] state -> (LoopStanding, LoopInstant) in
+            let emptyRun = state.history.lastEmptyRun
             let standing = LoopStanding(
                 isAlive: state.isAlive, isEmbedded: attention.isEmbedded,
                 isWaiting: attention.isWaiting, running: state.runningMode,
                 lastMode: state.history.lastMode.map { state.modes[$0].name },
-                emptyRun: state.history.lastEmptyRun,
+                emptyRun: emptyRun,
+                isStillEmpty: emptyRun.flatMap { state.existingIndex(of: $0.mode) }.map {
+                    state.isEmpty($0, intake)
+                } ?? true,
                 modes: state.indices(named: mode).map { state.modes[$0].name })
             return (standing, state.countedUntil)
         }
@@ -24,8 +28,6 @@ extension RunLoop {
 }
 
 extension RunHistory.EmptyRun {
-    fileprivate var mode: RunLoop.Mode { RunLoop.Mode(modeName) }
-
     /// For example "was run in default, found it empty and returned at once". After earlier runs it may have been the last
     /// look of `run()`, which returns when its mode has become empty.
     var description: String {
@@ -44,6 +46,8 @@ private struct LoopStanding {
     /// The mode of the last run that has ended; nil before that.
     let lastMode: RunLoop.Mode?
     let emptyRun: RunHistory.EmptyRun?
+    /// Whether the mode of that run is empty now, too.
+    let isStillEmpty: Bool
     /// The modes that the member is in.
     let modes: [RunLoop.Mode]
 
@@ -63,7 +67,9 @@ private struct LoopStanding {
                 .runsInAnotherMode(running), "\(thread) has been running in \(running.shortName) for \(time)"
             )
         }
-        guard isWaiting else { return (.busy, "\(thread) runs in it, and is busy with a callback just now") }
+        guard isWaiting else {
+            return (.busy, "\(thread) runs in \(running.shortName), and is busy with a callback just now")
+        }
         return (.nothingToDeliver, "\(thread) waits in \(running.shortName): nothing to deliver yet")
     }
 
@@ -71,14 +77,17 @@ private struct LoopStanding {
     private func rest(of mode: RunLoop.Mode, _ time: String) -> String {
         let advice = "run it, \(mode.adviceToRun)"
         if let emptyRun {
-            guard modes.contains(emptyRun.mode) else { return "\(emptyRun.description): \(advice)" }
+            let end = emptyRun.description
+            // An embedded loop is run again by a foreign one.
+            if isEmbedded { return end }
+            guard modes.contains(emptyRun.mode) else { return "\(end): \(advice)" }
+            guard isStillEmpty else { return "\(end): run it again, \(mode.adviceToRun)" }
             return lastMode == nil
-                ? "\(emptyRun.description): add a source, a timer or a Port first"
-                : "\(emptyRun.description): run it again, with a source, a timer or a Port in that mode"
+                ? "\(end): add a source, a timer or a Port first"
+                : "\(end): run it again, with a source, a timer or a Port in that mode"
         }
         guard let lastMode else { return "has never been run: \(advice)" }
         let end = "ran in \(lastMode.shortName), and ended \(time) ago"
-        // An embedded loop is run again by a foreign one.
         return isEmbedded ? end : "\(end): \(advice)"
     }
 }

@@ -52,10 +52,15 @@ extension Timer {
         let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver, let loop = modes.first?.loop else { return obstacle }
         let seconds = deadline.seconds(since: loop.nowByItsClock)
-        return DeliveryObstacle(
-            reason: .nothingToDeliver,
-            description: deadline == .never
-                ? "it is parked: its date is in the distant future"
-                : "it is not due: it fires in \(String(format: "%.1f s", seconds))")
+        let sentence =
+            if deadline == .never {
+                "it is parked: its date is in the distant future"
+            } else if seconds < 0 {
+                // It is not called again in a run nested in its callback.
+                "it is overdue by \(String(format: "%.1f s", -seconds)): its callback has begun, or is about to"
+            } else {
+                "it is not due: it fires in \(String(format: "%.1f s", seconds))"
+            }
+        return DeliveryObstacle(reason: .nothingToDeliver, description: sentence)
     }
 }

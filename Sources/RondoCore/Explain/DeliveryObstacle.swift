@@ -17,7 +17,7 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
         public static let invalid = Reason("invalid")
         /// The object is in no mode of any loop.
         public static let notScheduled = Reason("notScheduled")
-        /// The loop has never been run.
+        /// The loop has never been run, or only in modes that were empty.
         public static let loopNeverRan = Reason("loopNeverRan")
         /// The loop is not running now.
         public static let loopNotRunning = Reason("loopNotRunning")

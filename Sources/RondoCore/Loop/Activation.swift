@@ -61,10 +61,12 @@ struct Activation {
             loop.warnOfRunInCommonModes()
             return nil
         }
-        guard let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
-            noteEmptyRun()
-            return nil
+        let found = loop.state.withLock { [name] state in
+            let index = state.existingIndex(of: name)
+            if index == nil { state.noteEmptyRun(in: name) }
+            return index
         }
+        guard let index = found else { return nil }
         let modeLoop = threadState.kernel.modeLoop(index)
         threadState.noteRun(of: name, index, modeLoop)
         return (index, modeLoop)
@@ -75,8 +77,11 @@ struct Activation {
         let now = loop.now
         // The check and the start are one step under the lock: a thread that removes the last member wakes a
         // running loop, but a wake-up of a loop that does not run yet would be lost.
-        let hasWork = loop.state.withLock { [loop] state -> Bool? in
-            if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) { return nil }
+        let hasWork = loop.state.withLock { [loop, name] state -> Bool? in
+            if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) {
+                state.noteEmptyRun(in: name)
+                return nil
+            }
             if state.activations.isEmpty {
                 loop.attention.beginRunning()
                 state.history.begin()
@@ -89,10 +94,7 @@ struct Activation {
             // another thread that looks at the loop may move the block to its queue before the first pass looks.
             return state.hasWork(for: mode) || !loop.intake.isEmpty
         }
-        guard let hasWork else {
-            noteEmptyRun()
-            return nil
-        }
+        guard let hasWork else { return nil }
         threadState.beginEra(of: modeLoop)
         // The first look pauses the sources whose callbacks are on the stack.
         for source in threadState.serving {
@@ -101,13 +103,6 @@ struct Activation {
             }
         }
         return hasWork
-    }
-
-    /// Notes that the mode is empty. (Inside another run that is no reason why the loop does not run.)
-    private func noteEmptyRun() {
-        loop.state.withLock { [name] state in
-            if state.activations.isEmpty { state.history.noteEmptyRun(in: name.rawValue) }
-        }
     }
 
     private func end() {

@@ -155,6 +155,12 @@ struct LoopState: ~Copyable {
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
+    /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why the loop does
+    /// not run.)
+    mutating func noteEmptyRun(in mode: RunLoop.Mode) {
+        if activations.isEmpty { history.noteEmptyRun(in: mode) }
+    }
+
     /// Moves the blocks of the intake to the queues of their modes.
     mutating func collectBlocks(from intake: BlockIntake) {
         intake.empty { block, queue in append(block, to: queue) }
