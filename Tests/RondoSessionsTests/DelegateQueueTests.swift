@@ -89,6 +89,21 @@ import class Rondo.URLSessionTask
         session.invalidateAndCancel()
     }
 
+    @Test func `US-90 a task of an invalidated session whose handler waits for a queue says so`() throws {
+        let queue = serialQueue(suspended: true)
+        let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
+        session.invalidateAndCancel()
+        let done = Latch()
+        let task = session.dataTask(with: try #require(URL(string: "http://127.0.0.1:1/"))) { _, _, _ in
+            done.open()
+        }
+        task.resume()
+        #expect(task.whyNotDelivering.reason == .suspended)
+        queue.isSuspended = false
+        try done.wait()
+        #expect(task.whyNotDelivering.reason == .invalid)
+    }
+
     @Test(arguments: [false, true])
     func `US-90 a task whose call waits behind another one names the queue`(isOfDispatch: Bool) throws {
         let server = try echoServer()
@@ -96,6 +111,7 @@ import class Rondo.URLSessionTask
         let queue = serialQueue()
         if isOfDispatch { queue.underlyingQueue = serial }
         queue.addOperation { go.waitOrRecord() }
+        defer { go.open() }
         let notes = Notes()
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
         let task = session.dataTask(with: server.url())

@@ -169,9 +169,9 @@ final class TaskCalls: TaskClient, Sendable {
         ) { deliver(call, of: work, to: all) }
     }
 
-    func endBeforeStart(_ error: URLError) {
+    func endBeforeStart(_ error: URLError, of work: TaskWork) {
         let old = releaseReferences()
-        if let schedule = old.session?.engine.schedule { old.receiver.fail(error, on: schedule) }
+        if let schedule = old.session?.engine.schedule { old.receiver.fail(error, of: work, on: schedule) }
     }
 
     func workDidEnd() {

@@ -18,12 +18,18 @@ enum TaskReceiver: Sendable {
 
     /// Reports that the task failed before any of its content arrived. Completion handlers are called by
     /// `schedule`.
-    func fail(_ error: URLError, on schedule: SessionSchedule) {
+    func fail(_ error: URLError, of work: TaskWork, on schedule: SessionSchedule) {
+        let call: @Sendable () -> Void
         switch self {
-        case .delegate: break
-        case .data(let handler): schedule.perform { handler(nil, nil, error) }
-        case .download(let handler): schedule.perform { handler(nil, nil, error) }
-        case .bytes(let feed): feed.end(error)
+        case .delegate: return
+        case .data(let handler): call = { handler(nil, nil, error) }
+        case .download(let handler): call = { handler(nil, nil, error) }
+        case .bytes(let feed): return feed.end(error)
+        }
+        work.noteHandler(waits: true)
+        schedule.perform {
+            work.noteHandler(waits: false)
+            call()
         }
     }
 }

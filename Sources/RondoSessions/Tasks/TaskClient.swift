@@ -26,7 +26,7 @@ protocol TaskClient: AnyObject, Sendable {
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Reply
 
     /// Ends a task that has not begun.
-    func endBeforeStart(_ error: URLError)
+    func endBeforeStart(_ error: URLError, of work: TaskWork)
 
     /// Releases everything: no further call will be made.
     func workDidEnd()

@@ -8,8 +8,8 @@ extension TaskWork {
         let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedReply) }
         let queue = engine?.schedule.queue
         if life.isCompleted {
-            guard hasWaitingHandler, let queue else { return DeliveryObstacle.invalid }
-            return queue.obstacle
+            return hasWaitingHandler
+                ? engine?.schedule.obstacleOfCall ?? DeliveryObstacle.invalid : DeliveryObstacle.invalid
         }
         if life.publicState == .suspended {
             return DeliveryObstacle(
@@ -19,7 +19,7 @@ extension TaskWork {
                     : "it was not resumed: call resume()")
         }
         if let queue, queue.isSuspended || load?.hasWaitingCalls ?? false { return queue.obstacle }
-        let obstacle = DeliveryObstacle(modes: modes)
+        let obstacle = DeliveryObstacle(modes: engine?.schedule.servingModes ?? [])
         guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
         if let method {
             return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")
@@ -28,12 +28,17 @@ extension TaskWork {
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(reason: .nothingToDeliver, description: "it waits for the server")
     }
+}
 
-    private var modes: [(loop: RunLoop, mode: RunLoop.Mode)] {
-        switch engine?.schedule {
+extension SessionSchedule {
+    /// Why a call that was handed to the queue or the loop has not begun.
+    var obstacleOfCall: DeliveryObstacle { queue?.obstacle ?? DeliveryObstacle(modes: servingModes) }
+
+    /// The modes in which tasks are moved.
+    fileprivate var servingModes: [(loop: RunLoop, mode: RunLoop.Mode)] {
+        switch self {
         case .queue: [(RunLoop.loader, .default)]
         case .loop(let modes): modes.map { ($0.loop, $0.mode) }
-        case nil: []
         }
     }
 }

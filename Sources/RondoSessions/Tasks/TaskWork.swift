@@ -55,7 +55,7 @@ final class TaskWork: Sendable {
         return load?.transferredBytes ?? counted
     }
 
-    /// Notes that the completion handler waits for the delegate queue, or that its call begins.
+    /// Notes that the completion handler waits for the session's queue or loop, or that its call begins.
     func noteHandler(waits: Bool) {
         handlerWaits.store(waits, ordering: .relaxed)
         engine?.noteHandler(waits: waits)
@@ -255,6 +255,6 @@ final class TaskWork: Sendable {
         webSocket?.endBeforeStart(error)
         plan.stream?.endBeforeStart(error)
         for handler in handlers { engine?.schedule.perform { handler(nil) } }
-        client?.endBeforeStart(error)
+        client?.endBeforeStart(error, of: self)
     }
 }

@@ -14,7 +14,8 @@ extension URLSession {
     /// has (rule US-90). Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let task = table.all.first else {
-            if engine.hasWaitingHandler, let obstacle = engine.schedule.queue?.obstacle {
+            if engine.hasWaitingHandler {
+                let obstacle = engine.schedule.obstacleOfCall
                 return DeliveryObstacle(
                     reason: obstacle.reason,
                     description: "a completion handler has not been called: \(obstacle.description)")
