@@ -14,7 +14,7 @@ extension HeaderFields {
     package var hasReturnableTag: Bool {
         var isReturnable = has("ETag")
         forEachValue(of: "ETag") { tag in
-            if Self.returnableText(tag) == nil { isReturnable = false }
+            if !Self.isUTF8(tag) { isReturnable = false }
         }
         return isReturnable
     }

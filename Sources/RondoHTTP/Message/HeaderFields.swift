@@ -399,11 +399,14 @@ package struct HeaderFields: Sendable {
 
     /// A value as text that is sent back in the bytes that came; nil if it is not UTF-8.
     static func returnableText(_ value: UnsafeBufferPointer<UInt8>) -> String? {
+        isUTF8(value) ? String(decoding: value, as: UTF8.self) : nil
+    }
+
+    static func isUTF8(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         var union: UInt8 = 0
         for byte in value { union |= byte }
         // For pure ASCII the standard library's check takes several times as long.
-        return union < 0x80
-            ? String(decoding: value, as: UTF8.self) : String(validating: value, as: UTF8.self)
+        return union < 0x80 || String(validating: value, as: UTF8.self) != nil
     }
 
     /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1): where the value
