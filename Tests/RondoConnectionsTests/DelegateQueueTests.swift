@@ -34,7 +34,8 @@ import Testing
         let recorder = Recorder()
         let (queue, go) = (Self.queue(width: 1), Latch())
         queue.name = "callbacks"
-        queue.addOperation { try? go.wait() }
+        queue.addOperation { go.waitOrRecord() }
+        defer { go.open() }
         let connection = try #require(
             URLConnection(
                 request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false))

@@ -366,7 +366,7 @@ import Testing
     }
 
     /// A task's own delegate that accepts each server by the session's method.
-    private final class Accepting: NSObject, URLSessionTaskDelegate {
+    private class Accepting: NSObject, URLSessionTaskDelegate {
         func urlSession(
             _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
             completionHandler:
@@ -378,6 +378,10 @@ import Testing
                 trust.map { URLCredential(trust: $0) })
         }
     }
+
+    /// What a class lacks is known to the process from its first challenge on.
+    private final class AcceptingUnknown: Accepting {}
+    private final class AcceptingUnknownBesideSession: Accepting {}
 
     @Test(arguments: [false, true], [false, true])
     func `US-58 the verdict of a task's own delegate holds for no other task`(
@@ -394,7 +398,9 @@ import Testing
             let refusing = try Self.server()
             _ = try await session.data(from: refusing.url(), delegate: Accepting())
         }
-        let (body, _) = try await session.data(from: target, delegate: Accepting())
+        let own =
+            isKnown ? Accepting() : hasSessionDelegate ? AcceptingUnknownBesideSession() : AcceptingUnknown()
+        let (body, _) = try await session.data(from: target, delegate: own)
         #expect(body == Data("0".utf8))
         let error = await #expect(throws: URLError.self) { _ = try await session.data(from: target) }
         #expect((-1206 ... -1200).contains(error?.errorCode ?? 0))

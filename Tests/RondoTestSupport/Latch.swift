@@ -33,7 +33,7 @@ package final class Latch: Sendable {
         semaphore.signal()
     }
 
-    /// The same in a closure that cannot throw: the failure is recorded for the test.
+    /// The same in a closure that cannot throw: the failure is recorded, for no test where the thread has none.
     package func waitOrRecord() {
         do { try wait() } catch { Issue.record(error) }
     }
