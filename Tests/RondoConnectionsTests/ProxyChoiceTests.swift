@@ -35,6 +35,11 @@ import Testing
     @Test func `where no proxy is named, none has to be looked for`() {
         #expect(ProxyEnvironment(["no_proxy": "*", "http_proxy": "", "HTTP_PROXY": "p"]).isEmpty)
         #expect(!ProxyEnvironment(["all_proxy": "p"]).isEmpty)
+        let emptied = ["http_proxy": "p", "no_proxy": "", "NO_PROXY": "a.test"]
+        #expect(throws: Never.self) {
+            let proxy = try ProxyEnvironment(emptied).proxy(scheme: "http", host: "a.test", port: 80)
+            #expect(proxy == nil)
+        }
         func isDirect(_ choice: URLConnection.ProxyChoice) -> Bool {
             var configuration = URLConnection.Configuration()
             configuration.proxy = choice

@@ -225,6 +225,9 @@ import Testing
                 == "CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\n"
                 + "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n")
         #expect(talk(with(http, "a:b"), [ok]).error?.kind == .authentication)
+        // A zone is a name on this machine.
+        let zoned = talk(http, "fe80::1%lo", 80, [ok])
+        #expect(text(zoned) == "CONNECT [fe80::1]:80 HTTP/1.1\r\nHost: [fe80::1]:80\r\n\r\n")
     }
 
     @Test func `CONNECT keeps the answer that refuses`() {

@@ -42,7 +42,8 @@ struct ProxyEnvironment: Sendable {
             if let value = value(name), !value.isEmpty { variables[name] = value }
         }
         self.variables = variables
-        exceptions = NoProxyList(value("no_proxy") ?? value("NO_PROXY") ?? "")
+        let lists = ["no_proxy", "NO_PROXY"].lazy.compactMap(value)
+        exceptions = NoProxyList(lists.first { !$0.isEmpty } ?? "")
     }
 
     /// The proxy for a host; nil if there is none.

@@ -70,6 +70,8 @@ struct SessionValues: @unchecked Sendable {
     ///
     /// - Parameter mayAdd: Says whether the field of that name may be added.
     func configured(_ request: URLRequest, where mayAdd: (String) -> Bool = { _ in true }) -> URLRequest {
+        // A request without a URL is never sent, and Foundation traps when one is changed.
+        guard request.url != nil else { return request }
         var configured = request
         if request.cachePolicy == .useProtocolCachePolicy, cachePolicy != .useProtocolCachePolicy {
             configured.cachePolicy = cachePolicy

@@ -266,7 +266,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
             return transfer.begin(connection.channel, received: connection.received)
         case .host: break
         }
-        guard 1...65_535 ~= shared.port, !shared.host.isEmpty else { return end(.impossiblePort) }
+        guard 1...65_535 ~= shared.port else { return end(.impossiblePort) }
         let configuration: ChannelConfiguration
         do throws(LoadFailure) {
             configuration = try engine.settings.connection(

@@ -1,4 +1,5 @@
 internal import FoundationNetworking
+internal import Glibc
 internal import RondoConnections
 internal import RondoCore
 internal import RondoHTTP
@@ -76,6 +77,8 @@ final class StreamTransfer {
     private var inbox = ByteQueue()
     private var readingSide = ReadingSide.open
     private var writingSide = WritingSide.open
+    /// The loss of the connection that a write has met. The kernel reports it once, and a read then finds an orderly end.
+    private var loss: ChannelError?
     /// Bytes of the current write that were sent.
     private var written = 0
     private var timeouts: OperationTimeouts
@@ -219,7 +222,12 @@ final class StreamTransfer {
             switch result {
             case .bytes: break
             case .wouldBlock: return false
-            case .end: readingSide = .ended
+            case .end:
+                if let loss {
+                    end(.channel(loss))
+                    return false
+                }
+                readingSide = .ended
             case .truncated: return lose()
             }
         } catch {
@@ -287,7 +295,9 @@ final class StreamTransfer {
             shared.state.withLock { $0.sent += Int64(count) }
             return count > 0
         } catch {
-            // Bytes that the server sent before it closed may still be read.
+            // Bytes that the server sent before it closed may still be read. Where it had ended its side in order, the error
+            // is EPIPE.
+            if case .broken(_, _, let cause) = error, cause.code != EPIPE { loss = error }
             writingSide = .failed(URLErrors.error(.channel(error), url: shared.url))
             return false
         }
@@ -346,6 +356,13 @@ final class StreamTransfer {
 
     private func secure() {
         guard let channel else { return }
+        if case .closed = writingSide {
+            return end(
+                .upgrade(
+                    .secureConnectionFailed,
+                    sentence:
+                        "The connection cannot be secured: its writing side was closed."))
+        }
         let (host, port) = (shared.host, shared.port)
         let wakeUp: @Sendable () -> Void = { [shared] in shared.state.withLock { $0.load }?.wakeUp() }
         if tls.trustHandler == nil {

@@ -10,7 +10,8 @@ public import RondoCore
 /// use it.
 ///
 /// The task ends when both sides are closed, when it is cancelled, or by `captureStreams()`. The connection
-/// goes through the proxy of the session's configuration, if there is one.
+/// goes through the proxy of the session's configuration, if there is one. An HTTP proxy gets the name and the password that the
+/// configuration gives, as Basic; the delegate is not asked for them.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // `@unchecked Sendable` for the same reason as its superclass.
 

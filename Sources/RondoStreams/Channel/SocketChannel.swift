@@ -126,6 +126,7 @@ package final class SocketChannel {
         case .open(let transport):
             guard !transport.isSecuredToHost else { return false }
             guard let settings else { return true }
+            configuration.tls = settings
             registration.setInterest([], of: transport.source)
             phase = .opening(
                 ChannelOpening(upgrading: transport, settings, received: received, of: self, registration))

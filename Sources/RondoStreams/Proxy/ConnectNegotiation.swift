@@ -101,14 +101,15 @@ struct ConnectNegotiation: ProxyNegotiation {
         return digits.reduce(0) { $0 * 10 + $1 }
     }
 
-    /// "host:port", with an IPv6 address in brackets; nil if it cannot be written.
+    /// "host:port", with an IPv6 address in brackets and without its zone, which is a name on this machine (RFC 6874 §4);
+    /// nil if it cannot be written.
     private var authority: String? {
         let host = destination.host
         // Refuses characters that would end the line or the word, and names that are not in DNS form.
         guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
             !host.contains("/"), destination.portBytes != nil
         else { return nil }
-        if case .ipv6 = destination.address { return "[\(host)]:\(destination.port)" }
+        if case .ipv6 = destination.address { return "[\(host.prefix { $0 != "%" })]:\(destination.port)" }
         return host.contains(":") ? nil : "\(host):\(destination.port)"
     }
 }

@@ -15,7 +15,8 @@ final class SocketSettings: Sendable {
         var closesDescriptor: Bool?
         /// The response of a proxy that has refused the connection.
         var proxyResponse: [UInt8] = []
-        /// What TLS had agreed on when both streams were closed.
+        /// What TLS has agreed on, while there is no channel to ask: before the streams of a secured connection are opened, and
+        /// after both were closed.
         var tlsInformation: TLSInformation?
         /// For a connection that a listener has accepted: the count of its unfinished handshakes.
         var handshakes: UnfinishedHandshakes?

@@ -41,6 +41,11 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         self.target = target
         reader = SocketReader(input, early: early)
         writer = SocketWriter(output)
+        if case .channel(let channel) = target, channel.transport?.isSecuredToHost ?? false {
+            settings = settings.changed {
+                ($0.tls, $0.tlsInformation) = (channel.configuration.tls, channel.tlsInformation)
+            }
+        }
     }
 
     deinit {

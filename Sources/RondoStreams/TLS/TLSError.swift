@@ -95,7 +95,7 @@ extension TLSError: CustomStringConvertible {
                 + "Check its URL: it probably speaks without TLS, as http:// does"
         case .notTLS(let words):
             return "what \(peer) answers is not TLS (\(words)). "
-                + "Check the port: it probably speaks without TLS, as http:// does"
+                + "Check the port: it probably speaks without TLS, as http:// does, or has refused to change to TLS"
         case .protocolViolation(let words):
             return "\(peer) broke the rules of TLS: \(words)"
         case .system(let code):

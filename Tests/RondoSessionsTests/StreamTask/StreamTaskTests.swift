@@ -178,6 +178,103 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    private func writeUntilItFails(_ task: URLSessionStreamTask) throws {
+        let failed = Box(false)
+        while !failed.value {
+            let wrote = Latch()
+            task.write(Data("x".utf8), timeout: 30) { error in
+                failed.value = error != nil
+                wrote.open()
+            }
+            try wrote.wait()
+        }
+    }
+
+    @Test func `US-86 US-89 a reset that a write has met first is no orderly end of what is read`() throws {
+        let go = Latch()
+        let server = try TestServer { peer in
+            try peer.send("abc")
+            try go.wait()
+            peer.reset()
+        }
+        let (teller, log) = (StreamNotes(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.resume()
+        task.readData(ofMinLength: 3, maxLength: 3, timeout: 30) { log.note(readText($0, $1, $2)) }
+        try waitFor("the bytes") { log.entries == ["abc"] ? () : nil }
+        go.open()
+        try writeUntilItFails(task)
+        task.readData(ofMinLength: 1, maxLength: 3, timeout: 30) { log.note(readText($0, $1, $2)) }
+        try teller.waitForEnd()
+        #expect(log.entries == ["abc", "error -1005"])
+        #expect(teller.log.entries == ["complete -1005"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-86 US-89 a server that ended its side in order has sent all, though later writes fail`()
+        throws
+    {
+        let ended = Latch()
+        let server = try TestServer { peer in
+            try peer.send("abc")
+            peer.finish()
+            ended.open()
+        }
+        let (teller, log) = (StreamNotes(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.resume()
+        try ended.wait()
+        try writeUntilItFails(task)
+        task.readData(ofMinLength: 4, maxLength: 9, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.closeWrite()
+        try teller.waitForEnd()
+        #expect(log.entries == ["abc|"])
+        #expect(teller.log.entries.last == "complete 0")
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-89 a stream whose writing side was closed cannot be secured`() throws {
+        let server = try TestServer { peer in _ = try peer.readLine() }
+        let teller = StreamNotes()
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.closeWrite()
+        task.startSecureConnection()
+        task.resume()
+        try teller.waitForEnd()
+        #expect(teller.log.entries.last == "complete -1200")
+        #expect(
+            task.error?.localizedDescription
+                == "127.0.0.1: The connection cannot be secured: its writing side was closed.")
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-11 US-64 US-89 settings of the session for requests disturb no task that has none`() throws
+    {
+        let server = try TestServer { peer in try peer.send("x") }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForRequest = 30
+        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+        configuration.httpAdditionalHeaders = ["X-Own": "1"]
+        let (teller, log) = (StreamNotes(), EventLog())
+        let session = URLSession(configuration: configuration, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.resume()
+        try waitFor("the byte") { log.entries == ["x"] ? () : nil }
+        task.cancel()
+        try waitFor("the end") { teller.log.entries.contains("complete -999") ? () : nil }
+        session.downloadTask(withResumeData: Data("no such data".utf8)).resume()
+        try waitFor("the end") { teller.log.entries.last == "complete -1002" ? () : nil }
+        var request = URLRequest(url: server.url())
+        request.url = nil
+        session.dataTask(with: request).resume()
+        try waitFor("the end") { teller.log.entries.count { $0 == "complete -1002" } == 2 ? () : nil }
+        session.invalidateAndCancel()
+    }
+
     /// Says "go" in plain text, then TLS, and answers each line with itself.
     private func startTLSServer() throws -> (TestServerProcess, UInt16) {
         let certificates = TestCertificates.shared
@@ -204,6 +301,31 @@ import Testing
             "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
         ])
         return (server, try server.port(after: "PORT "))
+    }
+
+    @Test func `ST-42 US-89 the streams of a secured stream task say that they are secured`() throws {
+        let (process, port) = try startTLSServer()
+        defer { withExtendedLifetime(process) {} }
+        let teller = StreamNotes()
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
+        task.resume()
+        task.write(Data("STARTTLS\n".utf8), timeout: 30) { _ in }
+        task.readData(ofMinLength: 3, maxLength: 100, timeout: 30) { _, _, _ in }
+        task.startSecureConnection()
+        task.write(Data("secret\n".utf8), timeout: 30) { _ in }
+        task.captureStreams()
+        try waitFor("the streams") { teller.log.entries.contains("streams true true") ? () : nil }
+        let streams = try #require(teller.streams)
+        for stream in [streams.input, streams.output] as [Stream] {
+            let level = stream.property(forKey: .socketSecurityLevelKey) as? String
+            #expect(level == StreamSocketSecurityLevel.negotiatedSSL.rawValue)
+            #expect(stream.property(forKey: .tlsSettingsKey) is TLSSettings)
+            #expect(stream.property(forKey: .tlsInformationKey) is TLSInformation)
+        }
+        streams.input.close()
+        streams.output.close()
+        session.invalidateAndCancel()
     }
 
     @Test(arguments: [true, false])
