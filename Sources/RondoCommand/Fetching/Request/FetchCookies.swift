@@ -85,14 +85,10 @@ final class FetchCookies: Sendable {
         guard !path.isEmpty, let data = try? InputFile.data(path, for: "-b") else { return }
         let now = Date()
         for bytes in data.split(separator: UInt8(ascii: "\n")) {
-            // Bytes that are not UTF-8 are read like those of a response, so that no cookie is lost.
-            var line = bytes.withUnsafeBytes { HeaderFields.text($0.bindMemory(to: UInt8.self)) }[...]
-            if line.last == "\r" { line.removeLast() }
-            let found =
-                line.lowercased().hasPrefix("set-cookie:")
-                ? Self.cookie(ofField: String(line.dropFirst(11)), from: nil, now: now)
-                : Self.cookie(of: line, now: now)
-            guard var cookie = found, !(droppingSessions && cookie.expires == nil) else { continue }
+            let line = bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes
+            guard var cookie = Self.cookie(ofLine: line, now: now),
+                !(droppingSessions && cookie.expires == nil)
+            else { continue }
             state.withLock { state in
                 cookie.createdAt = state.nextDate()
                 // One that has expired takes the place of an earlier one, too, as in curl.
@@ -105,7 +101,21 @@ final class FetchCookies: Sendable {
         }
     }
 
-    static func cookie(of given: Substring, now: Date) -> Cookie? {
+    /// The cookie of a file's line; nil if its name or value is not UTF-8, as with a response: the server would
+    /// get other bytes back.
+    private static func cookie(ofLine bytes: Data, now: Date) -> Cookie? {
+        let start = "set-cookie:"
+        guard String(decoding: bytes.prefix(start.utf8.count), as: UTF8.self).lowercased() == start else {
+            return String(validating: bytes, as: UTF8.self).flatMap { cookie(of: $0[...], now: now) }
+        }
+        var fields = HeaderFields()
+        bytes.dropFirst(start.utf8.count).withUnsafeBytes {
+            fields.set(name: "Set-Cookie", value: $0.bindMemory(to: UInt8.self))
+        }
+        return SetCookie.values(in: fields).first.flatMap { cookie(ofField: $0, from: nil, now: now) }
+    }
+
+    private static func cookie(of given: Substring, now: Date) -> Cookie? {
         var line = given
         let prefix = "#HttpOnly_"
         let isHTTPOnly = line.hasPrefix(prefix)
