@@ -352,6 +352,11 @@ struct FetchRequestTests {
         ])
         #expect(given.fields.map { "\($0.name)=\($0.value)" } == ["A=1", "a=2", "C=", "D=aInjected: b"])
         #expect(given.omitted == ["B"] && given.host == "h")
+        // Swift takes the accent and the colon before it for one character.
+        let odd = GivenFields(["E:\u{301}e", "F: \u{A0}f\u{A0}\t", "G: g\r\u{301}h"]).fields
+        #expect(odd.map(\.name) == ["E", "F", "G"])
+        let values = ["\u{301}e", "\u{A0}f\u{A0}", "g\u{301}h"]
+        #expect(odd.map { Array($0.value.utf8) } == values.map { Array($0.utf8) })
         let operation = try FetchCommandLine(["-H", "Accept:", "-A", "", "-u", "a:b", "u"]).operations[0]
         let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
         #expect(request.fields(operation, cookies: nil).map(\.name) == ["Authorization"])

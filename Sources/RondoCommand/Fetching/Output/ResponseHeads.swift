@@ -46,7 +46,7 @@ struct ReceivedHead: Equatable, Sendable {
     let text: String
     let version: String
     let status: Int
-    let fields: [(name: String, value: String)]
+    let fields: [FetchRequest.Field]
     private let received: HeaderFields?
 
     /// - Parameter received: The fields with values in the bytes that came; nil if they are not known.
@@ -60,17 +60,7 @@ struct ReceivedHead: Equatable, Sendable {
         let words = (lines.first.map { Substring($0) } ?? "").split(separator: " ", maxSplits: 2)
         version = (words.first ?? "").split(separator: "/").last.map { String($0) } ?? ""
         status = words.count > 1 ? Int(words[1]) ?? 0 : 0
-        fields = lines.dropFirst().compactMap { line in
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-            return (String(Substring(line[..<colon])), Self.trimmed(line[line.index(after: colon)...]))
-        }
-    }
-
-    /// The value without spaces and tabs at its ends. Other white space is part of it (RFC 9110, section 5.5).
-    private static func trimmed(_ value: Substring.UTF8View) -> String {
-        let start = value.drop(while: Grammar.isWhitespace)
-        let end = start.lastIndex { !Grammar.isWhitespace($0) }
-        return end.map { String(Substring(start[...$0])) } ?? ""
+        fields = lines.dropFirst().compactMap(FetchRequest.Field.init(line:))
     }
 
     static func == (left: ReceivedHead, right: ReceivedHead) -> Bool { left.text == right.text }

@@ -117,6 +117,24 @@ struct FetchRequest: Sendable {
     }
 }
 
+extension FetchRequest.Field {
+    /// The field of a line; nil if it has no colon. Spaces and tabs at the ends of the value are not part of it;
+    /// other white space is (RFC 9110, section 5.5).
+    init?(line: Substring.UTF8View) {
+        // By bytes: what follows the colon could be one character with it.
+        guard let colon = line.firstIndex(of: Grammar.colon) else { return nil }
+        let value = Self.trimmed(line[line.index(after: colon)...])
+        self.init(name: String(Substring(line[..<colon])), value: value)
+    }
+
+    /// The text without spaces and tabs at its ends.
+    static func trimmed(_ text: Substring.UTF8View) -> String {
+        let start = text.drop(while: Grammar.isWhitespace)
+        let end = start.lastIndex { !Grammar.isWhitespace($0) }
+        return end.map { String(Substring(start[...$0])) } ?? ""
+    }
+}
+
 /// The fields of `-H`: fields to send, and names of fields to leave out.
 struct GivenFields: Equatable, Sendable {
     private(set) var fields: [FetchRequest.Field] = []
@@ -134,30 +152,28 @@ struct GivenFields: Equatable, Sendable {
 
     /// Text that is no field is skipped, as in curl.
     private mutating func add(_ text: String) {
-        let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(
-            of: "\n", with: "")
-        var (name, value) = (text, "")
-        if let colon = text.firstIndex(of: ":") {
-            name = String(text[..<colon])
-            value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
-            if value.isEmpty {
-                omitted.append(name)
-                names.insert(name.lowercased())
+        // A line end would begin another field.
+        let text = String(text.unicodeScalars.filter { $0 != "\r" && $0 != "\n" })
+        var field = FetchRequest.Field(name: String(text.dropLast()), value: "")
+        if let given = FetchRequest.Field(line: text.utf8[...]) {
+            field = given
+            if field.value.isEmpty {
+                omitted.append(field.name)
+                names.insert(field.name.lowercased())
                 return
             }
-        } else if text.hasSuffix(";") {
-            name = String(text.dropLast())
-        } else {
+        } else if !text.hasSuffix(";") {
             return
         }
-        guard Self.isToken(name) else { return }
-        names.insert(name.lowercased())
-        switch name.lowercased() {
-        case "host": host = value
-        case "transfer-encoding" where value.lowercased() == "chunked": wantsChunks = true
+        guard Self.isToken(field.name) else { return }
+        let name = field.name.lowercased()
+        names.insert(name)
+        switch name {
+        case "host": host = field.value
+        case "transfer-encoding" where field.value.lowercased() == "chunked": wantsChunks = true
         case "content-length": saysLength = true
         case "transfer-encoding": break
-        default: fields.append(.init(name: name, value: value))
+        default: fields.append(field)
         }
     }
 
