@@ -195,6 +195,18 @@ struct ReceivedHeadTests {
         #expect(head.value("X").map { Array($0.utf8) } == Array("\u{301}x".utf8))
         #expect(head.value("\u{301}Y") == "y\u{301}")
     }
+
+    @Test(arguments: [
+        ("Connection: x,\tClose ", false, false), ("Connection: close\u{A0}", true, false),
+        ("Connection: x\r\nConnection: close", false, false),
+        ("Content-Encoding: , identity", true, false), ("Content-Encoding: identity,GZIP", true, true),
+    ])
+    func `the elements of a list are without the spaces and tabs around them`(
+        fields: String, keepsConnection: Bool, hasCoding: Bool
+    ) {
+        let head = ReceivedHead("HTTP/1.1 200\r\n\(fields)\r\n\r\n")
+        #expect(head.keepsConnection == keepsConnection && head.hasCoding == hasCoding)
+    }
 }
 
 struct RedirectBodyTests {

@@ -71,6 +71,12 @@ struct ReceivedHead: Equatable, Sendable {
 
     func value(_ name: String) -> String? { values(name).first }
 
+    /// The elements of a field that has a list, in lower case.
+    private func elements(_ name: String) -> [String] {
+        values(name).flatMap { $0.utf8.split(separator: Grammar.comma) }
+            .map { FetchRequest.Field.trimmed($0).lowercased() }
+    }
+
     /// The position of the body's first byte in the whole content, by Content-Range; nil if it says none.
     var firstPosition: Int64? {
         let digits = "0123456789"
@@ -80,15 +86,12 @@ struct ReceivedHead: Equatable, Sendable {
 
     /// True if the content has a coding, by Content-Encoding: decoded it has other bytes, at other positions.
     var hasCoding: Bool {
-        let codings = values("Content-Encoding").flatMap { $0.split(separator: ",") }
-            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
-        return codings.contains { !["", "identity"].contains($0) }
+        elements("Content-Encoding").contains { !["", "identity"].contains($0) }
     }
 
     /// True if the server keeps the connection open after this response, as far as its head says.
     var keepsConnection: Bool {
-        let options = values("Connection").flatMap { $0.split(separator: ",") }
-            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        let options = elements("Connection")
         return !options.contains("close") && (version != "1.0" || options.contains("keep-alive"))
     }
 
