@@ -178,7 +178,7 @@ extension FetchOption {
         ) {
             var format = $1
             if $1.first == "@" {
-                format = InputFile.lines(of: try InputFile.text(String($1.dropFirst()), for: "-w")).joined()
+                format = try InputFile.text(String($1.dropFirst()), for: "-w").withoutLineEnds
             }
             $0.current.writeOut = WriteOut(format)
         },

@@ -31,7 +31,7 @@ enum InputFile {
     }
 
     /// The lines of a file's text, empty ones too, without the LF or CR LF at their ends. Other characters that end a
-    /// line by Unicode are part of it, as in curl.
+    /// line by Unicode are part of it, as in curl, and so is another CR: see `withoutLineEnds`.
     static func lines(of text: String) -> [Substring] {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
@@ -51,4 +51,10 @@ enum InputFile {
             "\(option): cannot read \(path): \(String(cString: strerror(code)))",
             status: ExitStatus.unreadable)
     }
+}
+
+extension String {
+    /// The text without CR and LF, as curl reads a file of `-w`. Curl 7.88 also loses the text between a CR and the end
+    /// of its line, which later versions keep.
+    var withoutLineEnds: String { String(unicodeScalars.filter { $0 != "\r" && $0 != "\n" }) }
 }

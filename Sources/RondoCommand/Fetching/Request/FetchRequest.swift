@@ -153,7 +153,7 @@ struct GivenFields: Equatable, Sendable {
     /// Text that is no field is skipped, as in curl.
     private mutating func add(_ text: String) {
         // A line end would begin another field.
-        let text = String(text.unicodeScalars.filter { $0 != "\r" && $0 != "\n" })
+        let text = text.withoutLineEnds
         var field = FetchRequest.Field(name: String(text.dropLast()), value: "")
         if let given = FetchRequest.Field(line: text.utf8[...]) {
             field = given
