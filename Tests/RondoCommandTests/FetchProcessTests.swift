@@ -352,6 +352,21 @@ import Testing
                 """)
     }
 
+    @Test func `a list and a folder that the library cannot read are named as they were given`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            for words in (['--crlfile', '/no/list'], ['--capath', '/dev/null']):
+                run = fetch(*words, url.replace('http', 'https'), stderr=subprocess.PIPE)
+                print(run.stderr.read().decode().strip(), run.wait())
+            """)
+        #expect(
+            output == """
+                rondo: (82) --crlfile: /no/list cannot be read: No such file or directory (ENOENT) 82
+                rondo: (77) --capath: /dev/null cannot be read: Permission denied (EACCES) 77
+                """)
+    }
+
     @Test func `a key and a proxy that cannot be used are named as they were given`() throws {
         let output = try python(
             """

@@ -34,7 +34,10 @@ import Testing
         #expect(try reason { $0.alpn = [String(repeating: "x", count: 256)] }.contains("256"))
         #expect(try reason { $0.certificateAuthorities = [.file("/nonexistent")] }.contains("/nonexistent"))
         let directory = try reason { $0.certificateAuthorities = [.directory("/nonexistent")] }
+        #expect(directory.contains("certificateAuthorities (.directory “/nonexistent”) cannot be read"))
         #expect(directory.contains("ENOENT"))
+        let list = try reason { $0.revocationLists = [.file("/nonexistent")] }
+        #expect(list.contains("revocationLists (“/nonexistent”) cannot be read"))
     }
 
     @Test(arguments: [

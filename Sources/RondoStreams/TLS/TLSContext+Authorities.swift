@@ -32,7 +32,8 @@ extension TLSContext {
                 let sentence = SocketError.sentence(of: errno)
                 throw TLSError(
                     .settings(
-                        "certificate authorities in “\(path)” cannot be read: \(sentence)", .authorities))
+                        "TLSSettings.certificateAuthorities (.directory “\(path)”) cannot be read: \(sentence)",
+                        .authorities))
             }
             guard SSL_CTX_load_verify_dir(pointer, path) == 1 else {
                 throw unusable("certificateAuthorities (.directory “\(path)”)", .authorities)

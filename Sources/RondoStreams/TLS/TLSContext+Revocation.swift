@@ -14,8 +14,8 @@ extension TLSContext {
                 case .failure(let failure):
                     throw TLSError(
                         .settings(
-                            "the revocation list “\(path)” cannot be read: \(failure.words)", .revocationLists
-                        ))
+                            "TLSSettings.revocationLists (“\(path)”) cannot be read: \(failure.words)",
+                            .revocationLists))
                 }
             case .data(let data): try add(Array(data), name: ".data")
             }
