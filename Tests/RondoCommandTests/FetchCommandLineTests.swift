@@ -106,7 +106,7 @@ struct FetchCommandLineTests {
             d=x
             """
         #expect(
-            ConfigFile.lines(in: text) == [
+            ConfigFile.lines(in: Data(text.utf8)) == [
                 .init(number: 2, option: "--url", value: "http://h/a b\"c"),
                 .init(number: 3, option: "-o", value: "out.txt"),
                 .init(number: 4, option: "--header", value: "X: 1"),
@@ -138,12 +138,13 @@ struct FetchCommandLineTests {
     @Test func `only a line feed ends a line of a file, with or without a carriage return`() throws {
         let odd = "a\u{B}\u{C}\u{85}\u{2028}\u{2029}b"
         #expect(InputFile.lines(of: "\(odd)\r\n\r\nc\rd\n") == [odd[...], "", "c\rd", ""])
+        let config = "header = \"X: \(odd)\"\r\nuser-agent = a\u{2028}\u{A0}b\n"
         #expect(
-            ConfigFile.lines(in: "header = \"X: \(odd)\"\r\nuser-agent = a\u{2028}\u{A0}b\n") == [
+            ConfigFile.lines(in: Data(config.utf8)) == [
                 .init(number: 1, option: "--header", value: "X: \(odd)"),
                 .init(number: 2, option: "--user-agent", value: "a\u{2028}\u{A0}b"),
             ])
-        let netrc = try Netrc("machine h login a\u{2028}b password c\u{85}d\n")
+        let netrc = try Netrc(Data("machine h login a\u{2028}b password c\u{85}d\n".utf8))
         #expect(netrc.credential(for: "h", user: nil)?.user == "a\u{2028}b")
         #expect(netrc.credential(for: "h", user: nil)?.password == "c\u{85}d")
         let path = NSTemporaryDirectory() + "/rondo-lines-\(UUID().uuidString)"
@@ -161,12 +162,27 @@ struct FetchCommandLineTests {
         file.append(0xE9)
         try file.write(to: URL(fileURLWithPath: path))
         for words in [
-            ["-H", "@" + path], ["-w", "@" + path], ["-K", path], ["-F", "a=b;headers=@" + path],
+            ["-H", "@" + path], ["-w", "@" + path], ["-F", "a=b;headers=@" + path],
         ] {
             let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words + ["u"]) }
             #expect(failure?.message == "\(words[0]): \(path) is not UTF-8")
             #expect(failure?.status == ExitStatus.unreadable)
         }
+    }
+
+    @Test func `only the lines that are used need be UTF-8 where a file has comments`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-latin-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let latin = { (text: String) in text.data(using: .isoLatin1) ?? Data() }
+        try latin("# caf\u{E9}\r\n\nuser-agent = a\n").write(to: URL(fileURLWithPath: path))
+        #expect(try operation("-K", path, "u").userAgent == "a")
+        try latin("# caf\u{E9}\nuser-agent = \u{E9}\n").write(to: URL(fileURLWithPath: path))
+        var failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(["-K", path, "u"]) }
+        #expect(failure?.message == "\(path):2: not UTF-8" && failure?.status == ExitStatus.unreadable)
+        let netrc = try Netrc(latin("# caf\u{E9}\nmacdef m\n\u{E9}\n\nmachine h login a password b\n"))
+        #expect(netrc.credential(for: "h", user: nil)?.password == "b")
+        failure = #expect(throws: CommandFailure.self) { try Netrc(latin("machine h\nlogin \u{E9}\n")) }
+        #expect(failure?.message == "-n: line 2: not UTF-8" && failure?.status == ExitStatus.unreadable)
     }
 
     @Test func `passwords that the command line lacks are asked for`() throws {
@@ -413,23 +429,25 @@ struct FetchRequestTests {
     }
 
     @Test func `words of a netrc file may be in quotes`() throws {
-        let netrc = try Netrc(
-            #"""
+        let text = #"""
             machine "a" login "us er" password "p\"a\\s\ns" # "
             machine b login us"er password "#\x"
-            """#)
+            """#
+        let netrc = try Netrc(Data(text.utf8))
         #expect(netrc.credential(for: "a", user: nil)?.user == "us er")
         #expect(netrc.credential(for: "a", user: nil)?.password == "p\"a\\s\ns")
         #expect(netrc.credential(for: "b", user: nil)?.user == "us\"er")
         #expect(netrc.credential(for: "b", user: nil)?.password == "#x")
-        let failure = #expect(throws: CommandFailure.self) { try Netrc("machine a\npassword \"x\n") }
-        #expect(failure?.message.contains("line 2") == true && failure?.status == ExitStatus.unreadable)
+        let open = Data("machine a\npassword \"x\n".utf8)
+        let failure = #expect(throws: CommandFailure.self) { try Netrc(open) }
+        #expect(failure?.message == "-n: line 2: a quote is not closed")
+        #expect(failure?.status == ExitStatus.unreadable)
     }
 
     @Test func `a netrc file names users and passwords`() throws {
-        let netrc = try Netrc(
+        let text =
             "# c\nmachine a login x password y\nmacdef init\nmachine b login no\n\nmachine c\n login z\ndefault login d password e"
-        )
+        let netrc = try Netrc(Data(text.utf8))
         #expect(netrc.credential(for: "A", user: nil)?.password == "y")
         #expect(netrc.credential(for: "c", user: nil)?.user == "z")
         #expect(netrc.credential(for: "b", user: nil)?.user == "d")

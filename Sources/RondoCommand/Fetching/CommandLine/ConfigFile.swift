@@ -1,3 +1,5 @@
+import Rondo
+
 /// Config files in curl's format (`-K`): one option on each line, with or without its dashes, and its value
 /// after a space, colon or equals sign.
 enum ConfigFile {
@@ -7,11 +9,17 @@ enum ConfigFile {
         /// A letter, or letters, behind one dash, or a name behind two.
         let option: String
         let value: String?
+        /// False if bytes of the line were replaced.
+        var isUTF8 = true
     }
 
     /// The lines that have an option.
-    static func lines(in text: String) -> [Line] {
-        InputFile.lines(of: text).enumerated().compactMap { line($1, number: $0 + 1) }
+    static func lines(in file: Data) -> [Line] {
+        InputFile.lines(of: file).enumerated().compactMap { index, line in
+            var found = self.line(line.text, number: index + 1)
+            found?.isUTF8 = line.isUTF8
+            return found
+        }
     }
 
     private static func line(_ text: Substring, number: Int) -> Line? {

@@ -131,9 +131,9 @@ struct FetchCommandLine: Sendable {
             throw CommandFailure.usage(
                 "-K: config files name config files more than \(Self.maximumDepth) deep")
         }
-        let text = try InputFile.text(path, for: "-K")
+        let file = try InputFile.data(path, for: "-K")
         depth += 1
-        for line in ConfigFile.lines(in: text) {
+        for line in ConfigFile.lines(in: file) {
             do {
                 try read(line)
             } catch let failure as CommandFailure {
@@ -144,6 +144,7 @@ struct FetchCommandLine: Sendable {
     }
 
     private mutating func read(_ line: ConfigFile.Line) throws {
+        guard line.isUTF8 else { throw CommandFailure("not UTF-8", status: ExitStatus.unreadable) }
         var rest = (line.value.map { [$0] } ?? [])[...]
         if line.option.hasPrefix("--") {
             try readLong(String(line.option.dropFirst(2)), &rest)

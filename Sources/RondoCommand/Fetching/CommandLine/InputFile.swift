@@ -36,6 +36,15 @@ enum InputFile {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
 
+    /// The lines of a file with comments, and whether each line is UTF-8. Where it is not, bytes are replaced: then it
+    /// may be a comment, but must not be used.
+    static func lines(of file: Data) -> [(text: Substring, isUTF8: Bool)] {
+        let bytes = file.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        return zip(lines(of: String(decoding: file, as: UTF8.self)), bytes).map {
+            ($0, String(validating: $1, as: UTF8.self) != nil)
+        }
+    }
+
     /// True if the character separates words of a file or of an option's value, as in curl.
     static func isBlank(_ character: Character) -> Bool { character.isASCII && character.isWhitespace }
 

@@ -293,7 +293,7 @@ extension FetchRequest {
     private static func netrc(_ operation: FetchOperation) throws -> Netrc? {
         guard operation.netrc != .unused, operation.user == nil else { return nil }
         let path = operation.netrcPath ?? Netrc.standardPath
-        if access(path, R_OK) == 0 { return try Netrc(InputFile.text(path, for: "-n")) }
+        if access(path, R_OK) == 0 { return try Netrc(InputFile.data(path, for: "-n")) }
         if operation.netrc == .required, operation.netrcPath != nil {
             throw FetchFailure(.cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
         }

@@ -11,10 +11,10 @@ struct Netrc: Equatable, Sendable {
 
     private let entries: [Entry]
 
-    /// - Throws: `CommandFailure` if a quote is not closed in its line.
-    init(_ text: String) throws(CommandFailure) {
+    /// - Throws: `CommandFailure` if a quote is not closed in its line, or a line with words is not UTF-8.
+    init(_ file: Data) throws(CommandFailure) {
         var entries: [Entry] = []
-        var words = try Self.words(of: text)[...]
+        var words = try Self.words(of: file)[...]
         while let word = words.popFirst() {
             switch word {
             case "machine": if let host = words.popFirst() { entries.append(Entry(host: host)) }
@@ -35,23 +35,28 @@ struct Netrc: Equatable, Sendable {
         entries[entries.count - 1][keyPath: key] = value
     }
 
-    /// The words of the text without comments and macros; a macro ends with an empty line.
-    private static func words(of text: String) throws(CommandFailure) -> [String] {
+    /// The words of the file without comments and macros; a macro ends with an empty line.
+    private static func words(of file: Data) throws(CommandFailure) -> [String] {
         var isMacro = false
         var words: [String] = []
-        for (index, line) in InputFile.lines(of: text).enumerated() {
+        for (index, line) in InputFile.lines(of: file).enumerated() {
             if isMacro {
-                isMacro = !line.isEmpty
+                isMacro = !line.text.isEmpty
                 continue
             }
-            guard let found = Self.words(ofLine: line) else {
-                throw CommandFailure(
-                    "-n: line \(index + 1): a quote is not closed", status: ExitStatus.unreadable)
+            guard let found = Self.words(ofLine: line.text) else {
+                throw failure("a quote is not closed", line: index + 1)
             }
             isMacro = found.first == "macdef"
-            if !isMacro { words += found }
+            if isMacro || found.isEmpty { continue }
+            guard line.isUTF8 else { throw failure("not UTF-8", line: index + 1) }
+            words += found
         }
         return words
+    }
+
+    private static func failure(_ reason: String, line: Int) -> CommandFailure {
+        CommandFailure("-n: line \(line): \(reason)", status: ExitStatus.unreadable)
     }
 
     /// The words, which may be in double quotes; nil if a quote is not closed.
