@@ -126,7 +126,7 @@ struct FetchCommandLineTests {
         let line = try read("silent = \"\"\n-fm5\n-L # yes\nno-clobber\nproxy = \"\"\nurl = \"u\"\n")
         let operation = line.operations[0]
         #expect(line.common.isSilent && operation.fails && operation.followsRedirects)
-        #expect(operation.totalTimeout == 5 && operation.overwrites == false && operation.proxy == "")
+        #expect(operation.totalTimeout == 5 && operation.overwrites == false && operation.proxy?.url == "")
         #expect(operation.urls.map(\.text) == ["u"])
         for text in ["url = u\nsilent = true\n", "url = u\nproxy =\nurl = x\n", "url = u\nunknown\n"] {
             let failure = #expect(throws: CommandFailure.self, "\(text)") { try read(text) }

@@ -375,6 +375,7 @@ import Testing
                 ({}, ['-E', '/dev/null', '--key', '/no/key', 'https://127.0.0.1:1/']),
                 ({}, ['-E', '/no/chain', '--key', '/no/key', 'https://127.0.0.1:1/']),
                 ({}, ['-x', 'garbage://', 'http://127.0.0.1:1/']),
+                ({}, ['--socks5', 'h:x', 'http://127.0.0.1:1/']),
                 ({'http_proxy': 'garbage://'}, ['http://127.0.0.1:1/']),
             ):
                 direct = {'no_proxy': '', 'NO_PROXY': ''}
@@ -386,6 +387,7 @@ import Testing
                 rondo: (58) --key: “/no/key” cannot be read: No such file or directory (ENOENT) 58
                 rondo: (58) --cert: “/no/chain” cannot be read: No such file or directory (ENOENT) 58
                 rondo: (5) -x: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
+                rondo: (5) --socks5: this is no proxy of HTTP or SOCKS at a host and port: socks5://h:x 5
                 rondo: (5) http_proxy: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
                 """)
     }

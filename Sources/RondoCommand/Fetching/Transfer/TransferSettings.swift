@@ -14,17 +14,16 @@ extension FetchOperation {
             directHosts ?? Self.environment("no_proxy") ?? Self.environment("NO_PROXY") ?? ""
         if NoProxyList(exceptions).contains(host: url.host, port: url.effectivePort) { return nil }
         let names = url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
-        let variable = (names + ["all_proxy", "ALL_PROXY"]).first { Self.environment($0) != nil }
-        let given: String? = proxy
-        let text = given ?? variable.flatMap(Self.environment) ?? ""
-        if text.isEmpty { return nil }
-        guard var way = StreamProxy(url: text) else {
+        let variables = (names + ["all_proxy", "ALL_PROXY"]).compactMap { name in
+            Self.environment(name).map { (origin: name, url: $0) }
+        }
+        guard let given = proxy ?? variables.first, !given.url.isEmpty else { return nil }
+        guard var way = StreamProxy(url: given.url) else {
             // As in curl, a proxy of another kind is one that cannot be reached.
-            let isURL = (try? FetchURL(text)) != nil
-            let origin = given == nil ? variable ?? "" : "-x"
+            let isURL = (try? FetchURL(given.url)) != nil
             throw FetchFailure(
                 .unsupportedURL,
-                "\(origin): this is no proxy of HTTP or SOCKS at a host and port: \(text)",
+                "\(given.origin): this is no proxy of HTTP or SOCKS at a host and port: \(given.url)",
                 status: isURL ? .noConnection : .unknownProxy)
         }
         if let proxyUser {
