@@ -51,6 +51,9 @@ struct FetchURL: Equatable, Sendable {
                 throw Self.malformed(text, "a file is on this machine")
             }
             (host, path) = ("", String(rest.dropFirst(name.count)))
+            // As in curl, which loads the same file whatever the query.
+            query = nil
+            if !keepsDots { path = URIReference.removingDotSegments(path) }
             return
         }
         let slash = rest.firstIndex(of: "/") ?? rest.endIndex

@@ -76,6 +76,7 @@ final class FetchTransfer {
         attempt = Attempt(start: 0)
         record.number = job.number
         record.urlText = job.url
+        record.effectiveURL = job.url
     }
 
     // MARK: - Start
