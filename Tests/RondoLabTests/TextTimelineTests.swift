@@ -129,4 +129,24 @@ struct TextTimelineTests {
             }
         }
     }
+
+    @Test func `a question fits a narrow terminal, but for words that do not`() throws {
+        try withFile { file in
+            let descriptor = open(file, O_WRONLY | O_CREAT, 0o600)
+            try #require(descriptor >= 0)
+            defer { close(descriptor) }
+            let view = ExperimentView(
+                terminal: Terminal(
+                    descriptor: descriptor, isTerminal: true, environment: ["NO_COLOR": "1"],
+                    fixedSize: (30, 24)))
+            for experiment in Experiment.all {
+                view.begin(experiment)
+                _ = view.ask(experiment, maySkip: false) { nil }
+            }
+            for line in try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n") {
+                // A margin has seven columns at most.
+                #expect(line.count <= 30 || !line.dropFirst(7).contains(" "), "\(line)")
+            }
+        }
+    }
 }

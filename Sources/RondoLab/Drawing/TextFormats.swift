@@ -62,7 +62,7 @@ extension String {
     }
 }
 
-/// Breaks `text` at blanks into lines of at most `width` columns.
+/// Breaks `text` at blanks into lines of at most `width` columns. A longer word is a line by itself.
 func wrapped(_ text: String, width: Int) -> [String] {
     var lines: [String] = [""]
     for word in text.split(separator: " ") {

@@ -18,7 +18,7 @@ package struct ExperimentView: Sendable {
     private func paragraph(
         _ text: String, indent: String = "  ", first: String? = nil, _ tint: Tint? = nil
     ) -> String {
-        let lines = wrapped(text, width: max(30, min(width, 96) - indent.count))
+        let lines = wrapped(text, width: min(width, 96) - indent.count)
         return lines.enumerated().map { place, line in
             let margin = place == 0 ? first ?? indent : indent
             let shown = tint.map { terminal.tinted(line, $0) } ?? line
