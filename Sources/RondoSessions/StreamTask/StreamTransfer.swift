@@ -244,7 +244,7 @@ final class StreamTransfer {
         end(
             .upgrade(
                 .networkConnectionLost,
-                sentence: "The connection to \(shared.host) ended without TLS's close_notify."))
+                sentence: "The connection ended without TLS's close_notify."))
         return false
     }
 
