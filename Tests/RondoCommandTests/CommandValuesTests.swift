@@ -9,7 +9,7 @@ struct QuantityTests {
         ("0", 0), ("1500", 1500), ("500k", 500_000), ("500K", 500_000), ("2M", 2_000_000),
         ("1.5G", 1_500_000_000),
     ])
-    func `quantity is read`(text: String, bytes: Int) {
+    func `a quantity of bytes is read, with k, M and G for decimal thousands`(text: String, bytes: Int) {
         #expect(Quantity(argument: text)?.bytes == bytes)
     }
 
@@ -106,7 +106,7 @@ struct TerminalTests {
         #expect(TextFormats.bytes(count) == text)
     }
 
-    @Test func `clock and grouping`() {
+    @Test func `a clock has minutes and seconds, and digits are grouped by thousands`() {
         #expect(TextFormats.clock(0) == "0:00")
         #expect(TextFormats.clock(59.2) == "1:00")
         #expect(TextFormats.clock(3723) == "1:02:03")

@@ -37,7 +37,7 @@ struct FetchCommandLineTests {
         ["-C", "3", "-d", "x", "u"], ["-C", "-", "-F", "a=b", "-o", "f", "u"],
         ["-T", "f", "-d", "x", "u"], ["-F", "a=b", "-T", "f", "u"], ["-I", "-T", "f", "u"],
     ])
-    func `contradictory options are refused`(words: [String]) {
+    func `unknown, incomplete and contradictory options are refused`(words: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }
         #expect(failure?.status == ExitStatus.badUsage)
     }
@@ -222,7 +222,7 @@ struct FetchCommandLineTests {
         #expect(authorities == [.file("/dev/null"), .directory("/"), .directory("/tmp")])
     }
 
-    @Test func `connections are told by places`() throws {
+    @Test func `options name the addresses and the detours of connections, and this machine's end`() throws {
         let resolved = try operation("--resolve", "A.b:80:127.0.0.1,[::1]", "u").connect.addresses
         #expect(resolved == [.init(host: "a.b", port: 80): ["127.0.0.1", "::1"]])
         #expect(throws: FetchFailure.self) { try operation("--resolve", "a:80:b", "u") }
@@ -324,7 +324,7 @@ struct FetchRequestTests {
         }
     }
 
-    @Test func `data of all kinds`() throws {
+    @Test func `data is joined by ampersands, raw, URL-encoded, or a file without its line ends`() throws {
         var data = PostData()
         try data.append("a=1", as: .text)
         try data.append("@b", as: .raw)

@@ -44,7 +44,7 @@ struct FetchFailureTests {
         #expect(try Self.failure(.http(HTTPFailure(.peer(fault)))).status == status)
     }
 
-    @Test func `a response that breaks off`() throws {
+    @Test func `a load without an answer has another exit code than one that breaks off`() throws {
         let failure = LoadFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
         #expect(try Self.failure(failure).status == .emptyAnswer)
         #expect(try Self.failure(failure, hasAnswer: true).status == .partialBody)

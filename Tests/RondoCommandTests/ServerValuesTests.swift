@@ -22,7 +22,7 @@ struct ServerValuesTests {
         try ServedRequest(head: Array(head.utf8)[...])
     }
 
-    @Test func `request heads`() throws {
+    @Test func `a request head is read or refused, and says whether the connection is kept`() throws {
         let first = try request("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange:\t bytes=1- ")
         #expect(first.method == .get && first.target == "/a" && !first.keepsConnection)
         #expect(first.fields["range"] == "bytes=1-")
@@ -75,7 +75,7 @@ struct ServerValuesTests {
         ("bytes=-99", [0..<10]), ("bytes= 0-0 ,, 2-3", [0..<1, 2..<4]), ("bytes=8-9,0-1", [8..<10, 0..<2]),
         ("bytes=0-1,50-", [0..<2]), ("bytes=0-99999999999999999999", [0..<10]),
     ])
-    func `ranges are found`(field: String, ranges: [Range<Int>]) {
+    func `the ranges of a field are found, cut to the size of the file`(field: String, ranges: [Range<Int>]) {
         #expect(RangeChoice(field: field, size: 10) == .parts(ranges))
     }
 
@@ -161,7 +161,7 @@ struct ServerValuesTests {
         ("a.html", "text/html; charset=utf-8"), ("A.PNG", "image/png"), ("a.tar.gz", "application/gzip"),
         ("none", MediaTypes.unknown), (".html", MediaTypes.unknown), ("a.", MediaTypes.unknown),
     ])
-    func `media types`(name: String, type: String) {
+    func `the media type of a file follows from the end of its name`(name: String, type: String) {
         #expect(MediaTypes.type(ofFile: name) == type)
     }
 }

@@ -19,7 +19,7 @@ struct WriteOutTests {
         ("%{nothing}x", "x"),
         ("%{header_json}", "{\"content-type\":[\"text/x\"],\n\"x-a\":[\"1\",\"2\"]\n}"),
     ])
-    func `a format is curl's`(format: String, expected: String) throws {
+    func `names and escapes of a format are replaced as by curl`(format: String, expected: String) throws {
         #expect(WriteOut(format).lines(for: failed).map(\.text).joined() == expected)
     }
 

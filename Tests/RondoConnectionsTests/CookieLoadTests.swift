@@ -138,7 +138,7 @@ import Testing
         #expect(recorder.text == "c=3; a=9" + stored)
     }
 
-    @Test func `UC-57 the accept policy`() throws {
+    @Test func `UC-57 the accept policy decides what is stored, and not what is sent`() throws {
         let (server, storage) = (try Self.server(), Self.storage())
         storage.cookieAcceptPolicy = .never
         _ = try Self.get(server.url("/set?a=1"), storage)

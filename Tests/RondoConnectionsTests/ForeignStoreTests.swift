@@ -103,7 +103,7 @@ import Testing
         #expect(found == [false, true, false, false, false, false])
     }
 
-    @Test func `variants are others`() throws {
+    @Test func `each variant of a response is written once`() throws {
         let varying = head(("ETag", "1"), ("Vary", "A"))
         let answers = try answers { asked in
             try ["x", "x", "y", "y", "x"].map { try asked("1", varying, to: [("A", $0)]) }

@@ -137,7 +137,9 @@ import Testing
         ("GET", true), ("HEAD", true), ("OPTIONS", true), ("TRACE", true), ("PUT", true), ("DELETE", true),
         ("POST", false), ("PATCH", false), ("CONNECT", false), ("get", false), ("ODD", false),
     ])
-    func `RFC 9110 9.2.2 idempotent methods`(method: String, expected: Bool) throws {
+    func `RFC 9110 9.2.2 a method is idempotent if it is defined so, in capitals`(
+        method: String, expected: Bool
+    ) throws {
         // Methods are case-sensitive. URLRequest writes some of them in upper case itself.
         var value = URLRequest(url: try #require(URL(string: "http://host/")))
         value.httpMethod = method

@@ -30,7 +30,9 @@ import Testing
         ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
     ])
-    func `RFC 7616 3.9.1 the examples`(_ algorithm: String, _ response: String) throws {
+    func `RFC 7616 3.9.1 the challenges of the examples get the answers of the examples`(
+        _ algorithm: String, _ response: String
+    ) throws {
         var session = try session(Self.rfcChallenge.replacingOccurrences(of: "ALGORITHM", with: algorithm))
         let answer = try session.authorize(method: "GET", target: "/dir/index.html")
         let expected = """
@@ -214,7 +216,7 @@ import Testing
         ("MD5", "qop=auth"), ("MD5-sess", "qop=auth"), ("SHA-256", "qop=auth"), ("SHA-256-sess", "qop=auth"),
         ("", "qop=\"auth,auth-int\""), ("", "stale=false"), ("MD5", "x=y"), ("SHA-256", "x=y"),
     ])
-    func `curl says the same`(_ algorithm: String, _ qop: String) throws {
+    func `curl answers the same challenge with the same fields`(_ algorithm: String, _ qop: String) throws {
         let named = algorithm.isEmpty ? "" : ", algorithm=\(algorithm)"
         let challenge = #"Digest realm="a b", nonce="n1", opaque="o", \#(qop)\#(named)"#
         let fields = try Self.curl(challenge, user: "user", password: "p a:ss", target: "/x?y=z")

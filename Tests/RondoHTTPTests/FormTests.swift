@@ -72,7 +72,7 @@ import Testing
         #expect(whole.contains("name=\"\"; filename=\"q%22%0D%0AX: y%0A\"\r\nContent-Type: a/bX: y\r\n\r\n"))
     }
 
-    @Test func `boundaries are not guessed`() {
+    @Test func `random boundaries differ and have 49 bytes`() {
         let boundaries = Set((0..<100).map { _ in MultipartForm.randomBoundary() })
         #expect(boundaries.count == 100 && boundaries.allSatisfy { $0.utf8.count == 49 })
     }

@@ -164,7 +164,7 @@ import Testing
         #expect(try written() == start + "Host: b\r\nB: longer\r\nD: \r\nE: 3\r\n\r\n")
     }
 
-    @Test func `a body of known length`() throws {
+    @Test func `a body of known length is sent as it is, with one Content-Length`() throws {
         let first = "POST /a?b HTTP/1.1\r\nhost: a.example\r\n"
         #expect(
             try sent(post(), .length(5), pieces: ["he", "", "llo"]) == first

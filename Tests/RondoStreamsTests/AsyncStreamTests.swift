@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `both directions of one connection`() async throws {
+    @Test func `a pair reads and writes at the same time, to the end of both directions`() async throws {
         let (server, port) = try PythonServer.start(.plainEcho)
         defer { server.terminate() }
         try await withLoop { loop in

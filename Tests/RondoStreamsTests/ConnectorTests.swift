@@ -31,7 +31,7 @@ import Testing
         return order
     }
 
-    @Test func `no address fails at once`() {
+    @Test func `without any address connecting fails at once`() {
         var connector = Connector()
         #expect(connector.start([], now: 5) == [.failed([])])
     }

@@ -57,7 +57,7 @@ import Testing
         #expect(found.last == .open)
     }
 
-    @Test func `all have failed`() throws {
+    @Test func `when all addresses have failed the error has the code of each`() throws {
         let refused = try RefusedPort()
         let bad = SocketAddress.loopback(port: refused.port)
         guard case .failed(.connect(let host, _, let errors)) = try events(of: [bad, bad]).last else {

@@ -74,7 +74,7 @@ import Testing
         #expect(stream.bytes(1).1 == [50])
     }
 
-    @Test func `ST-33 unknown properties`() {
+    @Test func `ST-33 an unknown property is nil and cannot be set`() {
         let key = Foundation.Stream.PropertyKey("nonsense")
         let file = OutputStream(toFileAtPath: "/dev/null", append: false)!
         let streams: [Foundation.Stream] = [

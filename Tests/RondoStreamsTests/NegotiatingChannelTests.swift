@@ -61,7 +61,7 @@ private struct LineNegotiation: ProxyNegotiation {
         #expect(findings == ["connecting", "connected", "open", "220 hello\n"])
     }
 
-    @Test func `byte by byte in several exchanges`() throws {
+    @Test func `a negotiation of several exchanges may arrive byte by byte`() throws {
         let findings = try talk { peer in
             for byte in Array("WHO\nLAST\n".utf8) { try peer.send([byte]) }
             let said = try peer.readLine() + peer.readLine() + peer.readLine()
@@ -75,7 +75,7 @@ private struct LineNegotiation: ProxyNegotiation {
         #expect(findings == ["connecting", "connected", "failed", "the proxy says NO"])
     }
 
-    @Test func `a proxy that closes`() throws {
+    @Test func `a proxy that closes fails the channel, which says after how many bytes`() throws {
         let findings = try talk { peer in
             _ = try peer.readLine()
             try peer.send("abc")
@@ -83,7 +83,7 @@ private struct LineNegotiation: ProxyNegotiation {
         #expect(findings.suffix(2) == ["failed", "the proxy has closed after 3 bytes"])
     }
 
-    @Test func `a proxy that resets the connection`() throws {
+    @Test func `a proxy that resets the connection fails the channel with its address`() throws {
         let findings = try talk { peer in
             _ = try peer.readLine()
             peer.reset()

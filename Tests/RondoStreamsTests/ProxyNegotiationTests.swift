@@ -187,7 +187,7 @@ import Testing
         #expect(talk(socks4, "::1", 80, [reply]).sent == [[4, 1, 0, 80, 0, 0, 0, 1, 0, 58, 58, 49, 0]])
     }
 
-    @Test func `SOCKS 4 refuses`() {
+    @Test func `each refusal of a SOCKS 4 proxy has its kind of error`() {
         for (code, kind) in [
             (91, .refused), (92, .authentication), (93, .authentication), (1, .protocolViolation),
         ]
@@ -258,7 +258,7 @@ import Testing
     }
 
     /// Bytes without sense, of every length, do no harm and are never taken for a yes.
-    @Test func `noise`() {
+    @Test func `random bytes do not trap, and are never an HTTP proxy's consent`() {
         var state: UInt64 = 88_172_645_463_325_252
         func next() -> UInt8 {
             state ^= state << 13

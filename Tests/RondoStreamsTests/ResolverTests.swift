@@ -24,7 +24,7 @@ import Testing
     @Test(arguments: [
         "localhost", "", "1.2.3.4.5", "1e100.net", "0x7f.example", "127.0.0.1\0", "x1", "999.1.1.1",
     ])
-    func `texts that are not numeric addresses`(host: String) {
+    func `a text that is not a numeric address is not read as one`(host: String) {
         #expect(Resolver.numeric(host: host, port: 80) == nil)
     }
 
@@ -56,7 +56,7 @@ import Testing
         #expect(error.kind == .unknownHost || error.code == EAI_AGAIN)
     }
 
-    @Test func `kinds of failure`() {
+    @Test func `the system's codes of failed look-ups become kinds and sentences`() {
         #expect(ResolveError(host: "a", code: EAI_NONAME).kind == .unknownHost)
         #expect(ResolveError(host: "a", code: -5).kind == .unknownHost)
         #expect(ResolveError(host: "a", code: EAI_AGAIN).kind == .lookupFailed)

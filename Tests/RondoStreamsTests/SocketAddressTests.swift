@@ -12,7 +12,9 @@ import Testing
     ]
 
     @Test(arguments: literals)
-    func `a literal and its description`(literal: String, description: String) throws {
+    func `an address literal is read, and described in its canonical form`(
+        literal: String, description: String
+    ) throws {
         let address = try #require(SocketAddress(literal: literal, port: 80))
         #expect(address.description == description)
         #expect(address.port == 80)
@@ -23,7 +25,7 @@ import Testing
         "", "localhost", "127.1", "0x7f000001", "1.2.3.4.5", "256.1.1.1", "[::1]", "::1%", "::1%nosuch0",
         "127.0.0.1\0.example.com", "127.0.0.1 ", "::1\0", "1.2.3.4%1", "::g", "%1", "1:2:3:4:5:6:7:8:9",
     ])
-    func `texts that are not address literals`(text: String) {
+    func `a text that is not an address literal is not read as one`(text: String) {
         #expect(SocketAddress(literal: text, port: 80) == nil)
     }
 
@@ -34,7 +36,7 @@ import Testing
         .unix(path: "/run/app.sock"), .unix(path: "\0abstract"),
         .unix(path: String(repeating: "x", count: 107)),
     ])
-    func `to a sockaddr and back`(address: SocketAddress) {
+    func `an address is the same after it was a sockaddr`(address: SocketAddress) {
         let back = address.withSockaddr { SocketAddress(sockaddr: $0) }
         #expect(back == .some(.some(address)))
     }
@@ -57,13 +59,13 @@ import Testing
                 == 110)
     }
 
-    @Test func `descriptions of Unix sockets`() {
+    @Test func `a Unix socket is described by its path or name, and has no port`() {
         #expect(SocketAddress.unix(path: "/run/app.sock").description == "unix:/run/app.sock")
         #expect(SocketAddress.unix(path: "\0name").description == "unix:@name")
         #expect(SocketAddress.unix(path: "/x").port == nil)
     }
 
-    @Test func `another port`() {
+    @Test func `withPort changes an IP address and leaves a Unix socket as it is`() {
         #expect(SocketAddress.loopback(port: 1).withPort(2) == .loopback(port: 2))
         #expect(SocketAddress.unix(path: "/x").withPort(2) == .unix(path: "/x"))
     }

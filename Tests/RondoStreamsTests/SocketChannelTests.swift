@@ -151,7 +151,9 @@ import Testing
     }
 
     @Test(arguments: [(PythonServer.Mode.orderly, "end"), (.truncate, "truncated")])
-    func `how a secured connection ends`(mode: PythonServer.Mode, expected: String) throws {
+    func `a secured connection ends as truncated only without a close_notify`(
+        mode: PythonServer.Mode, expected: String
+    ) throws {
         let (server, port) = try PythonServer.start(mode)
         defer { server.terminate() }
         let findings = try onStreamThread { loop in

@@ -56,7 +56,7 @@ import Testing
         #expect(listener.hasConnection)
     }
 
-    @Test func `ST-38 a refused connection`() throws {
+    @Test func `ST-38 a refused connection is an error of both streams that names host and port`() throws {
         let port = try TestListener().port
         let findings = try failing(port)
         #expect(findings.prefix(4) == ["error", "error", NSPOSIXErrorDomain, "\(ECONNREFUSED)"])
@@ -65,7 +65,7 @@ import Testing
         #expect(findings[5] == "-1 -1")
     }
 
-    @Test func `ST-38 an unknown host`() throws {
+    @Test func `ST-38 an unknown host is an error of CFNetwork's domain that names it`() throws {
         let findings = try failing(80, host: "nonexistent.invalid")
         #expect(findings.prefix(4) == ["error", "error", "kCFErrorDomainCFNetwork", "2"])
         try #require(findings.count == 6)
@@ -93,7 +93,7 @@ import Testing
         #expect(findings == ["true true", "error", "true"])
     }
 
-    @Test func `ST-38 a lost connection`() throws {
+    @Test func `ST-38 a connection that the peer resets is an error of both streams`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
             let (input, output) = streamsToHost(port)
@@ -202,7 +202,7 @@ import Testing
         #expect(findings == ["true", "TLSv1.3", "TLSv1.3"])
     }
 
-    @Test func `ST-41 the security levels`() {
+    @Test func `ST-41 a security level is set by its name, and SSL 2 and 3 are refused`() {
         let (input, _) = streamsToHost(80)
         for level in [StreamSocketSecurityLevel.negotiatedSSL, .tlSv1, .none] {
             #expect(input.setProperty(level.rawValue as NSString, forKey: .socketSecurityLevelKey))

@@ -18,7 +18,7 @@ import Testing
         return (result, Array(buffer.prefix(count)))
     }
 
-    @Test func `bytes there and back`() throws {
+    @Test func `a socket writes and reads bytes, and reports the end as often as it is asked`() throws {
         let (socket, other) = try pair()
         defer { close(other) }
         #expect(try read(socket).0 == .wantsRead)
@@ -90,7 +90,7 @@ import Testing
         #expect(!socket.isQuiet())
     }
 
-    @Test func `connecting to a listener`() throws {
+    @Test func `a connected socket has both addresses, does not block, and closes on exec`() throws {
         let listener = try TestListener()
         let socket = try Socket.connecting(to: listener.address)
         try waitUntilWritable(socket)

@@ -123,7 +123,7 @@ import Testing
 
     // MARK: - Revocation
 
-    @Test func `lists of revoked certificates`() throws {
+    @Test func `a revocation list refuses what is on it, and says nothing of other issuers`() throws {
         let certificates = TestCertificates.shared
         let list = try Data(contentsOf: URL(fileURLWithPath: certificates.revocationListPath))
         let der = temporaryPath()

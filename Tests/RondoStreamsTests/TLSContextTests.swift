@@ -56,7 +56,7 @@ import Testing
         _ = try TLSContext(.test { $0.certificateAuthorities = [.pem("words\n" + good + "words\n" + good)] })
     }
 
-    @Test func `every sentence is one`() {
+    @Test func `every TLS error names the host or the server, and every alert has words`() {
         let reasons: [TLSError.Reason] = [
             .protocolVersion("unsupported protocol"), .alert(.handshakeFailure), .closedDuringHandshake(nil),
             .closedDuringHandshake(ECONNRESET), .notTLS("wrong version number"), .system(EPIPE),

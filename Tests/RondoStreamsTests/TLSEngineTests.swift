@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `byte by byte`() throws {
+    @Test func `bytes that the transport passes one by one arrive whole, and so does the end`() throws {
         let (client, _) = try connect(.drip)
         let bytes = pattern(20_000)
         try client.write(bytes)

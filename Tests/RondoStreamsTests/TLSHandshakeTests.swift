@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `ALPN`() throws {
+    @Test func `ALPN gives the protocol that both know, and nil if the server chooses none`() throws {
         #expect(
             try connect(["-alpn", "http/1.1"], .test { $0.alpn = ["h2", "http/1.1"] }).applicationProtocol
                 == "http/1.1")

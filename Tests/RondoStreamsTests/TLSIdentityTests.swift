@@ -88,7 +88,7 @@ import Testing
         #expect(try reader.value() == ["CN=localhost"])
     }
 
-    @Test func `a key with a password`() throws {
+    @Test func `an encrypted key needs its password, and the terminal is not asked`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
         try TestServerProcess.run([
@@ -104,7 +104,7 @@ import Testing
         #expect(try code { try TLSIdentity(chainFile: chain, privateKeyFile: path) } == .wrongPassword)
     }
 
-    @Test func `PKCS 12`() throws {
+    @Test func `PKCS 12 gives a chain, and a wrong password is told from unreadable data`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
         try TestServerProcess.run([
@@ -132,7 +132,7 @@ import Testing
                 == .keyDoesNotFit)
     }
 
-    @Test func `a certificate is readable`() throws {
+    @Test func `a certificate has the properties that OpenSSL prints`() throws {
         let pem = try text(certificates.path(.good))
         let certificate = try #require(TLSCertificate.certificates(inPEM: pem)?.first)
         let openssl = { (option: String) in

@@ -187,7 +187,7 @@ import Testing
         #expect(try findings.value() == ["[4]"])
     }
 
-    @Test func `Python's client`() throws {
+    @Test func `a Python client that has ended its direction still gets its bytes back`() throws {
         let listener = try TestListener()
         let client = try TestServerProcess([
             "python3", "-c", Self.pythonClient, "\(listener.port)", TestCertificates.shared.authorityPath,

@@ -123,7 +123,7 @@ import Testing
         #expect(client.engine.certificateProblem?.kind == expected)
     }
 
-    @Test func `authorities from a directory`() throws {
+    @Test func `authorities are found in a directory that OpenSSL has hashed`() throws {
         let directory = NSTemporaryDirectory() + "/rondo-authorities-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
