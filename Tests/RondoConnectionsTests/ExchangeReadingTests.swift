@@ -39,7 +39,7 @@ import Testing
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
-        let origin = pool.origin(of: key.server)
+        let origin = pool.findOrMakeOrigin(of: key.server)
         switch origin.lease(
             key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
         {

@@ -296,7 +296,7 @@ import Testing
     @Test func `a lease that is dropped gives its place back`() throws {
         let pool = ConnectionPool()
         let key = ConnectionKey(host: "a", port: 80, tls: nil)
-        let origin = pool.origin(of: key.server)
+        let origin = pool.findOrMakeOrigin(of: key.server)
         try onLoopThread { loop in
             switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
             case .granted(let lease): _ = consume lease
@@ -317,7 +317,7 @@ import Testing
     @Test func `an exchange that is dropped without its end gives its place back`() throws {
         let pool = ConnectionPool()
         let key = ConnectionKey(host: "a", port: 80, tls: nil)
-        let origin = pool.origin(of: key.server)
+        let origin = pool.findOrMakeOrigin(of: key.server)
         try onLoopThread { loop in
             switch origin.lease(key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true) {
             case .granted(let lease):
@@ -337,19 +337,19 @@ import Testing
     @Test func `servers to which no connection is kept are forgotten, and a retired pool knows none`() throws
     {
         let pool = ConnectionPool()
-        let kept = pool.origin(of: ConnectionKey(host: "kept", port: 80, tls: nil).server)
+        let kept = pool.findOrMakeOrigin(of: ConnectionKey(host: "kept", port: 80, tls: nil).server)
         try onLoopThread { loop in
             for number in 0..<2_000 {
                 let key = ConnectionKey(host: "host\(number)", port: 80, tls: nil)
-                let outcome = pool.origin(of: key.server).lease(
+                let outcome = pool.findOrMakeOrigin(of: key.server).lease(
                     key, of: loop, at: nil, for: LeaseWait(priority: 0.5) {}, mayReuse: true)
                 if case .granted(let lease) = consume outcome { lease.end() }
             }
         }
         #expect(pool.origins.count <= ConnectionPool.minimumPruningCount)
-        #expect(pool.origin(of: kept.server) === kept)
+        #expect(pool.findOrMakeOrigin(of: kept.server) === kept)
         pool.retire()
-        _ = pool.origin(of: kept.server)
+        _ = pool.findOrMakeOrigin(of: kept.server)
         #expect(pool.origins.isEmpty)
     }
 
@@ -367,7 +367,7 @@ import Testing
                 for _ in 0..<2_000 {
                     let admission = Latch()
                     let wait = LeaseWait(priority: 0.5) { admission.open() }
-                    let origin = pool.origin(of: key.server)
+                    let origin = pool.findOrMakeOrigin(of: key.server)
                     switch origin.lease(key, of: loop, at: nil, for: wait, mayReuse: true) {
                     case .granted(let lease): lease.end()
                     case .wait:

@@ -15,7 +15,7 @@ extension ConnectionPool {
         _ connection: KeptConnection, of loop: RunLoop = .loader, registeredAt queue: SharedQueue? = nil
     ) {
         let wait = LeaseWait(priority: 0.5) {}
-        switch origin(of: connection.key.server).lease(
+        switch findOrMakeOrigin(of: connection.key.server).lease(
             connection.key, of: loop, at: nil, for: wait, mayReuse: false)
         {
         case .granted(let granted):
@@ -28,7 +28,7 @@ extension ConnectionPool {
 
     /// An idle connection, for a loop that has none of its own but those of `add(_:)`.
     func take(for key: ConnectionKey) -> KeptConnection? {
-        let origin = origin(of: key.server)
+        let origin = findOrMakeOrigin(of: key.server)
         return switch origin.takeIdle(key, of: .loader, at: nil) {
         case .ready(let connection): connection
         case .parked(let socket): HTTP1Connection(resuming: socket, for: key, of: origin)
@@ -322,7 +322,7 @@ extension ConnectionPool {
             pool.add(connections[0].connection, of: loop, registeredAt: queue)
             pool.add(connections[1].connection, of: loop)
             #expect(connections.map(\.connection.channel.isOpen) == [true, true])
-            pool.origin(of: Self.key(server).server).unregister(connections[0].connection)
+            pool.findOrMakeOrigin(of: Self.key(server).server).unregister(connections[0].connection)
             queue.leave()
         }
         #expect(connections.map(\.connection.channel.isOpen) == [false, true])

@@ -80,8 +80,9 @@ package final class ConnectionPool: BudgetPool {
 
     // MARK: - Origins
 
-    /// The origin of `server`. It exists as long as something refers to it, or it has connections or waiters.
-    func origin(of server: ConnectionKey.Server) -> Origin {
+    /// Returns the origin of `server`, and makes it if there is none. It exists as long as something refers to it, or it has
+    /// connections or waiters.
+    func findOrMakeOrigin(of server: ConnectionKey.Server) -> Origin {
         let (origin, mustPrune) = state.withLock { state in
             if let origin = state.origins[server] { return (origin, false) }
             let origin = Origin(server, of: self, state.limits)

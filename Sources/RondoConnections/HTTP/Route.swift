@@ -20,7 +20,7 @@ final class Route: Sendable {
         isForProxy: Bool = false, usualFields: HeaderFields? = nil
     ) {
         self.usualFields = usualFields
-        origin = pool.origin(of: key.server)
+        origin = pool.findOrMakeOrigin(of: key.server)
         self.key = key
         self.channel = channel
         self.isForProxy = isForProxy
