@@ -147,7 +147,7 @@ import Testing
             do { try isFree.wait() } catch { Issue.record(error) }
         }
         window.onRead.value = check
-        #expect(store.cookies(for: Self.origin).isEmpty)
+        #expect(store.readCookies(for: Self.origin).isEmpty)
         #expect(window.wasRead)
         window.onRead.value = check
         try receive(["a=1"], store)
@@ -317,7 +317,7 @@ import Testing
     }
 
     private func sent(_ store: CookieStore) -> String {
-        store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+        store.readCookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }
 
     @Test func `UC-57 a store without cookies sends each one from the next request on`() throws {
@@ -405,7 +405,7 @@ import Testing
             withExtendedLifetime(store) {}
             let next = try opened(window.restarted(), file)
             #expect(sent(next) == "a=1; c=3")
-            #expect(next.cookies(for: Self.origin).last?.isHTTPOnly == true)
+            #expect(next.readCookies(for: Self.origin).last?.isHTTPOnly == true)
             // And where Foundation has lost them all.
             let other = Window()
             #expect(sent(try opened(other, file)) == "a=1; c=3")
@@ -434,7 +434,7 @@ import Testing
                 try receive(["a\(index)=1; max-age=1000"], first)
                 try receive(["b\(index)=1; max-age=1000"], second)
             }
-            #expect(try opened(Window(), file).cookies(for: Self.origin).count == 20)
+            #expect(try opened(Window(), file).readCookies(for: Self.origin).count == 20)
         }
     }
 
@@ -544,7 +544,7 @@ import Testing
                 // What is broken may be found as late as when the file is read again, and it is made anew then.
                 for _ in 0..<2 {
                     let store = try opened(Window(), file)
-                    for cookie in store.cookies(for: Self.origin) where cookie.name != "new" {
+                    for cookie in store.readCookies(for: Self.origin) where cookie.name != "new" {
                         #expect(cookie.value == cookie.name + "-value")
                     }
                     try receive(["new=1; max-age=31536000"], store)
@@ -775,7 +775,7 @@ import Testing
             try waitFor("the deletion to be heard of") {
                 store.state.withLock { $0.ledger.table.count == 0 && !$0.isWorking } ? () : nil
             }
-            #expect(try opened(Window(), file).cookies(for: Self.origin).isEmpty)
+            #expect(try opened(Window(), file).readCookies(for: Self.origin).isEmpty)
             try receive(["c=1; max-age=1000"], store)
             jar.storage.removeCookies(since: Date())
             #expect(sent(store) == "c=1")

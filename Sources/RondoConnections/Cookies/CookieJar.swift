@@ -29,7 +29,7 @@ struct CookieJar {
     /// - Parameter fields: The fields that the program sends.
     func setField(for request: LoadRequest, in fields: inout HeaderFields) {
         guard request.handlesCookies else { return }
-        var cookies = sends ? store.cookies(for: Self.origin(of: request)) : []
+        var cookies = sends ? store.readCookies(for: Self.origin(of: request)) : []
         let own = fields.values(for: "Cookie")
         if !own.isEmpty, !cookies.isEmpty {
             let names = Set(

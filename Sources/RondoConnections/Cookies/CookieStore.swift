@@ -110,10 +110,11 @@ final class CookieStore: Sendable {
         return false
     }
 
-    /// The cookies that go to `origin`, in their order.
+    /// Reads the cookies that go to `origin`, in their order, after what the program has changed in its storage. The thread is
+    /// called if that leaves work to it.
     ///
     /// - Parameter origin: Asked for only where there are cookies.
-    func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
+    func readCookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
         if isEmpty { return [] }
         let (cookies, mustWork) = withExamination(if: { $0.isExaminable }) { state, _ in
             var cookies: [Cookie] = []
