@@ -12,7 +12,9 @@ public import RondoCore
 /// replaced or written to, the next connection reads it again, within a second; if it is missing or
 /// unreadable, that connection fails. Existing connections are not affected.
 public struct TLSSettings: Sendable, Hashable {
-    /// The side of a handshake. TLS has these two, so the enum is complete and may be switched over.
+    /// The side of a handshake.
+    ///
+    /// A `switch` needs no `default`: a handshake of TLS has these two sides (RFC 8446), so no case will be added.
     public enum Role: Sendable, Hashable {
         /// Speaks first and checks the server's certificate.
         case client
