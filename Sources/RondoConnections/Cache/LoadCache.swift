@@ -204,8 +204,8 @@ struct LoadCache: ~Copyable {
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// The stored response, if it may be used although it is stale, because the server was not reached.
-    mutating func staleResponse() -> (URLResponse, Data)? {
+    /// Answers the request by the stored response, if that may be used although it is stale: the server was not reached.
+    mutating func useStaleResponse() -> (URLResponse, Data)? {
         guard let found = current.candidate?.found, mayServeStale(found.entry, for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }

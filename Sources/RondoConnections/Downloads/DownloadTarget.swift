@@ -122,9 +122,10 @@ final class DownloadTarget {
 
     // MARK: - Asking for the rest
 
-    /// The request for the missing bytes after `failure`; nil if the load is to fail.
-    func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> (LoadRequest, RequestedRest)?
-    {
+    /// Makes a request for the missing bytes after `failure`, and counts it; nil if the load is to fail.
+    func makeRequestForRest(
+        after failure: LoadFailure, of request: LoadRequest
+    ) -> (LoadRequest, RequestedRest)? {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
             let resumption = resumption(of: request)

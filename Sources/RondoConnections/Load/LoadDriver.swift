@@ -260,20 +260,20 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func failed(_ failure: LoadFailure) {
-        perform(state.answerFailed(failure, findRecourse(after: failure)))
+        perform(state.answerFailed(failure, beginRecourse(after: failure)))
     }
 
-    /// Finds what the load can do instead of failing, in its phase. The load then does that.
-    private func findRecourse(after failure: LoadFailure) -> Recourse {
+    /// Begins what the load can do instead of failing, in its phase. The load then does that.
+    private func beginRecourse(after failure: LoadFailure) -> Recourse {
         if state.isAnswering {
-            if failure.isOfServer, let (response, data) = answers?.cache.staleResponse() {
+            if failure.isOfServer, let (response, data) = answers?.cache.useStaleResponse() {
                 return .staleResponse(response, data)
             }
             if settings.values.waitsForConnectivity, failure.isLackOfConnectivity {
                 return .connectivity(load.makeConnectivityWait())
             }
         } else if state.deliversBody, !content.isDecodedOrDivided,
-            let (request, rest) = content.download?.requestForRest(after: failure, of: state.request)
+            let (request, rest) = content.download?.makeRequestForRest(after: failure, of: state.request)
         {
             return .rest(request, rest)
         }
