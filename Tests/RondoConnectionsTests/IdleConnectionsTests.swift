@@ -33,7 +33,7 @@ import Testing
 
         func take(
             _ key: ConnectionKey = key(), _ loop: ObjectIdentifier? = nil,
-            where isUsable: (Int) -> Bool = { _ in true }
+            where isUsable: ((Int) -> Bool)? = nil
         ) -> Int? {
             guard let position = state.choose(for: key, of: loop, where: isUsable) else { return nil }
             return state.remove(at: position)

@@ -46,7 +46,6 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case goAhead(GoAheadWait)
     }
 
-    private let modes: [LoopMode]
     let context: LoadContext
     /// The load's driver, which releases this answer when the load is over.
     let owner: any ServerAnswerOwner
@@ -70,10 +69,10 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         self.owner = owner
         self.context = context
         self.transfers = transfers
-        modes = owner.modes
     }
 
     var settings: LoadSettings { context.settings }
+    private var modes: [LoopMode] { owner.modes }
 
     // MARK: - Steps of a request
 

@@ -48,7 +48,7 @@ struct IdleConnections<Connection>: ~Copyable {
     /// last, otherwise one of the loop that has the most.
     func choose(
         for key: ConnectionKey, of loop: ObjectIdentifier?,
-        where isUsable: (Connection) -> Bool = { _ in true }
+        where isUsable: ((Connection) -> Bool)? = nil
     ) -> Position? {
         if let own = group(key, loop), let position = last(in: own, where: isUsable) { return position }
         var best: Position?
@@ -70,10 +70,12 @@ struct IdleConnections<Connection>: ~Copyable {
     func find(
         for key: ConnectionKey, where isWanted: (Connection) -> Bool
     ) -> (connection: Connection, position: Position, later: Int)? {
-        for index in groups.indices where groups[index].key == key {
-            guard let position = last(in: index, where: isWanted) else { continue }
-            let entries = groups[index].entries
-            return (entries[position.index].connection, position, entries.count - 1 - position.index)
+        for group in groups.indices where groups[group].key == key {
+            let entries = groups[group].entries
+            guard let index = entries.lastIndex(where: { isWanted($0.connection) }) else { continue }
+            return (
+                entries[index].connection, Position(group: group, index: index), entries.count - 1 - index
+            )
         }
         return nil
     }
@@ -164,8 +166,12 @@ struct IdleConnections<Connection>: ~Copyable {
         return groups.count - 1
     }
 
-    private func last(in group: Int, where isWanted: (Connection) -> Bool) -> Position? {
-        groups[group].entries.lastIndex { isWanted($0.connection) }.map { Position(group: group, index: $0) }
+    /// - Parameter isWanted: Nil: any connection is.
+    private func last(in group: Int, where isWanted: ((Connection) -> Bool)?) -> Position? {
+        let entries = groups[group].entries
+        let index =
+            if let isWanted { entries.lastIndex { isWanted($0.connection) } } else { entries.indices.last }
+        return index.map { Position(group: group, index: $0) }
     }
 
     private var oldest: (group: Int, since: LoopInstant)? {

@@ -100,10 +100,10 @@ final class Origin: BudgetCandidate {
     }
 
     /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
-    /// source is paused there, so that the inner run would not serve it. That is rare.
-    private static var usableFilter: @Sendable (IdleConnection) -> Bool {
-        if RunLoop.servesInOuterRun { return { idle in !idle.isServedInOuterRun } }
-        return { _ in true }
+    /// source is paused there, so that the inner run would not serve it. That is rare; otherwise nil.
+    private static var usableFilter: (@Sendable (IdleConnection) -> Bool)? {
+        guard RunLoop.servesInOuterRun else { return nil }
+        return { idle in !idle.isServedInOuterRun }
     }
 
     /// Unregisters an idle connection that was chosen, unless it is registered with `queue`, and looks at it.

@@ -40,10 +40,11 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     /// - Parameters:
     ///   - waiter: Made if there is no room.
     ///   - mayReuse: False if the connection has to be a new one.
+    ///   - isUsable: Excludes idle connections; nil for none.
     mutating func lease(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: @autoclosure () -> Waiter,
         within budget: ConnectionBudget,
-        mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
+        mayReuse: Bool, where isUsable: ((Connection) -> Bool)? = nil
     ) -> Decision {
         // A later request does not overtake waiters.
         guard waiting.isEmpty, inUse < limit else {
@@ -61,7 +62,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     /// Takes an idle connection for a lease that has none.
     mutating func takeIdle(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
-        where isUsable: (Connection) -> Bool = { _ in true }
+        where isUsable: ((Connection) -> Bool)? = nil
     ) -> Connection? {
         guard let position = idle.choose(for: key, of: loop, where: isUsable) else { return nil }
         budget.removeIdle(1)

@@ -32,12 +32,20 @@ final class ReceiveBuffer: @unchecked Sendable {
     private final class Spares {
         static let maximum = 4
 
-        var buffers: [ReceiveBuffer] = []
+        private var buffers: [ReceiveBuffer] = []
+
+        func take() -> ReceiveBuffer? { buffers.popLast() }
+        func keep(_ buffer: consuming ReceiveBuffer) { Self.keep(buffer, in: &buffers) }
+
+        /// One access to the property, in place of one for each use.
+        private static func keep(_ buffer: consuming ReceiveBuffer, in buffers: inout [ReceiveBuffer]) {
+            if buffers.count < maximum { buffers.append(buffer) }
+        }
     }
 
     /// Takes a spare buffer of the calling thread's loop, or makes a new one.
     static func take() -> ReceiveBuffer {
-        RunLoop.stored(Spares.self, orMake: Spares.init)?.buffers.popLast() ?? ReceiveBuffer()
+        RunLoop.stored(Spares.self, orMake: Spares.init)?.take() ?? ReceiveBuffer()
     }
 
     /// Returns a buffer for another use, unless a `Data` shares it.
@@ -45,7 +53,7 @@ final class ReceiveBuffer: @unchecked Sendable {
         guard isKnownUniquelyReferenced(&buffer),
             let spares = RunLoop.stored(Spares.self, orMake: Spares.init)
         else { return }
-        if spares.buffers.count < Spares.maximum { spares.buffers.append(buffer) }
+        spares.keep(buffer)
     }
 
     /// A copy of `data` if that may share a buffer several times as large, for data that is kept for a long

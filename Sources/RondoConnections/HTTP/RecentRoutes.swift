@@ -38,6 +38,17 @@ final class RecentRoutes {
     }
 
     private func find(_ address: WebAddress, _ settings: Int) -> Route? {
-        recent.first { $0.settings == settings && $0.address.hasAuthority(of: address) }?.route
+        Self.find(address, settings, in: &recent)
+    }
+
+    /// One access to the property, in place of one for each use.
+    private static func find(
+        _ address: WebAddress, _ settings: Int, in recent: inout RecentValues<Known>
+    ) -> Route? {
+        for index in recent.newestFirst
+        where recent[index].settings == settings && recent[index].address.hasAuthority(of: address) {
+            return recent[index].route
+        }
+        return nil
     }
 }

@@ -18,7 +18,7 @@ private import struct Synchronization.Atomic
 package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
-    private let settings: LoadSettings
+    let settings: LoadSettings
     private let gate = Gate()
     private let live = LiveObject(.load)
     private let transferred = Atomic<Int64>(0)

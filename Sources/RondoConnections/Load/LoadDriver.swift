@@ -8,7 +8,6 @@ internal import RondoStreams
 /// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
     private let load: Load
-    private let settings: LoadSettings
     let defaults: DelegateDefaults?
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
@@ -27,7 +26,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         upgrade: (any Upgrade)?, failing failure: LoadFailure?
     ) {
         self.load = load
-        self.settings = settings
         self.defaults = defaults
         self.upgrade = upgrade
         state = LoadState(
@@ -39,6 +37,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private var client: (any LoadClient)? { load.client }
+    private var settings: LoadSettings { load.settings }
     var modes: [LoopMode] { load.registration.modes }
     var isTimed: Bool { state.isTimed }
     var failsAtOnce: Bool { state.failsAtOnce }

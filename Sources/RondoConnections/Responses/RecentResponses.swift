@@ -39,7 +39,14 @@ final class RecentResponses {
     }
 
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        var left = Self.maximumCompared
+        Self.response(to: url, head, bodyLength, in: &recent)
+    }
+
+    /// One access to the property, in place of one for each use.
+    private static func response(
+        to url: URL, _ head: ResponseHead, _ bodyLength: Int64?, in recent: inout RecentValues<Entry>
+    ) -> LoadedResponse? {
+        var left = maximumCompared
         for index in recent.newestFirst
         where recent[index].head === head && recent[index].bodyLength == bodyLength {
             // Responses are immutable: a program can notice that one is delivered again only by a weak reference to it. The URL
