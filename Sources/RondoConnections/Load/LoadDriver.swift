@@ -350,7 +350,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         showResponse(response)
         if content.download?.continuesEarlier ?? false { deliverResumption() }
-        if state.isAsking { stopReading() } else if state.deliversBody { startReading() }
+        // (What was stopped for another question goes on at the end of the pass that brings the reply.)
+        if state.isAsking { stopReading() }
         if case .headAlone = incoming {
             content.discard()
             content.receiveEnd()
