@@ -162,7 +162,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     /// Makes the loader's loop drive the load; the loader's thread is created on first use. Call it before
     /// the start.
-    func driveOnLoader() { state.withLock { $0.needsLoader = true } }
+    func driveOnLoader() { state.withLock { $0.driveOnLoader() } }
 
     /// Handles that the system has no thread for the loader: the delegate is told through its queue or, if it
     /// has none, at once. Only the package's own connections use the loader without a queue.

@@ -15,15 +15,19 @@ struct URLConnectionState: ~Copyable {
     private(set) var queue: DelegateQueue?
     /// Nil once the delegate has been released.
     private(set) var delegate: DelegateObject?
+    private var needsLoader = false
+    private var hasWarned = false
+
+    // Set by `URLConnection`: each is the value of one of its members, and none decides anything here.
+
     /// Nil while it is the one that the connection was made for.
     var currentRequest: URLRequest?
     var settings = URLConnection.Settings.standard
-    var load: Load?
-    var needsLoader = false
     var label: String?
     /// The optional method whose default was called last (rule UC-74).
     var defaultCalled: OptionalMethod?
-    private var hasWarned = false
+    /// Made by the connection after `start(in:)`, because a load refers to its connection.
+    var load: Load?
 
     init(_ delegate: DelegateObject) { self.delegate = delegate }
 
@@ -68,6 +72,9 @@ struct URLConnectionState: ~Copyable {
     }
 
     // MARK: - Start and end
+
+    /// Makes the loader's loop drive the load.
+    mutating func driveOnLoader() { needsLoader = true }
 
     /// Whether the loader's loop would drive the load if it started now: it was asked for, or the connection
     /// has a queue and no schedule.
