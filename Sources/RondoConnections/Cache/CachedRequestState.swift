@@ -47,10 +47,11 @@ struct CachedRequestState {
     /// Nil if the cache is not used for the request, or not any more. Then no response is held.
     private var use: Use?
     private var phase = Phase.nothing
+    /// Set by `LoadCache`, which compares the store's response with the server's.
     var older = Older.none
     /// The fields as they were sent; nil before.
-    var fields: HeaderFields?
-    var sentAt = Date.distantPast
+    private(set) var fields: HeaderFields?
+    private(set) var sentAt = Date.distantPast
 
     /// Whether the cache is used for the current request.
     var isInProgress: Bool { use != nil }
@@ -93,6 +94,13 @@ struct CachedRequestState {
         (use, fields) = (nil, nil)
         phase = .nothing
         older = .none
+    }
+
+    /// Notes that the request has been sent with these fields.
+    mutating func noteSent(_ fields: HeaderFields) {
+        guard use != nil else { return }
+        self.fields = fields
+        sentAt = Date()
     }
 
     // MARK: Using

@@ -144,11 +144,7 @@ struct LoadCache: ~Copyable {
     }
 
     /// Call it when the request has been sent with these fields.
-    mutating func noteSent(_ fields: HeaderFields) {
-        guard current.isInProgress else { return }
-        current.fields = fields
-        current.sentAt = Date()
-    }
+    mutating func noteSent(_ fields: HeaderFields) { current.noteSent(fields) }
 
     // MARK: - The head of the response
 
