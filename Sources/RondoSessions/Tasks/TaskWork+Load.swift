@@ -78,14 +78,11 @@ extension TaskWork: LoadClient {
             showProgress()
         case .data: showProgress()
         case .wrote:
-            state.withLock { $0.awaitsRest = false }
+            _ = state.withLock { $0.takeAwaitedRest() }
             showProgress()
         case .resumed:
             // A load that continues after a lost connection does not report it.
-            return state.withLock { state in
-                defer { state.awaitsRest = false }
-                return state.awaitsRest
-            }
+            return state.withLock { $0.takeAwaitedRest() }
         case .metrics(let metrics):
             state.withLock { $0.metrics = metrics }
             return false
@@ -120,13 +117,7 @@ extension TaskWork: LoadClient {
     ///
     /// - Returns: False if the task has ended.
     func pass(to successor: Int) -> Bool {
-        state.withLock { state in
-            guard state.life.isOutstanding, state.successor == nil else { return false }
-            state.successor = successor
-            // The new task has its own progress.
-            state.progress = TaskProgress()
-            return true
-        }
+        state.withLock { $0.pass(to: successor) }
     }
 
     /// Hands the connection over to a stream task.
@@ -134,8 +125,7 @@ extension TaskWork: LoadClient {
     /// - Parameter successor: The stream task's identifier.
     /// - Returns: False if there is no connection to hand over, or the task has ended.
     func becomeStream(_ shared: StreamTaskState, successor: Int) -> Bool {
-        guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
-        state.withLock { $0.hasBecomeStream = true }
+        guard let upgrade = state.withLock({ $0.becomeStream(successor: successor) }) else { return false }
         upgrade.become(shared)
         reply(.disposition(.becomeUpgrade { upgrade.belong(to: $0) }))
         return true

@@ -32,10 +32,10 @@ final class TaskWork: Sendable {
         }
         let prepared = plan.content.prepare(configured)
         // A stream has no request.
-        var state = TaskProperties(currentRequest: plan.kind == .stream ? nil : prepared)
-        state.counts.expectedToSend = UploadBody.length(of: prepared)
-        state.awaitsRest = plan.content.isRest
-        self.state = Mutex(consume state)
+        state = Mutex(
+            TaskProperties(
+                plan.kind == .stream ? nil : prepared, expectedToSend: UploadBody.length(of: prepared),
+                awaitsRest: plan.content.isRest))
     }
 
     /// Makes the work of a task without a session, which never does anything.
@@ -112,9 +112,8 @@ final class TaskWork: Sendable {
     ///   call of the task if that has not been made.
     func cancel(_ number: Int, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let action = state.withLock { state -> TaskStateMachine.Action? in
-            guard number == state.successor ?? identifier, state.life.awaitsLastCall else { return nil }
-            state.resumeDataHandlers.append(handler)
-            return state.life.cancel()
+            guard number == state.successor ?? identifier else { return nil }
+            return state.cancel(for: handler)
         }
         guard let action else {
             engine?.schedule.perform { handler(nil) }
@@ -245,16 +244,10 @@ final class TaskWork: Sendable {
     func endBeforeStart() {
         let error = URLErrors.error(
             .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.url)
-        let handlers = state.withLock { state -> [@Sendable (Data?) -> Void]? in
-            guard state.life.complete() else { return nil }
-            state.error = error
-            defer { state.resumeDataHandlers = [] }
-            return state.resumeDataHandlers
-        }
-        guard let handlers else { return }
+        guard let ending = state.withLock({ $0.complete(error, isCaptured: false) }) else { return }
         webSocket?.endBeforeStart(error)
         plan.stream?.endBeforeStart(error)
-        for handler in handlers { engine?.schedule.perform { handler(nil) } }
+        for handler in ending.resumeDataHandlers { engine?.schedule.perform { handler(nil) } }
         client?.endBeforeStart(error, of: self)
     }
 }
