@@ -55,7 +55,7 @@ final class ChannelOpening {
     // deinit must not make the opening call it: an access to this reference would trap there.
     unowned let channel: any ChannelOpeningOwner
     let sources: any ChannelSources
-    // Changed in `+TLS` too:
+    // Changed in `+TLS` too, because a handshake is a stage like the others, under the same limit, and asks the program:
     var stage: Stage
     var limit: OpeningLimit
     /// Calls a handler of the settings, outside the gate.

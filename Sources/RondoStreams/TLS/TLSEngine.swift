@@ -66,7 +66,8 @@ package final class TLSEngine {
     /// reference to its `SSL_CTX`.
     let ssl: OpaquePointer
 
-    // Changed in `+Handshake`, `+Bytes` and `+Readiness` too:
+    // Changed in `+Handshake`, `+Bytes` and `+Readiness` too, which call OpenSSL for one purpose each: a result of any such call
+    // may concern the others, since OpenSSL reads to write, writes to read, and fails for both.
 
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
