@@ -4,9 +4,11 @@
 /// which the loop's own thread updates before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
 ///
-/// A variable that is not private is changed by the files that hold the lock for it: those of members, blocks,
-/// notifications, runs and the end of the thread. A change that concerns several variables is a method here.
+/// A change that concerns several variables is a method here. Each variable that is not private says which other files change
+/// it, and why.
 struct LoopState: ~Copyable {
+    /// Changed by the members too: a source, timer or observer enters and leaves a mode with its own lock held and then this
+    /// one, because its state decides whether it may. By blocks and the end of the thread as well. See `ModeState`.
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
     /// conformance when the first loop is made: 0.1 ms of W16's start.)
@@ -15,10 +17,13 @@ struct LoopState: ~Copyable {
 
     /// Indices of the modes that the common name stands for.
     private(set) var commonModes: [Int] = []
+    /// These two are filled by `ModeExecutor`, whose constructors need the loop, and the second is emptied by `ThreadEnd`, which
+    /// releases its elements without the lock.
     var executors: [RunLoop.Mode: RunLoop.ModeExecutor] = [:]
     var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
 
-    // The members that were added under the common name, for modes that become common later (rule RL-21).
+    // The members that were added under the common name, for modes that become common later (rule RL-21). Changed where `modes`
+    // is, and for the same reason.
     var commonSources = ObjectSet<RunLoop.Source>()
     var commonObservers = ObjectSet<RunLoop.Observer>()
     var commonTimers: Set<Timer> = []
@@ -26,29 +31,36 @@ struct LoopState: ~Copyable {
 
     /// Of the observers of all modes; one that is in several modes counts in each.
     private var activityCounts = ActivityCounts()
-    /// Made on first use.
+    /// Made on first use by `NotificationQueue`, and taken out, with `orderedPerforms`, by `ThreadEnd`, which releases both
+    /// without the lock.
     var notifications: QueuedNotifications?
-    /// In the order of the calls.
+    /// In the order of the calls. Changed by `RunLoop+Ordered` and `ModePerforms`, since an `OrderedPerform` decides for which
+    /// modes and passes it is.
     var orderedPerforms: [OrderedPerform] = []
 
-    /// Running activations, the innermost last.
+    /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to `Attention` in the same
+    /// step, and by `+Stopping`.
     var activations: [RunningActivation] = []
     /// False once the thread has ended: nothing can be added any more.
-    var isAlive = true
+    private(set) var isAlive = true
+    /// Changed by `Activation` together with `activations`.
     var history = RunHistory()
-    /// The name of the thread when it made the loop.
+    /// The name of the thread when it made the loop. Only the thread knows it and its number: `RunLoop+Thread` sets both when it
+    /// makes the loop, and `RunLoopThread` the name that it is given.
     var threadName: String?
     /// The kernel's number of the thread; 0 as long as the loop has no thread.
     var threadNumber: Int32 = 0
     /// The instant up to which the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
-    /// A description of the bridge to Foundation's run loop, if there is one.
+    /// A description of the bridge to Foundation's run loop, if there is one: `LoopThreadState.bridge`, for other threads. Set
+    /// beside that, by `RunLoop`'s functions for bridges.
     var bridge: String?
-    /// `LoopThreadState.timeSource`, for other threads.
+    /// `LoopThreadState.timeSource`, for other threads. Set beside that, by `RunLoop.setTimeSource(_:)`.
     var timeSource: (any LoopTimeSource)?
     private var sequence: UInt64 = 0
+    /// Changed in `+Timers`, where this type decides about timers.
     var firingTimers: [FiringTimer] = []
-    /// The last `TimerRegistration.order` that was given out.
+    /// The last `TimerRegistration.order` that was given out. Changed in `+Timers` too.
     var lastTimerOrder: UInt32 = 0
 
     /// An activation as other threads see it.
@@ -153,6 +165,12 @@ struct LoopState: ~Copyable {
     func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
         guard !modes[mode].holdsSources, modes[mode].timers.count == 0 else { return false }
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
+    }
+
+    /// Makes the loop refuse everything from here on: its thread has ended.
+    mutating func end() {
+        isAlive = false
+        activations = []
     }
 
     /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why the loop does

@@ -1,11 +1,14 @@
 /// One mode: its members, and the changes to them that the loop's thread has not applied yet.
+///
+/// Held by `LoopState`, which changes `isCommon`, `blocks` and `ranNanoseconds` as well, because the common modes, the common
+/// blocks and the time of all modes are its own.
 struct ModeState {
     let name: RunLoop.Mode
-    /// Set by `LoopState.makeCommon(_:)`; `blocks` and `ranNanoseconds` are changed by `LoopState` as well.
     var isCommon = false
 
     private(set) var sources = ObjectSet<RunLoop.Source>()
-    /// Signalled sources. Another mode may meanwhile have served the signal of one.
+    /// Signalled sources. Another mode may meanwhile have served the signal of one. Changed by `Source`, whose lock is held then:
+    /// the number of its last signal says where it stands here.
     var signalled = SignalledSources()
 
     /// Descriptor sources whose watcher the loop's thread may have to change.

@@ -51,7 +51,7 @@ public final class RunLoop: NSObject, Sendable {
     /// A loop in the state of one whose thread has ended: nothing can be added to it.
     static func withoutThread() -> RunLoop {
         let loop = RunLoop(isMain: false)
-        loop.state.withLock { $0.isAlive = false }
+        loop.state.withLock { $0.end() }
         loop.attention.end()
         loop.intake.close()
         return loop

@@ -50,8 +50,7 @@ struct ThreadEnd {
     /// Makes the loop refuse everything from here on.
     private func close(takingBlocksInto blocks: inout PerformedBlocks) {
         loop.state.withLock { [loop] state in
-            state.isAlive = false
-            state.activations = []
+            state.end()
             loop.attention.end()
             loop.intake.close()
             state.collectBlocks(from: loop.intake)
