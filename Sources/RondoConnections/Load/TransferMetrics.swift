@@ -4,6 +4,8 @@ internal import RondoHTTP
 package import RondoStreams
 
 /// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they mean.
+///
+/// Variables only until the metrics are made: the load sets some, the exchange others. Nothing changes them afterwards.
 package struct TransferMetrics: Sendable {
     package let url: URL
     package let method: String

@@ -3,9 +3,8 @@ internal import CRondoEv
 /// The state of a run loop that only the loop's thread touches.
 ///
 /// The work of that thread is spread over many files: an activation and its passes, the sleep, the bridges to
-/// Foundation's loop. They change this state by the methods below. Three variables are set by several files:
-/// `isDrainingMainQueue`, `isInFoundation` and `wasServedAsleep`. Each other variable that is not private names the file that
-/// sets it.
+/// Foundation's loop. They change this state by the methods below. Each variable that is not private names the file that
+/// sets it, or says why several do.
 ///
 /// `@exclusivity(unchecked)`: only one thread has access, and no access lasts while something else is called.
 /// With the check of `serving` bench-guard's descriptor.event takes 16 % more instructions, and with that of
@@ -25,7 +24,8 @@ final class LoopThreadState {
     private(set) var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
     private(set) var isInTurn = false
-    /// Called when the loop has ended, also if a callback has ended the thread.
+    /// Called when the loop has ended, also if a callback has ended the thread. Set by `RunLoopThread`, and taken by `ThreadEnd`,
+    /// which calls it last.
     var whenEnded: (@Sendable () -> Void)?
     /// The loop's own clock; nil if it uses the machine's.
     private(set) var timeSource: (any LoopTimeSource)?
@@ -43,13 +43,15 @@ final class LoopThreadState {
     private(set) var run = RunOnStack()
     /// The mode that was run last.
     private(set) var lastRun: (name: RunLoop.Mode, index: Int, modeLoop: ModeLoop)?
+    /// Set around each drain, by a pass and by the bridges: libdispatch does not tell a nested run that the queue is being drained.
     var isDrainingMainQueue = false
     /// The bridge to Foundation's run loop of the same thread; nil if that loop is not served.
     private(set) var bridge: (any FoundationBridge)?
-    /// Foundation's run loop runs in place of this loop's sleep.
+    /// Foundation's run loop runs in place of this loop's sleep. Set by the bridges that run it, and by an activation inside it,
+    /// during which this loop does not sleep.
     var isInFoundation = false
     /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has
-    /// counted that yet.
+    /// counted that yet. Set by the bridges, which find that out; the pass that counts it takes it.
     var wasServedAsleep = false
     private(set) var isEnding = false
     /// An empty buffer whose memory the next performed blocks use. With a new buffer each time

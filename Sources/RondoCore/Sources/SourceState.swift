@@ -2,7 +2,8 @@ extension RunLoop.Source {
     /// The state behind the source's lock. Not copyable, so that reading a part of it does not copy the
     /// whole.
     struct State: ~Copyable {
-        // The small fields stand together and leave no gaps, since most connections have a source.
+        // Changed by `Source` and `+Loops`, because a signal, an entry and an invalidation change modes in the same step, with the
+        // lock of each mode's loop. The small fields stand together and leave no gaps, since most connections have a source.
         var isValid = true
         /// The thread of the loop that last held the source has ended.
         var threadHasEnded = false

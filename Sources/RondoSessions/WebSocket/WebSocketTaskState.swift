@@ -38,7 +38,8 @@ final class WebSocketTaskState: Sendable {
         case over(Closing)
     }
 
-    /// Changed by `WebSocketUpgrade` too, on the thread of the session's schedule.
+    /// Changed by `WebSocketUpgrade` and `WebSocketSender` too, on the thread of the session's schedule: this state is what they and
+    /// the task exchange, and the lock is all that they share.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.

@@ -23,7 +23,8 @@ public final class CFSocket: Sendable {
     package typealias CallBack =
         @Sendable (CFSocket, CFSocketCallBackType, NSData?, UnsafeRawPointer?) -> Void
 
-    /// Changed in `+Calls` and `+Sending` too.
+    /// Changed in `+Calls` and `+Sending` too, because each call on the descriptor is made under the lock, and its result changes
+    /// this state before another thread sees it.
     struct State {
         var callBacks: SocketCallBacks
         var callBack: CallBack?
