@@ -1,7 +1,7 @@
 /// What a pass knows when it begins, and what its steps tell the later ones.
 ///
-/// Four variables are set by `Pass`, which learns them from its loop and mode, one in each step; the others follow from these
-/// steps by the methods below.
+/// Variables that are not private are set by `Pass`, because they are what its loop, its mode and the kernel tell it; the methods
+/// below note what it has done.
 struct PassFindings {
     // Known at the end of the previous pass:
 
