@@ -111,6 +111,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             stopReading()
             load.deliver(
                 .willSend(request, redirectResponse: redirect.flatMap { $0.response(to: state.request) }))
+            readOnAfterReply()
         case .send(let request, let reason): send(request, reason)
         case .answer(let request, let reason): beginAnswer(to: request, reason)
         case .useStored(let response, let data): answers?.answerFromCache(response, data, to: sent.last)
@@ -123,6 +124,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         case .authenticate(let head):
             stopReading()
             answers?.server?.challenged(by: head)
+            readOnAfterReply()
         case .deliver(let incoming): deliver(incoming)
         case .finish: finish()
         case .fail(let failure):
@@ -350,7 +352,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
         showResponse(response)
         if content.download?.continuesEarlier ?? false { deliverResumption() }
-        // (What was stopped for another question goes on at the end of the pass that brings the reply.)
         if state.isAsking { stopReading() }
         if case .headAlone = incoming {
             content.discard()
@@ -377,6 +378,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     func stopReading() { answers?.current?.stopReading() }
 
     private func startReading() { answers?.current?.startReading() }
+
+    /// Goes on with a response that was kept back for a question, if the reply has come at once; otherwise the pass that brings
+    /// the reply does so.
+    private func readOnAfterReply() { if state.deliversBody { startReading() } }
 
     /// Delivers the content that has come, as far as the delegate takes it.
     private func readContent() {
