@@ -94,6 +94,26 @@ import Testing
         }
     }
 
+    /// What a piece has of further bytes, characters or lines is there at once: no other work of the actor comes between.
+    @Test @MainActor func `UC-20 iteration leaves the actor only to wait for bytes`() async throws {
+        let server = try TestServer.answering { _ in "a\nb\nc\n" }
+        func readsOn<Elements: AsyncSequence>(_ elements: Elements) async throws -> Bool {
+            var iterator = elements.makeAsyncIterator()
+            _ = try await iterator.next(isolation: #isolation)
+            let hasRun = Box(false)
+            let other = Task { @MainActor in hasRun.value = true }
+            _ = try await iterator.next(isolation: #isolation)
+            let isFirst = !hasRun.value
+            while try await iterator.next(isolation: #isolation) != nil {}
+            await other.value
+            return isFirst
+        }
+        #expect(try await readsOn(URLConnection.bytes(from: server.url()).0))
+        #expect(try await readsOn(URLConnection.bytes(from: server.url()).0.characters))
+        #expect(try await readsOn(URLConnection.bytes(from: server.url()).0.unicodeScalars))
+        #expect(try await readsOn(URLConnection.bytes(from: server.url()).0.lines))
+    }
+
     @Test func `UC-20 a line that never ends is an error`() async throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()

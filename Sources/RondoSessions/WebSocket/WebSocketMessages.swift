@@ -36,7 +36,7 @@ extension URLSessionWebSocketTask {
             ///
             /// - Throws: The task's `URLError`; `URLError.cancelled` if the Swift task was cancelled, which
             ///   loses no message.
-            public mutating func next() async throws -> Message? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Message? {
                 let task = reading.task
                 do {
                     return try await task.receive()

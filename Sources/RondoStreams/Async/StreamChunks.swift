@@ -52,7 +52,9 @@ public struct StreamChunks: AsyncSequence, Sendable {
         ///
         /// - Throws: The stream's error, on every further call too; `CancellationError` if the task was
         ///   cancelled; an error `ESRCH` in `NSPOSIXErrorDomain` if the loop's thread has ended.
-        public mutating func next() async throws -> [UInt8]? { try await reader.next() }
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws -> [UInt8]? {
+            try await reader.next()
+        }
     }
 }
 

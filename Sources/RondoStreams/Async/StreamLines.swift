@@ -47,13 +47,13 @@ extension StreamChunks {
             ///
             /// - Throws: The errors of `StreamChunks.Iterator.next()`; an error `EMSGSIZE` in
             ///   `NSPOSIXErrorDomain` for a line that is too long, and on each call after it.
-            public mutating func next() async throws -> String? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> String? {
                 while state == .open {
                     switch splitter.next() {
                     case .line(let line): return line
                     case .tooLong: state = .tooLong
                     case .nothing:
-                        guard let chunk = try await chunks.next() else {
+                        guard let chunk = try await chunks.next(isolation: actor) else {
                             state = .ended
                             return splitter.takeRest()
                         }

@@ -37,8 +37,10 @@ extension URLConnection {
 
             init(handle: ByteSource.Handle) { self.handle = handle }
 
+            /// On the actor of the caller, which it leaves only to wait for the next piece.
+            ///
             /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
-            public mutating func next() async throws -> UInt8? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> UInt8? {
                 if position == piece.endIndex {
                     guard let next = try await handle.source.next() else { return nil }
                     piece = next
@@ -62,7 +64,9 @@ extension URLConnection {
             let handle: ByteSource.Handle
 
             /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
-            public mutating func next() async throws -> Data? { try await handle.source.next() }
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Data? {
+                try await handle.source.next()
+            }
         }
     }
 }

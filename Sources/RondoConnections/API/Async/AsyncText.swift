@@ -29,7 +29,7 @@ extension URLConnection {
 
             /// - Throws: A `URLError` if the load fails or a line is too long; `.cancelled` if the task was
             ///   cancelled.
-            public mutating func next() async throws -> String? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> String? {
                 while !isOver {
                     switch splitter.next() {
                     case .line(let line): return line
@@ -67,7 +67,8 @@ extension URLConnection {
             init(_ handle: ByteSource.Handle) { self.handle = handle }
 
             /// - Throws: A `URLError` if the load fails; `.cancelled` if the task was cancelled.
-            public mutating func next() async throws -> Unicode.Scalar? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Unicode.Scalar?
+            {
                 while true {
                     if let scalar = scalars.next() { return scalar }
                     if isOver { return nil }
@@ -105,8 +106,8 @@ extension URLConnection {
 
             /// - Throws: A `URLError` if the load fails or a character is too long; `.cancelled` if the task
             ///   was cancelled.
-            public mutating func next() async throws -> Character? {
-                while let scalar = try await scalars.next() {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Character? {
+                while let scalar = try await scalars.next(isolation: actor) {
                     let isNext = recognizer.hasBreak(before: scalar)
                     if isNext, let character = begun.first {
                         begun = String(scalar)
