@@ -16,6 +16,19 @@ import Testing
         ) {}
     }
 
+    /// With handlers as the protocols declare them.
+    private final class AddingHandlers: Conforming, @unchecked Sendable {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {}
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            needNewBodyStream completionHandler: @escaping @Sendable (Rondo.InputStream?) -> Void
+        ) {}
+    }
+
     /// Conforms to less than it has methods of.
     private final class TaskOnly: NSObject, URLSessionTaskDelegate, Sendable {
         func urlSession(
@@ -52,8 +65,9 @@ import Testing
             _ = URLSession(configuration: .ephemeral, delegate: Conforming(), delegateQueue: nil)
             _ = URLSession(configuration: .ephemeral, delegate: Adding(), delegateQueue: nil)
             _ = URLSession(configuration: .ephemeral, delegate: TaskOnly(), delegateQueue: nil)
+            _ = URLSession(configuration: .ephemeral, delegate: AddingHandlers(), delegateQueue: nil)
             let entries = try waitFor("the warnings, of \(LogCatcher.log.entries)") {
-                LogCatcher.log.entries.count >= 2 ? LogCatcher.log.entries : nil
+                LogCatcher.log.entries.count >= 3 ? LogCatcher.log.entries : nil
             }
             precondition(
                 entries[0].contains("Adding is used") && entries[0].contains("didCompleteWithError")
@@ -61,6 +75,9 @@ import Testing
             precondition(
                 entries[1].contains("TaskOnly is used") && entries[1].contains("dataTask:didReceive")
                     && entries[1].contains("URLSessionDataDelegate"), "\(entries)")
+            precondition(
+                entries[2].contains("AddingHandlers is used") && entries[2].contains("needNewBodyStream")
+                    && entries[2].contains("task:didReceive"), "\(entries)")
         }
     }
 

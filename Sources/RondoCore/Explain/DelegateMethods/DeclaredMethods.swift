@@ -67,7 +67,8 @@ package struct MethodSignature: Hashable, Sendable {
         text = Self.simplified(name + "(" + list.joined(separator: ", ") + ")")
     }
 
-    /// The type without its module: `Foundation.Data` becomes `Data`, `Optional<Data>` becomes `Data?`.
+    /// The type without its module: `Foundation.Data` becomes `Data`, `Optional<Data>` becomes `Data?`. Without "any" and
+    /// "@Sendable" too, which make no other method of it.
     private static func simplified(_ text: String) -> String {
         var result = ""
         var word = ""
@@ -83,6 +84,7 @@ package struct MethodSignature: Hashable, Sendable {
             }
         }
         result = (result + word).replacingOccurrences(of: "any ", with: "")
+            .replacingOccurrences(of: "@Sendable ", with: "")
         while let optional = result.range(of: "Optional<") {
             var depth = 1
             let inside = result[optional.upperBound...].prefix { character in
