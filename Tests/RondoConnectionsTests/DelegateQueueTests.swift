@@ -29,6 +29,24 @@ import Testing
         #expect(recorder.hasBody(longText(400_000)))
     }
 
+    @Test func `TH-1 UC-15 a connection whose thread has ended before its load says so`() throws {
+        let server = try Self.server()
+        let recorder = Recorder()
+        let made = Box<URLConnection?>(nil)
+        try onLoopThread { _ in
+            made.value = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+        }
+        let connection = try #require(made.value)
+        #expect(connection.whyNotDelivering.reason == .threadEnded)
+        #expect(recorder.calls == [])
+        // One that is over has had its calls.
+        try onLoopThread { loop in
+            made.value = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            loop.runOut()
+        }
+        #expect(made.value?.whyNotDelivering.reason == .invalid)
+    }
+
     @Test func `UC-9 a connection whose call waits for its queue says so`() throws {
         let server = try Self.server("a body")
         let recorder = Recorder()

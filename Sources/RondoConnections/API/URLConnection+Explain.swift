@@ -10,6 +10,10 @@ extension URLConnection {
         switch publicState {
         case .notStarted: return DeliveryObstacle.notStarted
         case .over: return DeliveryObstacle.invalid
+        case .lost:
+            return DeliveryObstacle(
+                reason: .threadEnded,
+                description: "the thread of its loop has ended before the load: make another connection")
         case .running(let modes):
             if let queue = delegateQueue, queue.isSuspended || hasWaitingCalls { return queue.obstacle }
             let obstacle = DeliveryObstacle(modes: modes.map { ($0.loop, $0.mode) })

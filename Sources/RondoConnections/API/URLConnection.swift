@@ -273,6 +273,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         state.withLock { $0.currentRequest = request }
     }
 
+    package func loadDidLoseLoops() { state.withLock { $0.loseLoops() } }
+
     /// Releases the delegate, because the load is over (rule UC-15).
     package func loadDidEnd() {
         // The delegate must not be released under the lock.

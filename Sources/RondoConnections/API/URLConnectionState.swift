@@ -8,6 +8,8 @@ internal import RondoCore
 struct URLConnectionState: ~Copyable {
     private enum Phase {
         case created, started, ended
+        /// The threads of its loops have ended before the load.
+        case lost
     }
 
     private var phase = Phase.created
@@ -52,7 +54,7 @@ struct URLConnectionState: ~Copyable {
             return nil
         case .started: return complain("unschedule(from:forMode:) after start() has no effect.")
         // Unscheduling after the end is unnecessary but harmless (rule UC-6).
-        case .ended: return nil
+        case .ended, .lost: return nil
         }
     }
 
@@ -89,9 +91,11 @@ struct URLConnectionState: ~Copyable {
         return true
     }
 
+    mutating func loseLoops() { phase = .lost }
+
     /// - Returns: The delegate, which must not be released under the lock.
     mutating func end() -> DelegateObject? {
-        phase = .ended
+        if phase != .lost { phase = .ended }
         return releaseDelegate()
     }
 
@@ -101,12 +105,14 @@ struct URLConnectionState: ~Copyable {
         return delegate.take()
     }
 
-    var isOver: Bool { phase == .ended }
+    var isOver: Bool { phase == .ended || phase == .lost }
 
     enum PublicState {
         case notStarted
         case running([LoopMode])
         case over
+        /// No call comes, because the threads of its loops have ended.
+        case lost
     }
 
     var publicState: PublicState {
@@ -114,6 +120,7 @@ struct URLConnectionState: ~Copyable {
         case .created: .notStarted
         case .started: .running(modes)
         case .ended: .over
+        case .lost: .lost
         }
     }
 }

@@ -83,6 +83,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// Releases everything, without a call to the delegate.
     private func tearDown() {
+        if !inbox.hasMadeLastCall, registration.isLost { client?.loadDidLoseLoops() }
         driver?.cancel()
         leave()
     }

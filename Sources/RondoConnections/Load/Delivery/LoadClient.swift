@@ -36,6 +36,9 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Called when the load continues after a challenge, on which the client or the challenge's sender has decided.
     func challengeWasDecided()
 
+    /// Called when the threads of all its loops have ended before the load; `loadDidEnd()` follows.
+    func loadDidLoseLoops()
+
     /// Called when the load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
     func loadDidEnd()
 }
@@ -44,4 +47,6 @@ extension LoadClient {
     package var keepsPartialDownloads: Bool { false }
 
     package func challengeWasDecided() {}
+
+    package func loadDidLoseLoops() {}
 }
