@@ -37,7 +37,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - minBytes: A number below 1 counts as 1.
-    ///   - maxBytes: The most that is delivered. Further bytes are left for the next read.
+    ///   - maxBytes: The most that is delivered; a number below 1 counts as 1. Further bytes are left for the next read.
     ///   - timeout: In seconds; 0 means no limit. It begins again when the task is resumed. A read that can
     ///     be performed when a pass of the session's modes notices its timeout succeeds. After a timeout,
     ///     bytes that have arrived are left for the next read.
