@@ -28,6 +28,8 @@ extension RunLoop {
 }
 
 extension RunHistory.EmptyRun {
+    fileprivate var mode: RunLoop.Mode { RunLoop.Mode(modeName) }
+
     /// For example "was run in default, found it empty and returned at once". After earlier runs it may have been the last
     /// look of `run()`, which returns when its mode has become empty.
     var description: String {

@@ -126,12 +126,10 @@ package final class SocketChannel {
         case .open(let transport):
             guard !transport.isSecuredToHost else { return false }
             guard let settings else { return true }
-            configuration.tls = settings
             registration.setInterest([], of: transport.source)
             phase = .opening(
                 ChannelOpening(upgrading: transport, settings, received: received, of: self, registration))
             registration.askForPass()
-            return true
         case .closed: return false
         }
         configuration.tls = settings

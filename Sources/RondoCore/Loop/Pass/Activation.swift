@@ -88,7 +88,7 @@ struct Activation {
             }
             state.countTime(until: now)
             state.activations.append(
-                LoopState.RunningActivation(
+                RunningActivation(
                     mode: mode, returnsAfterSource: returnAfterSourceHandled, isStoppable: isStoppable))
             // A block that is still in the intake counts: its request for attention may just have been forgotten, and
             // another thread that looks at the loop may move the block to its queue before the first pass looks.

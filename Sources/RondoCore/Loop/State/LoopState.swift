@@ -7,8 +7,8 @@
 /// A change that concerns several variables is a method here. Each variable that is not private says which other files change
 /// it, and why.
 struct LoopState: ~Copyable {
-    /// Changed by the members too: a source, timer or observer enters and leaves a mode with its own lock held and then this
-    /// one, because its state decides whether it may. By blocks and the end of the thread as well. See `ModeState`.
+    /// Changed by sources, timers and observers too, which enter and leave with their own locks held as well: their state
+    /// decides whether they may.
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
     /// conformance when the first loop is made: 0.1 ms of W16's start.)
@@ -17,13 +17,11 @@ struct LoopState: ~Copyable {
 
     /// Indices of the modes that the common name stands for.
     private(set) var commonModes: [Int] = []
-    /// These two are filled by `ModeExecutor`, whose constructors need the loop, and the second is emptied by `ThreadEnd`, which
-    /// releases its elements without the lock.
+    // Filled by `ModeExecutor`, whose constructors need the loop; `ThreadEnd` releases the second without the lock.
     var executors: [RunLoop.Mode: RunLoop.ModeExecutor] = [:]
     var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
 
-    // The members that were added under the common name, for modes that become common later (rule RL-21). Changed where `modes`
-    // is, and for the same reason.
+    // Added under the common name, for modes that become common later (rule RL-21). Changed where `modes` is.
     var commonSources = ObjectSet<RunLoop.Source>()
     var commonObservers = ObjectSet<RunLoop.Observer>()
     var commonTimers: Set<Timer> = []
@@ -31,11 +29,10 @@ struct LoopState: ~Copyable {
 
     /// Of the observers of all modes; one that is in several modes counts in each.
     private var activityCounts = ActivityCounts()
-    /// Made on first use by `NotificationQueue`, and taken out, with `orderedPerforms`, by `ThreadEnd`, which releases both
-    /// without the lock.
+    // `ThreadEnd` takes these two out, and releases them without the lock.
+    /// Made on first use by `NotificationQueue`.
     var notifications: QueuedNotifications?
-    /// In the order of the calls. Changed by `RunLoop+Ordered` and `ModePerforms`, since an `OrderedPerform` decides for which
-    /// modes and passes it is.
+    /// In the order of the calls. An `OrderedPerform` decides for which modes and passes it is.
     var orderedPerforms: [OrderedPerform] = []
 
     /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to `Attention` in the same
@@ -45,34 +42,21 @@ struct LoopState: ~Copyable {
     private(set) var isAlive = true
     /// Changed by `Activation` together with `activations`.
     var history = RunHistory()
-    /// The name of the thread when it made the loop. Only the thread knows it and its number: `RunLoop+Thread` sets both when it
-    /// makes the loop, and `RunLoopThread` the name that it is given.
+    /// Set by the thread, which alone knows it, when it makes the loop; by `RunLoopThread` too.
     var threadName: String?
-    /// The kernel's number of the thread; 0 as long as the loop has no thread.
+    /// The kernel's number of the thread, set by it; 0 as long as the loop has none.
     var threadNumber: Int32 = 0
     /// The instant up to which the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
-    /// A description of the bridge to Foundation's run loop, if there is one: `LoopThreadState.bridge`, for other threads. Set
-    /// beside that, by `RunLoop`'s functions for bridges.
+    // Those of `LoopThreadState`, for other threads; `RunLoop` sets both at once.
+    /// A description of the bridge to Foundation's run loop, if there is one.
     var bridge: String?
-    /// `LoopThreadState.timeSource`, for other threads. Set beside that, by `RunLoop.setTimeSource(_:)`.
     var timeSource: (any LoopTimeSource)?
     private var sequence: UInt64 = 0
     /// Changed in `+Timers`, where this type decides about timers.
     var firingTimers: [FiringTimer] = []
     /// The last `TimerRegistration.order` that was given out. Changed in `+Timers` too.
     var lastTimerOrder: UInt32 = 0
-
-    /// An activation as other threads see it.
-    struct RunningActivation {
-        let mode: Int
-        /// Whether it ends after one source.
-        let returnsAfterSource: Bool
-        /// Whether `stop()` applies to it, rather than to the activation outside it.
-        let isStoppable: Bool
-        var isStopped = false
-        var tookWakeUp = false
-    }
 
     init() {
         for mode in [RunLoop.Mode.default, .tracking] {
@@ -176,7 +160,7 @@ struct LoopState: ~Copyable {
     /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why the loop does
     /// not run.)
     mutating func noteEmptyRun(in mode: RunLoop.Mode) {
-        if activations.isEmpty { history.noteEmptyRun(in: mode) }
+        if activations.isEmpty { history.noteEmptyRun(in: mode.rawValue) }
     }
 
     /// Moves the blocks of the intake to the queues of their modes.
@@ -234,24 +218,13 @@ struct LoopState: ~Copyable {
 // MARK: - For the pass
 
 extension LoopState {
-    /// What a pass learns before it asks the kernel for events: whether it may wait there, and until when.
-    struct WaitPlan {
-        let nearestTimer: LoopInstant?
-        let wasWoken: Bool
-        let isCommon: Bool
-        /// Whether `Attention` now reports that the loop waits. The caller then has to wait, and to call
-        /// `endWaiting()` afterwards.
-        let waits: Bool
-        let changes: ModeState.Changes?
-    }
-
     /// Collects the changes that other threads have made, and decides whether the loop may sleep.
     ///
     /// - Parameter spins: Whether the wait begins by watching `attention` without sleeping.
     mutating func prepareToLook(
         mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool, spins: Bool,
         _ attention: Attention
-    ) -> WaitPlan {
+    ) -> ModeState.WaitPlan {
         var wasWoken = takeRequest(attention)
         let changes =
             updatesWatchers && modes[mode].hasOutdated ? modes[mode].takeOutdated() : nil
@@ -262,7 +235,7 @@ extension LoopState {
             maySleep && !wasWoken && !isStopped && !timersAreDue && changes == nil
         let waits = mayWait && attention.beginWaiting(spins: spins)
         if mayWait && !waits { wasWoken = takeRequest(attention) }
-        return WaitPlan(
+        return ModeState.WaitPlan(
             nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, waits: waits,
             changes: changes)
     }

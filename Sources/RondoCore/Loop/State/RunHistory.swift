@@ -2,7 +2,7 @@
 struct RunHistory {
     /// A call of a run function that returned at once, because its mode held nothing to serve (rule RL-12).
     struct EmptyRun {
-        let mode: RunLoop.Mode
+        let modeName: String
         /// The number of runs that had begun before.
         let earlierRuns: UInt64
     }
@@ -22,7 +22,7 @@ struct RunHistory {
     mutating func end(inMode mode: Int) { lastMode = mode }
 
     /// Notes that the loop, which does not run, was to be run in a mode that is empty.
-    mutating func noteEmptyRun(in mode: RunLoop.Mode) {
-        empty = EmptyRun(mode: mode, earlierRuns: count)
+    mutating func noteEmptyRun(in modeName: String) {
+        empty = EmptyRun(modeName: modeName, earlierRuns: count)
     }
 }

@@ -68,7 +68,6 @@ package final class TLSEngine {
 
     // Changed in `+Handshake`, `+Bytes` and `+Readiness` too, which call OpenSSL for one purpose each: a result of any such call
     // may concern the others, since OpenSSL reads to write, writes to read, and fails for both.
-
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
     var readsMemory = false
