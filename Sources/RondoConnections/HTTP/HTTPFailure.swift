@@ -1,5 +1,3 @@
-internal import RondoHTTP
-
 /// A message that could not be sent or read, in terms that do not depend on the version of HTTP. The exchange of a version
 /// makes it from what its codec says.
 package struct HTTPFailure: Error, Equatable {
@@ -21,16 +19,20 @@ package struct HTTPFailure: Error, Equatable {
     }
 
     package let kind: Kind
-    /// The version, as it is written in a message.
+    /// The version, as it is written in a message, or "HTTP".
     let version: String
     /// A sentence for people.
     let description: String
 
-    /// The failure of a body of which the end is missing.
+    /// The failure of a body of which the end is missing, whatever version it came by.
     ///
     /// - Parameter expected: Nil if its length was not announced.
     static func truncatedBody(expected: Int64?, received: Int64) -> HTTPFailure {
-        // The sentence is that of HTTP/1.1's codec, which does not name the version.
-        HTTPFailure(.peer(.truncatedBody(expected: expected, received: received)))
+        let bytes =
+            expected.map { "\(received) of the \($0) bytes of the body" }
+            ?? "\(received) bytes of a body whose end had not come"
+        return HTTPFailure(
+            kind: .truncatedBody, version: "HTTP",
+            description: "The server closed the connection after \(bytes).")
     }
 }

@@ -380,7 +380,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
             // be forged, the body may have been cut short.
             if case .told(isForgeable: true) = input.end {
-                fail(.http(.truncatedBody(expected: nil, received: bodyReceived)))
+                fail(.http(HTTPFailure(.peer(.truncatedBody(expected: nil, received: bodyReceived)))))
             } else {
                 end(by: .end)
             }
