@@ -60,7 +60,7 @@ struct Trace: ParsableCommand {
         let failed = status == 0 ? ExitStatus.failed : status
         guard Self.hasRecorded(into: file) else {
             throw CommandFailure(
-                "\(program[0]): nothing was recorded: it does not use Rondo, or never asked for a loop",
+                "\(program[0]): nothing was recorded: perhaps it does not use Rondo, asked for no loop, or ran without RONDO_TRACE",
                 status: failed)
         }
         do {

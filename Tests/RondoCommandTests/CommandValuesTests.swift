@@ -106,11 +106,14 @@ struct TerminalTests {
         #expect(TextFormats.bytes(count) == text)
     }
 
-    @Test func `a clock has minutes and seconds, and digits are grouped by thousands`() {
+    @Test func `a clock has hours only from one hour on, and dashes for no time`() {
         #expect(TextFormats.clock(0) == "0:00")
         #expect(TextFormats.clock(59.2) == "1:00")
         #expect(TextFormats.clock(3723) == "1:02:03")
         #expect(TextFormats.clock(.infinity) == "--:--")
+    }
+
+    @Test func `digits are grouped by thousands`() {
         #expect(
             [0, 999, 1000, 1_234_567, -1000].map(TextFormats.grouped) == [
                 "0", "999", "1,000", "1,234,567", "-1,000",

@@ -170,7 +170,7 @@ struct FetchCommandLineTests {
         }
     }
 
-    @Test func `only the lines that are used need be UTF-8 where a file has comments`() throws {
+    @Test func `lines that are comments need not be UTF-8`() throws {
         let path = NSTemporaryDirectory() + "/rondo-latin-\(UUID().uuidString)"
         defer { unlink(path) }
         let latin = { (text: String) in text.data(using: .isoLatin1) ?? Data() }

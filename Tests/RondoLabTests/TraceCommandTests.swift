@@ -272,8 +272,8 @@ struct TraceCommandTests {
         let output = try Tool.python(script)
         #expect(
             output == """
-                7 rondo: sh: nothing was recorded: it does not use Rondo, or never asked for a loop
-                137 rondo: sh: nothing was recorded: it does not use Rondo, or never asked for a loop
+                7 rondo: sh: nothing was recorded: perhaps it does not use Rondo, asked for no loop, or ran without RONDO_TRACE
+                137 rondo: sh: nothing was recorded: perhaps it does not use Rondo, asked for no loop, or ran without RONDO_TRACE
                 127 rondo: /no/such/program: there is no such program
                 126 rondo: /etc/passwd cannot be run: Permission denied
                 """)

@@ -162,7 +162,7 @@ struct GivenFields: Equatable, Sendable {
                 names.insert(field.name.lowercased())
                 return
             }
-        } else if !text.hasSuffix(";") {
+        } else if text.utf8.last != UInt8(ascii: ";") {
             return
         }
         guard Self.isToken(field.name) else { return }

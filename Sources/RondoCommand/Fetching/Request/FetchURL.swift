@@ -223,7 +223,8 @@ struct FetchURL: Equatable, Sendable {
     /// The URL with more parts in its query.
     func adding(query more: [String]) -> FetchURL {
         let parts = more.filter { !$0.isEmpty }
-        if parts.isEmpty { return self }
+        // A file's URL has no query.
+        if parts.isEmpty || scheme == "file" { return self }
         var url = self
         let before = url.query.map { $0.isEmpty ? [] : [$0] } ?? []
         url.query = (before + parts).joined(separator: "&")
