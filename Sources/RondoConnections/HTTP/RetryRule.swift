@@ -2,7 +2,10 @@
 /// lost before the server answered, or the server has said by a 408 that it had given up waiting. All that this depends on
 /// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
-/// `ServerAnswer` asks it about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
+/// `LoadState` decides what a load sends, and for which reason (`SendReason`). It has no part in this: the load stays in its
+/// phase, and `ServerAnswer` reports to it nothing but progress.
+///
+/// `ServerAnswer` asks the rule about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
 /// POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET is sent again. An idle
 /// connection that is seen to be dead is never leased (`Origin.prepare`).
 struct RetryRule {

@@ -1,4 +1,9 @@
-/// Why a load sends a request, which decides what may answer it. `LoadState` gives the reason with `Action.send`.
+/// Why a load sends a request, which decides what may answer it. `LoadState` gives the reason with `Action.send`, and decides
+/// alone whether a request is sent, sent again in the same or another form, or not.
+///
+/// `RetryRule` decides one thing beside it: whether `ServerAnswer` sends the same request over a second connection, because the
+/// first was lost before the server answered. That is no reason of the load: it stays in its phase, with the same answer and
+/// the same conditions of the cache, and what the rule depends on only the exchange knows (`RetryRule.Facts`).
 enum SendReason: Equatable {
     /// It is the load's first request, in the form that the delegate has agreed to.
     case first
@@ -16,9 +21,6 @@ enum SendReason: Equatable {
     /// It asks for the rest of a download, whose connection was lost (`DownloadTarget`).
     indirect case rest(RequestedRest)
 
-    // A kept connection that turns out to be dead is no reason of the load: `ServerAnswer` sends the same request over another
-    // one, as `RetryRule` allows.
-
     /// Whether the cache, a protocol of the program or a file may answer. If not, a server does.
     var asksCache: Bool {
         switch self {
@@ -27,6 +29,7 @@ enum SendReason: Equatable {
         }
     }
 
-    /// Whether the request may go over a kept connection.
+    /// Whether the request may go over a kept connection. If `RetryRule` has it sent again, the second connection is a new one
+    /// in any case.
     var mayReuse: Bool { if case .rest = self { false } else { true } }
 }
