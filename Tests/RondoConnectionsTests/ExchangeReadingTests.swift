@@ -32,22 +32,29 @@ import Testing
 
     private static let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-    /// Starts an exchange with a new connection, which stops reading at once.
+    /// Starts an exchange with a new connection or a parked one, which stops reading at once.
     private static func beginWithoutReading(
-        _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in queue: SharedQueue
+        _ server: TestServer, _ owner: Owner, of pool: ConnectionPool, in queue: SharedQueue,
+        mayReuse: Bool = false
     ) throws -> HTTP1Exchange {
         let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
         let origin = pool.findOrMakeOrigin(of: key.server)
         switch origin.lease(
-            key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: false)
+            key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: mayReuse)
         {
         case .granted(let lease):
             let channel = SocketChannel(
                 SocketChannel.Configuration(host: "127.0.0.1", port: Int(server.port)))
+            let connection =
+                if case .parked(let socket)? = lease.connection {
+                    HTTP1Connection(resuming: socket, for: key, of: origin)
+                } else {
+                    HTTP1Connection(channel, key: key, of: origin)
+                }
             let exchange = HTTP1Exchange(
-                over: HTTP1Connection(channel, key: key, of: origin), by: lease, of: owner,
+                over: connection, by: lease, of: owner,
                 reporting: ExchangeReporting(steps: false, times: false))
             exchange.start(outgoing, in: ModeQueues(first: queue, others: []), label: nil)
             exchange.stopReading()
@@ -89,6 +96,34 @@ import Testing
                 return [["threw \(error)"]]
             }
         }
+    }
+
+    @Test func `a connection that was parked is kept again, and its descriptor is closed once`() throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.send(Self.response)
+            }
+        }
+        let kept = try onLoopThread { loop -> [Bool] in
+            let queue = SharedQueue.join(loop, .default)
+            defer { queue.leave() }
+            let pool = ConnectionPool(maximumReady: 0)
+            defer { pool.retire() }
+            return (1...3).map { _ in
+                let owner = Owner()
+                guard
+                    let exchange = try? Self.beginWithoutReading(
+                        server, owner, of: pool, in: queue, mayReuse: true)
+                else { return false }
+                exchange.startReading()
+                loop.run { owner.events.last == "end" }
+                _ = exchange.end(registeredAt: nil)
+                return pool.idleCount == 1
+            }
+        }
+        #expect(kept == [true, true, true])
+        #expect(server.accepted == 1)
     }
 
     @Test(arguments: [false, true])

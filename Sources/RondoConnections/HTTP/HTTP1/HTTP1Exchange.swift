@@ -58,7 +58,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         isNew = lease.connection == nil
         isRegistered = !isNew && connection.takeRegistration()
         phase = isNew ? .opening : .open
-        if isNew { lease.connection = .ready(connection) }
+        // A parked one was a socket alone, which `connection` owns now.
+        if case .ready = lease.connection {} else { lease.connection = .ready(connection) }
         self.lease = consume lease
     }
 
