@@ -81,7 +81,7 @@ private final class ChunkReader: Sendable {
 
     func open() { state.withLock { $0.driver }?.wake() }
 
-    func next() async throws -> [UInt8]? {
+    nonisolated(nonsending) func next() async throws -> [UInt8]? {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID

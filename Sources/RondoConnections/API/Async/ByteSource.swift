@@ -71,7 +71,7 @@ package final class ByteSource: Sendable {
     }
 
     /// Waits for the next piece; nil at the end.
-    func next() async throws -> Data? {
+    nonisolated(nonsending) func next() async throws -> Data? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let (answer, flow) = state.withLock { state -> (Result<Data?, any Error>?, (any ByteFlow)?) in
