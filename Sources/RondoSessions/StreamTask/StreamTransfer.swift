@@ -356,7 +356,7 @@ final class StreamTransfer {
 
     private func secure() {
         guard let channel else { return }
-        if case .closed = writingSide {
+        if case .closed = writingSide, channel.tlsInformation == nil {
             return end(
                 .upgrade(
                     .secureConnectionFailed,
