@@ -399,14 +399,19 @@ package struct HeaderFields: Sendable {
 
     /// A value as text that is sent back in the bytes that came; nil if it is not UTF-8.
     static func returnableText(_ value: UnsafeBufferPointer<UInt8>) -> String? {
-        isUTF8(value) ? String(decoding: value, as: UTF8.self) : nil
+        isASCII(value) ? String(decoding: value, as: UTF8.self) : String(validating: value, as: UTF8.self)
     }
 
+    /// Makes a text only where the value is not ASCII.
     static func isUTF8(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        isASCII(value) || String(validating: value, as: UTF8.self) != nil
+    }
+
+    /// For pure ASCII the standard library's check for UTF-8 takes several times as long.
+    private static func isASCII(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         var union: UInt8 = 0
         for byte in value { union |= byte }
-        // For pure ASCII the standard library's check takes several times as long.
-        return union < 0x80 || String(validating: value, as: UTF8.self) != nil
+        return union < 0x80
     }
 
     /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1): where the value

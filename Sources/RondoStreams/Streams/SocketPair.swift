@@ -27,8 +27,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     private(set) var isOver = false
     let input = StreamCore(.input)
     let output = StreamCore(.output)
-    // Changed in `+Bytes` and `+Properties` too, the streams' own calls, which take the lock here. Unchecked, because no two accesses overlap under `lock`. With the
-    // checks of these two bench-guard's stream.message takes 11 % more instructions.
+    // Changed in `+Bytes` and `+Properties` too, the streams' own calls, which take the lock here.
+    // Unchecked, because no two accesses overlap under `lock`. With the checks of these two bench-guard's stream.message takes
+    // 11 % more instructions.
     @exclusivity(unchecked) var reader: SocketReader
     @exclusivity(unchecked) var writer: SocketWriter
     var settings = SocketSettings.standard
