@@ -105,23 +105,23 @@ import Testing
                 try peer.send(Self.response)
             }
         }
-        let kept = try onLoopThread { loop -> [Bool] in
+        let kept = try onLoopThread { loop -> Result<[Bool], any Error> in
             let queue = SharedQueue.join(loop, .default)
             defer { queue.leave() }
             let pool = ConnectionPool(maximumReady: 0)
             defer { pool.retire() }
-            return (1...3).map { _ in
-                let owner = Owner()
-                guard
-                    let exchange = try? Self.beginWithoutReading(
+            return Result {
+                try (1...3).map { _ in
+                    let owner = Owner()
+                    let exchange = try Self.beginWithoutReading(
                         server, owner, of: pool, in: queue, mayReuse: true)
-                else { return false }
-                exchange.startReading()
-                loop.run { owner.events.last == "end" }
-                _ = exchange.end(registeredAt: nil)
-                return pool.idleCount == 1
+                    exchange.startReading()
+                    loop.run { owner.events.last == "end" }
+                    _ = exchange.end(registeredAt: nil)
+                    return pool.idleCount == 1
+                }
             }
-        }
+        }.get()
         #expect(kept == [true, true, true])
         #expect(server.accepted == 1)
     }

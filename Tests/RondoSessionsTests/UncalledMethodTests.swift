@@ -16,7 +16,7 @@ import Testing
         ) {}
     }
 
-    /// With handlers as the protocols declare them.
+    /// With handlers as the protocols declare them. `@unchecked Sendable`: it has no state, as its superclass.
     private final class AddingHandlers: Conforming, @unchecked Sendable {
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,

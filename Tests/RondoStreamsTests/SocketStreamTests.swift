@@ -698,7 +698,7 @@ import Testing
         close(far)
     }
 
-    /// A Unix socket that is closed with bytes which nobody has read resets its connection.
+    /// The kernel resets the connection of a Unix socket that is closed while unread bytes wait in it.
     @Test func `the error of a socket whose peer has no address names none`() throws {
         let findings = try onStreamThread { _ in
             let (ours, theirs) = try PlainSocket.pair()

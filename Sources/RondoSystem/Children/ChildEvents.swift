@@ -50,7 +50,7 @@ struct ChildEvents: Sendable {
         if !isOver, mode.loop.isAlive { modes.append(mode) }
     }
 
-    /// - Returns: What is left; a mode in which one of these keeps the child is not left.
+    /// - Returns: The other modes in which the program has scheduled the child. Its sources stay in a mode that one of these names.
     mutating func leave(_ mode: LoopMode) -> [LoopMode] {
         modes.removeAll { $0 == mode }
         return modes

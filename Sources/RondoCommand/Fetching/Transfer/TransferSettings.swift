@@ -19,7 +19,8 @@ extension FetchOperation {
         }
         guard let given = proxy ?? variables.first, !given.url.isEmpty else { return nil }
         guard var way = StreamProxy(url: given.url) else {
-            // As in curl, a proxy of another kind is one that cannot be reached.
+            // As in curl, a proxy of another kind is one that cannot be reached. What is wrong with a text that is no URL, this
+            // error says as well as `FetchURL`'s.
             let isURL = (try? FetchURL(given.url)) != nil
             throw FetchFailure(
                 .unsupportedURL,

@@ -1,6 +1,7 @@
 /// The state that the last read has left behind.
 ///
-/// Changed in `TLSEngine+Bytes`, where OpenSSL is called: only the call's result and the bytes that it has moved say what is left.
+/// `TLSEngine+Bytes` changes it after each call of `SSL_read`: the call's result, and the number of bytes that OpenSSL has moved,
+/// say whether the engine has to read on.
 struct TLSReadingSide {
     /// True if the last read waits until the socket can be written to.
     var needsWrite = false
@@ -13,8 +14,8 @@ struct TLSReadingSide {
 
 /// The bytes that writing has still to send, and how far it has come in ending.
 ///
-/// Changed by all of `TLSEngine`, where OpenSSL is called: what is left to send depends on the call's result. In `+Bytes` it
-/// writes, in `+Handshake` it sends close_notify, and `+Readiness` repeats both when the socket is ready.
+/// The extensions of `TLSEngine` change it after their calls of OpenSSL, whose results say which bytes wait: `+Bytes` writes,
+/// `+Handshake` sends close_notify, and `+Readiness` repeats both when the socket is ready.
 struct TLSWritingSide {
     /// Bytes that the socket has not taken yet, of which OpenSSL has encrypted the first record.
     var unsent: [UInt8]?
