@@ -41,21 +41,15 @@ import Testing
         let request = LoadRequest(URLRequest(url: server.url()))
         let outgoing = try OutgoingRequest.request(of: request, from: OutgoingRequest.Draft(of: request))
         let origin = pool.findOrMakeOrigin(of: key.server)
+        let address = try #require(request.address)
         switch origin.lease(
             key, of: queue.loop, at: nil, for: LeaseWait(priority: 0) {}, mayReuse: mayReuse)
         {
         case .granted(let lease):
-            let channel = SocketChannel(
-                SocketChannel.Configuration(host: "127.0.0.1", port: Int(server.port)))
-            let connection =
-                if case .parked(let socket)? = lease.connection {
-                    HTTP1Connection(resuming: socket, for: key, of: origin)
-                } else {
-                    HTTP1Connection(channel, key: key, of: origin)
-                }
-            let exchange = HTTP1Exchange(
-                over: connection, by: lease, of: owner,
-                reporting: ExchangeReporting(steps: false, times: false))
+            let exchange = try #require(
+                Route(to: address, of: pool, tls: nil, Route.Options()).makeExchange(
+                    over: lease, for: owner, reporting: ExchangeReporting(steps: false, times: false))
+                    as? HTTP1Exchange)
             exchange.start(outgoing, in: ModeQueues(first: queue, others: []), label: nil)
             exchange.stopReading()
             return exchange

@@ -39,7 +39,10 @@ final class Route: Sendable {
         let connection: HTTP1Connection
         switch idle {
         case .ready(let kept): return kept.makeExchange(over: lease, for: owner, reporting: reporting)
-        case .parked(let socket): connection = HTTP1Connection(resuming: socket, for: key, of: origin)
+        case .parked(let socket):
+            connection = HTTP1Connection(resuming: socket, for: key, of: origin)
+            // The lease would close the socket, which `connection` owns now.
+            lease.connection = .ready(connection)
         case nil: connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
         }
         return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)

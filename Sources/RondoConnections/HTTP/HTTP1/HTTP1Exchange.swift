@@ -28,7 +28,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// Nil if metrics are not wanted.
     private let times: ExchangeTimes?
 
-    // Unchecked, because the gate admits one call at a time. With the checks of these, of `lease` and of
+    // Unchecked, because the gate admits one call at a time. With the checks of these and of
     // `HTTP1Connection.codec` bench-guard's http.request takes 6 % more instructions.
     @exclusivity(unchecked) private var phase: Phase
     /// Sends the request; nil before the start.
@@ -42,7 +42,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private var hasInformational = false
     /// Nil after `end(registeredAt:)`. An exchange that is dropped without it drops the lease, which closes the connection: if
     /// that counted as in use for ever, all loads of its server would wait in the end.
-    @exclusivity(unchecked) private var lease: Lease?
+    private var lease: Lease?
 
     /// - Parameters:
     ///   - connection: The connection of the lease, or one that is not open yet if the lease has none.
@@ -58,8 +58,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         isNew = lease.connection == nil
         isRegistered = !isNew && connection.takeRegistration()
         phase = isNew ? .opening : .open
-        // A parked one was a socket alone, which `connection` owns now.
-        if case .ready = lease.connection {} else { lease.connection = .ready(connection) }
+        if isNew { lease.connection = .ready(connection) }
         self.lease = consume lease
     }
 
