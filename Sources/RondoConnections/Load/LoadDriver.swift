@@ -336,7 +336,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         guard let answers, let response = incoming.response(to: state.request) else {
             return perform(state.failed(.unusableResponse(status: incoming.status)))
         }
-        if let upgrade, upgrade.isRequired || incoming.status == 101 {
+        if let upgrade, upgrade.isRequired || incoming.switchesProtocol {
             return deliver(incoming, response, for: upgrade)
         }
         do throws(LoadFailure) {

@@ -24,6 +24,9 @@ enum IncomingResponse: Equatable {
         }
     }
 
+    /// Whether the server has switched to the protocol that the request offered (RFC 9110 §15.2.2).
+    var switchesProtocol: Bool { status == 101 }
+
     /// The response to `request` in the client's form; nil if Foundation cannot make one.
     func response(to request: LoadRequest) -> URLResponse? {
         switch self {
