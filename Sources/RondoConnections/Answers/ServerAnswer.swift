@@ -248,18 +248,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             if wait.isAdmitted { leaseAdmitted(by: route) } else { wait.priority = owner.priority }
         case .waitingForResumption(let route): leaseConnection(by: route)
         case .exchanging(let running, let wait):
-            if case .goAhead(let wait) = wait, wait.takeEnd() {
-                // Other loops of the load have timers as well.
-                wait.stop()
-                endWait(of: running)
-                running.exchange.goAhead()
-            }
-            running.exchange.serveUpgrade()
-            // The load may have ended by now.
-            guard case .exchanging(let running, .body) = phase else { break }
-            endWait(of: running)
-            owner.noteCall()
-            running.exchange.bodyIsReady()
+            let isOver = takeEnd(of: wait)
+            if isOver { phase = .exchanging(running, .none) }
+            running.exchange.serve(continuesBody: isOver)
         }
     }
 
@@ -330,7 +321,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
             endGoAheadWait()
         case .sent(let bytes, let total, let expected):
             owner.received(.sent(bytes, total: total, expected: expected))
-        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, to: running)
+        case .head(let head, let bodyLength, let isVerified):
+            received(head, bodyLength: bodyLength, isVerified: isVerified, to: running)
         case .body(let data):
             authenticator?.received(data)
             owner.received(.content(data))
@@ -339,7 +331,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
     }
 
-    private func received(_ head: ResponseHead, bodyLength: Int64?, to running: RunningExchange) {
+    private func received(
+        _ head: ResponseHead, bodyLength: Int64?, isVerified: Bool, to running: RunningExchange
+    ) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
         if retryRule.allowsRetry(of: asked.request, afterStatus: head.status, running.exchange.retryFacts) {
@@ -352,7 +346,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         }
         let source = ResponseSource(
             isFromProxy: running.isToProxy, hadExpectation: running.hasExpectation,
-            isVerified: running.exchange.isPeerVerified)
+            isVerified: isVerified)
         owner.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
@@ -454,11 +448,24 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func endGoAheadWait() {
         guard case .exchanging(let running, .goAhead(let wait)) = phase else { return }
         wait.stop()
-        endWait(of: running)
+        phase = .exchanging(running, .none)
     }
 
-    /// - Parameter running: The current one.
-    private func endWait(of running: RunningExchange) { phase = .exchanging(running, .none) }
+    /// Whether `wait` ends in this pass, so that the body is sent on.
+    private func takeEnd(of wait: Wait) -> Bool {
+        switch wait {
+        case .none: return false
+        case .body:
+            // The stream may be of a class of the program, whose methods are called.
+            owner.noteCall()
+            return true
+        case .goAhead(let wait):
+            guard wait.takeEnd() else { return false }
+            // Other loops of the load have timers as well.
+            wait.stop()
+            return true
+        }
+    }
 
     private func wakeUp() { owner.wakeUp() }
 

@@ -28,16 +28,14 @@ protocol Exchange: AnyObject, Sendable {
     func suspend()
     /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come again.
     func resume()
-    /// Call it when the request's body has bytes again.
-    func bodyIsReady()
-    /// Call it when the body is to be sent without waiting any longer for the server's go-ahead.
-    func goAhead()
+    /// Serves the exchange in a pass of its load: the protocol of an upgrade, if that has the connection, or else the body.
+    ///
+    /// - Parameter continuesBody: Whether the body, which waited for its stream or for the server's go-ahead, is sent on.
+    func serve(continuesBody: Bool)
     /// Call it when the server has agreed to another protocol. The protocol gets the connection once the response's
     /// head has been read. The connection is never reused, and does not count against the limit of its server any
     /// more (rule WS-29).
     func upgrade(to upgrade: any Upgrade)
-    /// Serves the upgrade, in a pass that it has asked for.
-    func serveUpgrade()
     /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
     /// request.
     ///
@@ -56,8 +54,6 @@ protocol Exchange: AnyObject, Sendable {
     var waitsLocally: Bool { get }
     /// What decides whether the request is sent again.
     var retryFacts: RetryRule.Facts { get }
-    /// Whether the server's certificate has passed all checks.
-    var isPeerVerified: Bool { get }
     /// The measurements of the exchange, for the metrics.
     var record: ExchangeRecord { get }
 
@@ -89,15 +85,16 @@ enum ExchangeEvent {
     case progress
     /// Bytes of the request's body were sent: in this piece, so far, and in total.
     case sent(Int, total: Int, expected: Int)
-    /// The body's stream has no bytes yet: call `bodyIsReady()` when it has some.
+    /// The body's stream has no bytes yet: `serve(continuesBody:)` sends it on when there are some.
     case waitsForBody
-    /// The head was sent, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
+    /// The head was sent, and the body waits for the server's go-ahead: `serve(continuesBody:)` sends it without.
     case waitsForGoAhead
     /// An interim response other than 100.
     case informational(ResponseHead)
     /// The server has given its go-ahead.
     case mayGoAhead
-    case head(ResponseHead, bodyLength: Int64?)
+    /// The head of the final response. `isVerified`: whether the server's certificate has passed all checks.
+    case head(ResponseHead, bodyLength: Int64?, isVerified: Bool)
     case body(Data)
     /// The response is complete.
     case end

@@ -90,8 +90,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
 
     var key: ConnectionKey { connection.key }
 
-    var isPeerVerified: Bool { channel.isPeerVerified }
-
     var record: ExchangeRecord {
         ExchangeRecord(
             status: status, address: channel.remoteAddress,
@@ -230,8 +228,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         lease?.leaveServerCount()
     }
 
-    func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
-
     private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
         switch event {
         case .resolving, .connecting, .connected, .negotiating, .securing, .secured, .open: break
@@ -310,15 +306,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         }
     }
 
-    /// Call it when the body's stream may have bytes.
-    func bodyIsReady() {
+    func serve(continuesBody: Bool) {
+        if case .upgraded(let upgrade) = phase { return upgrade.serve() }
+        guard continuesBody else { return }
+        // The wait for the server's go-ahead has a limit (rule UC-42).
+        sender?.goAhead()
         guard isRunning, !channel.wantsWrite else { return }
         send()
-    }
-
-    /// Sends the body without waiting any longer for the server's go-ahead (rule UC-42).
-    func goAhead() {
-        if sender?.goAhead() ?? false { send() }
     }
 
     // MARK: - Receiving
@@ -362,7 +356,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             guard isRunning else { break }
             if head.status == 100 {
                 owner.received(.mayGoAhead, from: self)
-                goAhead()
+                if sender?.goAhead() ?? false { send() }
             } else {
                 owner.received(.informational(head), from: self)
             }
@@ -401,7 +395,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if head.status == 408 { connection.noteDesynchronized() }
         if reportsSteps { tell(Self.step(for: head)) }
         guard isRunning else { return false }
-        owner.received(.head(head, bodyLength: bodyLength), from: self)
+        owner.received(
+            .head(head, bodyLength: bodyLength, isVerified: channel.isPeerVerified), from: self)
         return true
     }
 

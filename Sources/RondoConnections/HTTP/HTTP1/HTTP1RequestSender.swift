@@ -73,7 +73,10 @@ struct HTTP1RequestSender {
     var headText: String { String(decoding: head, as: UTF8.self) }
     var nothingWasSent: Bool { headSent == 0 }
 
-    /// - Returns: Whether the body was waiting for the go-ahead.
+    /// Ends the wait of the body for the server's go-ahead.
+    ///
+    /// - Returns: Whether the body was waiting.
+    @discardableResult
     mutating func goAhead() -> Bool {
         defer { isWaitingForGoAhead = false }
         return isWaitingForGoAhead
