@@ -123,44 +123,44 @@ struct LoadState {
 
     var url: URL? { request.url }
 
-    /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
-    var ignoresAnswer: Bool {
+    /// What phases have in common; a phase may have several of these traits, or none.
+    private struct Traits: OptionSet {
+        let rawValue: UInt8
+
+        static let readsAnswer = Traits(rawValue: 1)
+        static let ignoresAnswer = Traits(rawValue: 2)
+        static let isAsking = Traits(rawValue: 4)
+        static let waitsLocally = Traits(rawValue: 8)
+    }
+
+    private var traits: Traits {
         switch phase {
-        case .askingAboutCaching, .storing, .aborted, .ended: true
-        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving,
-            .askingForRest,
-            .upgraded:
-            false
+        case .created, .challenged: []
+        case .askingAboutStorage, .waitingForCookies, .waitingForConnectivity: .waitsLocally
+        case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: [.isAsking, .waitsLocally]
+        case .answering, .receiving, .askingForRest, .upgraded: .readsAnswer
+        case .askingAboutCaching: [.ignoresAnswer, .waitsLocally]
+        case .storing, .aborted, .ended: .ignoresAnswer
         }
     }
+
+    /// Whether the answer is read: no reply of the delegate is awaited.
+    var readsAnswer: Bool { traits.contains(.readsAnswer) }
+
+    /// Whether further events of the answer are ignored. The delegate may not have been told of the end yet.
+    var ignoresAnswer: Bool { traits.contains(.ignoresAnswer) }
+
+    /// Whether the delegate was asked about a request or a response, and has not replied yet.
+    var isAsking: Bool { traits.contains(.isAsking) }
+
+    /// Whether the load waits for something on this machine and not for the sender of the response.
+    var waitsLocally: Bool { traits.contains(.waitsLocally) }
 
     /// Whether the content is complete, and the delegate was asked about the response that is to be stored.
     var isAskingAboutCaching: Bool { if case .askingAboutCaching = phase { true } else { false } }
 
     /// Whether limits of time count.
     var isTimed: Bool { !ignoresAnswer || isAskingAboutCaching }
-
-    /// Whether the delegate was asked about a request or a response, and has not replied yet.
-    var isAsking: Bool {
-        switch phase {
-        case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
-        case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
-            .challenged, .receiving, .askingForRest, .upgraded, .askingAboutCaching, .storing, .aborted,
-            .ended:
-            false
-        }
-    }
-
-    /// Whether the load waits for something on this machine and not for the sender of the response.
-    var waitsLocally: Bool {
-        switch phase {
-        case .askingAboutStorage, .waitingForConnectivity, .waitingForCookies, .askingAboutCaching: true
-        case .created, .askingAboutCanonical, .answering, .askingAboutRedirect, .challenged,
-            .askingAboutResponse, .receiving, .askingForRest, .upgraded, .storing, .aborted, .ended:
-            isAsking
-        }
-    }
 
     var hasStarted: Bool { if case .created = phase { false } else { true } }
 
@@ -169,9 +169,6 @@ struct LoadState {
 
     /// Whether content that comes now is delivered to the delegate.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
-
-    /// Whether the answer is read in this phase: no reply of the delegate is awaited.
-    var readsAnswer: Bool { isAnswering || isAskingForRest || deliversBody || isUpgraded }
 
     var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
 
@@ -391,15 +388,9 @@ struct LoadState {
 
     /// A response that is not HTTP, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
-        switch phase {
-        case .answering, .receiving:
-            phase = .receiving
-            return .deliver(.other(response))
-        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies,
-            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
-            .upgraded, .askingAboutCaching, .storing, .aborted, .ended:
-            return .nothing
-        }
+        guard isAnswering || deliversBody else { return .nothing }
+        phase = .receiving
+        return .deliver(.other(response))
     }
 
     /// The head of a part of a multipart: each part has its own response (rule UC-22).
@@ -421,13 +412,7 @@ struct LoadState {
 
     /// The response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
-        switch phase {
-        case .receiving, .upgraded: break
-        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
-            .askingAboutCaching, .storing, .aborted, .ended:
-            return .nothing
-        }
+        guard deliversBody || isUpgraded else { return .nothing }
         phase = .storing
         return .finish
     }
