@@ -294,6 +294,27 @@ import Testing
             ])
     }
 
+    @Test func `US-64 the same data resume a download again after the server has answered with an error`()
+        throws
+    {
+        let server = try RangeServer(.continues)
+        let before = downloadFiles()
+        let session = self.session
+        let data = try #require(try cancelled(server, session))
+        server.mode.value = .breaks(at: 0)
+        let task = session.downloadTask(withResumeData: data)
+        task.resume()
+        try notes.waitForEnds(2)
+        #expect((task.response as? HTTPURLResponse)?.statusCode == 503)
+        #expect(task.error == nil)
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(3)
+        #expect(notes.calls.suffix(4) == ["resumed 100000/300000", "wrote", "file", "complete"])
+        #expect(notes.content == RangeServer.body)
+        #expect(downloadFiles() == before)
+    }
+
     /// Cancels a download once it has `count` bytes, and returns what resumes it.
     private func resumeData(after count: Int64, of server: TestServer, in session: URLSession) throws -> Data
     {

@@ -32,7 +32,9 @@ final class DownloadTarget {
     ///
     /// - Parameter expecting: Bytes of content; negative: not known.
     func open(for response: URLResponse, expecting length: Int64) throws(LoadFailure) {
-        if let earlier = earlier.take(), (response as? HTTPURLResponse)?.statusCode == 206 {
+        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+        let earlier = earlier.take()
+        if let earlier, status == 206 {
             guard let offset = earlier.resumption.offset(of: response) else {
                 throw .unusableResponse(status: 206)
             }
@@ -47,6 +49,8 @@ final class DownloadTarget {
             return
         }
         continued = nil
+        // An error page, which gets a file of its own, says nothing of the partial file: a later download may continue that.
+        if status >= 400 { _ = earlier?.file.keep(isAsked: false) }
         do throws(SystemError) {
             file = try DownloadFile()
         } catch {
