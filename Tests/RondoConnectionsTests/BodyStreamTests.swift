@@ -34,6 +34,8 @@ final class Uploader: NSObject, Recording, Sendable {
 
 /// A stream of a user's own that has its bytes only later, and cannot tell when.
 final class LateStream: Foundation.InputStream {
+    /// How often it was asked for bytes that were not there.
+    private(set) var emptyAnswers = 0
     private var pieces: [[UInt8]?]
     private var status = Status.notOpen
 
@@ -50,7 +52,10 @@ final class LateStream: Foundation.InputStream {
 
     override var hasBytesAvailable: Bool {
         guard let first = pieces.first else { return false }
-        if first == nil { pieces.removeFirst() }
+        if first == nil {
+            pieces.removeFirst()
+            emptyAnswers += 1
+        }
         return first != nil
     }
 

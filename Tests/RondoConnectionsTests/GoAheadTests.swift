@@ -76,6 +76,28 @@ import Testing
         #expect(recorder.text == "body")
     }
 
+    @Test func `UC-42 a pass asks a stream without bytes once when no go-ahead has come in time`() throws {
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            try peer.respond(body: String(decoding: request.body, as: UTF8.self))
+            peer.waitForEnd()
+        }
+        let recorder = Recorder()
+        let asked = try onLoopThread { loop in
+            let stream = LateStream([nil, nil, Array("body".utf8)])
+            let connection = URLConnection(
+                request: Self.request(server.url(), stream), delegate: recorder, startImmediately: false)
+            connection?.configuration.goAheadTimeout = 0.01
+            connection?.start()
+            while stream.emptyAnswers == 0, loop.run(mode: .default, before: .distantFuture) {}
+            let asked = stream.emptyAnswers
+            loop.runOut()
+            return asked
+        }
+        #expect(asked == 1)
+        #expect(recorder.text == "body")
+    }
+
     @Test func `UC-42 an early refusal costs no body bytes`() throws {
         let bytes = Box(0)
         let server = try TestServer { peer in

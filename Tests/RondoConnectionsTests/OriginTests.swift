@@ -311,7 +311,7 @@ import Testing
         var maySend: Bool { true }
         var gate: any ChannelGate { self }
         func admit(_ event: () -> Void, onRefusal: () -> Void) {}
-        func received(_ event: ExchangeEvent, from exchange: any Exchange) {}
+        func received(_ event: ExchangeEvent) {}
     }
 
     @Test func `an exchange that is dropped without its end gives its place back`() throws {

@@ -306,12 +306,9 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     // MARK: - Events of the exchange
 
-    func received(_ event: ExchangeEvent, from exchange: any Exchange) {
-        guard let running = current, running.exchange === exchange else { return }
+    func received(_ event: ExchangeEvent) {
         switch event {
-        case .waitsForBody:
-            phase = .exchanging(running, .body)
-            body?.waitForBytes()
+        case .waitsForBody: waitForBody()
         case .waitsForGoAhead: waitForGoAhead()
         case .step(let step): owner.received(.step(step))
         case .progress: owner.received(.progress)
@@ -322,20 +319,19 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case .sent(let bytes, let total, let expected):
             owner.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength, let isVerified):
-            received(head, bodyLength: bodyLength, isVerified: isVerified, to: running)
+            received(head, bodyLength: bodyLength, isVerified: isVerified)
         case .body(let data):
             authenticator?.received(data)
             owner.received(.content(data))
-        case .end: ended(exchange)
-        case .failed(let failure): failed(failure, running)
+        case .end: ended()
+        case .failed(let failure): failed(failure)
         }
     }
 
-    private func received(
-        _ head: ResponseHead, bodyLength: Int64?, isVerified: Bool, to running: RunningExchange
-    ) {
+    private func received(_ head: ResponseHead, bodyLength: Int64?, isVerified: Bool) {
         endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
+        guard let running = current else { return }
         if retryRule.allowsRetry(of: asked.request, afterStatus: head.status, running.exchange.retryFacts) {
             releaseExchange()
             return retry()
@@ -350,7 +346,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         owner.received(.head(head, bodyLength: bodyLength, from: source))
     }
 
-    private func ended(_ exchange: any Exchange) {
+    private func ended() {
+        guard let exchange = current?.exchange else { return }
         let queue = owner.queues.only
         releaseExchange(registeredAt: queue)
         if let queue { phase = .reportingEnd(exchange, queue) }
@@ -366,7 +363,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         _ = exchange.unregistration?.performDeferredWork()
     }
 
-    private func failed(_ cause: ExchangeFailure, _ running: RunningExchange) {
+    private func failed(_ cause: ExchangeFailure) {
+        guard let running = current else { return }
         let facts = running.exchange.retryFacts
         releaseExchange()
         let failure = cause.ofLoad(throughProxyTo: running.isToProxy ? asked.request.url?.host : nil)
@@ -388,8 +386,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// - Parameter queue: The queue with which the connection may stay registered for the next request; nil for none.
     private func releaseExchange(registeredAt queue: SharedQueue? = nil) {
         endGoAheadWait()
-        let phase = phase
-        self.phase = .idle
+        var phase = Phase.idle
+        swap(&phase, &self.phase)
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody, .waitingForResumption: break
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
@@ -437,6 +435,12 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
 
     // MARK: - Waiting
 
+    private func waitForBody() {
+        guard let running = current else { return }
+        phase = .exchanging(running, .body)
+        body?.waitForBytes()
+    }
+
     private func waitForGoAhead() {
         guard case .exchanging(let running, .none) = phase else { return }
         let wait = GoAheadWait(in: modes, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
@@ -455,16 +459,15 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     private func takeEnd(of wait: Wait) -> Bool {
         switch wait {
         case .none: return false
-        case .body:
-            // The stream may be of a class of the program, whose methods are called.
-            owner.noteCall()
-            return true
+        case .body: break
         case .goAhead(let wait):
             guard wait.takeEnd() else { return false }
             // Other loops of the load have timers as well.
             wait.stop()
-            return true
         }
+        // The stream may be of a class of the program, whose methods are called.
+        if bodyStream != nil { owner.noteCall() }
+        return true
     }
 
     private func wakeUp() { owner.wakeUp() }

@@ -67,7 +67,8 @@ protocol ExchangeOwner: AnyObject, Sendable {
     var gate: any ChannelGate { get }
     /// False if the load is suspended, or was ended by its client: then nothing more is sent.
     var maySend: Bool { get }
-    func received(_ event: ExchangeEvent, from exchange: any Exchange)
+    /// Takes an event; none comes after `Exchange.end(registeredAt:)`.
+    func received(_ event: ExchangeEvent)
 }
 
 /// Which details an exchange reports besides its events.

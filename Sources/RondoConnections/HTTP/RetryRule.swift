@@ -2,8 +2,8 @@
 /// lost before the server answered, or the server has said by a 408 that it had given up waiting. All that this depends on
 /// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
-/// `LoadState` decides what a load sends, and for which reason (`SendReason`). It has no part in this: the load stays in its
-/// phase, and `ServerAnswer` reports to it nothing but progress.
+/// `LoadState` decides what a load sends, and for which reason (`SendReason`). It is not told of this: the load stays in its
+/// phase.
 ///
 /// `ServerAnswer` asks the rule about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
 /// POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET is sent again. An idle

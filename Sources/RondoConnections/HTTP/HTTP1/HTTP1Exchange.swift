@@ -123,8 +123,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         // `end(registeredAt:)` ends it.
         channel.registration.beginAccess(to: channel, by: owner.gate)
         if reportsSteps, !isNew {
-            owner.received(
-                .step(.reusing(address: channel.remoteAddress?.description ?? key.host)), from: self)
+            owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
         if !isNew { times?.reuse(channel) }
         channel.registration.label = label
@@ -206,7 +205,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         case .resolving(let host): tell(.resolving(host: host))
         case .connecting(let address): tell(.connecting(address: address.description))
         case .connected(let address): tell(.connected(address: address.description))
-        case .negotiating: owner.received(.progress, from: self)
+        case .negotiating: owner.received(.progress)
         case .securing: break
         case .secured(let version, let cipher, let subject):
             tell(.secured(version: version, cipher: cipher, subject: subject))
@@ -257,7 +256,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
-        owner.received(reportsSteps ? .step(step()) : .progress, from: self)
+        owner.received(reportsSteps ? .step(step()) : .progress)
     }
 
     private func didOpen() {
@@ -271,7 +270,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func fail(_ failure: ExchangeFailure) {
         if case .finished = phase { return }
         abandon()
-        owner.received(.failed(failure), from: self)
+        owner.received(.failed(failure))
     }
 
     // MARK: - Sending
@@ -287,13 +286,13 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             guard let outcome = sender?.send(over: connection) else { return }
             switch outcome {
             case .progress(let now, let total, let expected):
-                owner.received(.sent(now, total: total, expected: expected), from: self)
+                owner.received(.sent(now, total: total, expected: expected))
                 continue
             case .blocked:
                 channel.wantsWrite = true
                 return
-            case .waitsForBody: owner.received(.waitsForBody, from: self)
-            case .waitsForGoAhead: owner.received(.waitsForGoAhead, from: self)
+            case .waitsForBody: owner.received(.waitsForBody)
+            case .waitsForGoAhead: owner.received(.waitsForGoAhead)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
                 // The server may have sent a response before it closed the connection; the response counts, not this error.
@@ -309,7 +308,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     func serve(continuesBody: Bool) {
         if case .upgraded(let upgrade) = phase { return upgrade.serve() }
         guard continuesBody else { return }
-        // The wait for the server's go-ahead has a limit (rule UC-42).
+        // The body is sent, though no go-ahead may have come in time (rule UC-42).
         sender?.goAhead()
         guard isRunning, !channel.wantsWrite else { return }
         send()
@@ -321,7 +320,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         guard isRunning else { return }
         let hasNew = input.fill(from: channel, noting: times)
         // A byte of a head completes no event yet, and is a sign of life all the same (rule UC-58).
-        if !parse(), hasNew { owner.received(.progress, from: self) }
+        if !parse(), hasNew, isRunning { owner.received(.progress) }
     }
 
     /// Parses the received bytes, an event at a time: after each event the exchange may have stopped reading, or have ended.
@@ -355,16 +354,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             tell(Self.step(for: head))
             guard isRunning else { break }
             if head.status == 100 {
-                owner.received(.mayGoAhead, from: self)
+                owner.received(.mayGoAhead)
                 if sender?.goAhead() ?? false { send() }
             } else {
-                owner.received(.informational(head), from: self)
+                owner.received(.informational(head))
             }
         case .response(let head, let bodyLength):
             return handle(connection.share(head), bodyLength: bodyLength)
         case .body(let range):
             bodyReceived += Int64(range.count)
-            owner.received(.body(input.data(range)), from: self)
+            owner.received(.body(input.data(range)))
         case .trailers:
             break
         case .needMoreData:
@@ -395,8 +394,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if head.status == 408 { connection.noteDesynchronized() }
         if reportsSteps { tell(Self.step(for: head)) }
         guard isRunning else { return false }
-        owner.received(
-            .head(head, bodyLength: bodyLength, isVerified: channel.isPeerVerified), from: self)
+        owner.received(.head(head, bodyLength: bodyLength, isVerified: channel.isPeerVerified))
         return true
     }
 
@@ -420,7 +418,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func end(by event: ExchangeEvent) {
         times?.endResponse()
         abandon()
-        owner.received(event, from: self)
+        owner.received(event)
     }
 
     /// Makes the connection ready for another request, if it can serve one.

@@ -24,7 +24,7 @@ enum IncomingResponse: Equatable {
         }
     }
 
-    /// Whether the server has switched to the protocol that the request offered (RFC 9110 §15.2.2).
+    /// Whether the status is 101 (Switching Protocols, RFC 9110 §15.2.2).
     var switchesProtocol: Bool { status == 101 }
 
     /// The response to `request` in the client's form; nil if Foundation cannot make one.

@@ -389,9 +389,15 @@ struct LoadState {
 
     /// A response that is not HTTP, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
-        guard isAnswering || deliversBody else { return .nothing }
-        phase = .receiving
-        return .deliver(.other(response))
+        switch phase {
+        case .answering, .receiving:
+            phase = .receiving
+            return .deliver(.other(response))
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies,
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
+            .upgraded, .askingAboutCaching, .storing, .aborted, .ended:
+            return .nothing
+        }
     }
 
     /// The head of a part of a multipart: each part has its own response (rule UC-22).
@@ -413,9 +419,15 @@ struct LoadState {
 
     /// The response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
-        guard deliversBody || isUpgraded else { return .nothing }
-        phase = .storing
-        return .finish
+        switch phase {
+        case .receiving, .upgraded:
+            phase = .storing
+            return .finish
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .askingForRest,
+            .askingAboutCaching, .storing, .aborted, .ended:
+            return .nothing
+        }
     }
 
     /// The delegate is shown the response that is to be stored.
