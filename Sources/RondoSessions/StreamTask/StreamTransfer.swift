@@ -356,7 +356,7 @@ final class StreamTransfer {
 
     private func secure() {
         guard let channel else { return }
-        if case .closed = writingSide, channel.tlsInformation == nil {
+        if case .closed = writingSide, !channel.isSecuredToHost {
             return end(
                 .upgrade(
                     .secureConnectionFailed,

@@ -100,6 +100,9 @@ package final class SocketChannel {
     /// The connected socket.
     var transport: ChannelTransport? { phase.transport }
 
+    /// Whether TLS with the host has begun, and not with a proxy alone.
+    package var isSecuredToHost: Bool { transport?.isSecuredToHost ?? false }
+
     /// TLS with the peer, while bytes can be moved.
     var engine: TLSEngine? { phase.openEngine }
 

@@ -90,7 +90,7 @@ extension SocketPair {
     private func secure(_ tls: TLSSettings?) -> Bool {
         if let channel {
             guard secure(channel, by: tls) else { return false }
-        } else if case .channel(let given) = target, given.transport?.isSecuredToHost ?? false {
+        } else if case .channel(let given) = target, given.isSecuredToHost {
             return false
         }
         settings = settings.changed { $0.tls = tls }

@@ -42,7 +42,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         self.target = target
         reader = SocketReader(input, early: early)
         writer = SocketWriter(output)
-        if case .channel(let channel) = target, channel.transport?.isSecuredToHost ?? false {
+        if case .channel(let channel) = target, channel.isSecuredToHost {
             settings = settings.changed {
                 ($0.tls, $0.tlsInformation) = (channel.configuration.tls, channel.tlsInformation)
             }

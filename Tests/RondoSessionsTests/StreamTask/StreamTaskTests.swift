@@ -235,10 +235,21 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `US-89 a stream whose writing side was closed cannot be secured`() throws {
+    @Test(arguments: [false, true])
+    func `US-89 a stream whose writing side was closed cannot be secured`(bySecureProxy: Bool) throws {
         let server = try TestServer { peer in _ = try peer.readLine() }
+        let (proxy, proxyPort) = try startSecureProxy()
+        defer { withExtendedLifetime(proxy) {} }
+        let configuration = URLSessionConfiguration.default
+        if bySecureProxy {
+            // TLS with the proxy does not secure the connection to the host.
+            var tls = TLSSettings()
+            tls.verification = .none
+            configuration.connection.proxy = .by(
+                StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(proxyPort), tls: tls))
+        }
         let teller = StreamNotes()
-        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let session = URLSession(configuration: configuration, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
         task.closeWrite()
         task.startSecureConnection()
@@ -277,7 +288,6 @@ import Testing
 
     /// Says "go" in plain text, then TLS, and answers each line with itself.
     private func startTLSServer() throws -> (TestServerProcess, UInt16) {
-        let certificates = TestCertificates.shared
         let script = """
             import socket, ssl, sys
             listener = socket.create_server(("127.0.0.1", 0))
@@ -292,11 +302,35 @@ import Testing
                     peer = context.wrap_socket(peer, server_side=True)
                     while True:
                         line = peer.recv(1000)
-                        if not line: break
+                        if not line:
+                            peer = peer.unwrap()
+                            break
                         peer.sendall(line)
                 except (ssl.SSLError, OSError): pass
                 peer.close()
             """
+        return try startPython(script)
+    }
+
+    /// A proxy over TLS whose tunnels lead to a host that says nothing.
+    private func startSecureProxy() throws -> (TestServerProcess, UInt16) {
+        try startPython(
+            """
+            import socket, ssl, sys
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(sys.argv[1], sys.argv[2])
+            listener = socket.create_server(("127.0.0.1", 0))
+            print("PORT", listener.getsockname()[1], flush=True)
+            peer = context.wrap_socket(listener.accept()[0], server_side=True)
+            head = b""
+            while not head.endswith(b"\\r\\n\\r\\n"): head += peer.recv(1)
+            peer.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n")
+            while peer.recv(1000): pass
+            """)
+    }
+
+    private func startPython(_ script: String) throws -> (TestServerProcess, UInt16) {
+        let certificates = TestCertificates.shared
         let server = try TestServerProcess([
             "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
         ])
@@ -325,6 +359,29 @@ import Testing
         }
         streams.input.close()
         streams.output.close()
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-89 a secured stream whose writing side was closed goes on when it is to be secured again`()
+        throws
+    {
+        let (process, port) = try startTLSServer()
+        defer { withExtendedLifetime(process) {} }
+        let (teller, log) = (StreamNotes(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
+        task.write(Data("STARTTLS\n".utf8), timeout: 30) { _ in }
+        task.readData(ofMinLength: 3, maxLength: 100, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.startSecureConnection()
+        task.write(Data("secret\n".utf8), timeout: 30) { _ in }
+        task.readData(ofMinLength: 7, maxLength: 7, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.closeWrite()
+        task.startSecureConnection()
+        task.readData(ofMinLength: 1, maxLength: 100, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.resume()
+        try teller.waitForEnd()
+        #expect(log.entries == ["go\n", "secret\n", "|"])
+        #expect(teller.log.entries.last == "complete 0")
         session.invalidateAndCancel()
     }
 

@@ -19,8 +19,8 @@ extension FetchOperation {
         }
         guard let given = proxy ?? variables.first, !given.url.isEmpty else { return nil }
         guard var way = StreamProxy(url: given.url) else {
-            // As in curl, a proxy of another kind is one that cannot be reached. What is wrong with a text that is no URL, this
-            // error says as well as `FetchURL`'s.
+            // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is not needed: the one
+            // below names the text too.
             let isURL = (try? FetchURL(given.url)) != nil
             throw FetchFailure(
                 .unsupportedURL,

@@ -1,7 +1,6 @@
 /// The state that the last read has left behind.
 ///
-/// `TLSEngine+Bytes` changes it after each call of `SSL_read`: the call's result, and the number of bytes that OpenSSL has moved,
-/// say whether the engine has to read on.
+/// `TLSEngine+Bytes` sets it by the result of each `SSL_read_ex`, and by the number of bytes that came.
 struct TLSReadingSide {
     /// True if the last read waits until the socket can be written to.
     var needsWrite = false
