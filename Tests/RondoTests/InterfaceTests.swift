@@ -26,6 +26,43 @@ struct InterfaceTests {
         try Self.check("snippets")
     }
 
+    @Test func `a mark of a snippet that is unknown, or has no snippet behind it, is an error`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-snippets-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // What is left of it is in a temporary folder.
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let page = """
+            <!-- snippet: not compiled: a manifest -->
+            ```swift
+            let package = Package()
+            ```
+            <!-- snippet: run -->
+            The next one runs.
+            ```sh
+            swift run
+            ```
+            <!-- Snipet: runs -->
+            <!-- snippet: runs -->
+            ```swift
+            import Rondo
+            ```
+            <!-- snippet:
+            """
+        try page.write(to: folder.appendingPathComponent("Page.md"), atomically: true, encoding: .utf8)
+        let failure = #expect(throws: TestServerProcess.Failure.self) {
+            try Self.check("snippets", "--pages", folder.path)
+        }
+        let problems = (failure?.description ?? "").split(separator: "\n").filter { $0.contains(" (see ") }
+        #expect(
+            problems == [
+                "snippets: Page.md:13: it has an unknown mark, “runs” (see Scripts/snippets)",
+                "snippets: Page.md:5: no snippet follows the mark “<!-- snippet: run -->” (see Scripts/snippets)",
+                "snippets: Page.md:10: no snippet follows the mark “<!-- Snipet: runs -->” (see Scripts/snippets)",
+                "snippets: Page.md:15: no snippet follows the mark “<!-- snippet:” (see Scripts/snippets)",
+            ])
+    }
+
     @Test func `the changelog has a section of this version`() throws {
         let text = try String(
             contentsOf: Self.root.appendingPathComponent("CHANGELOG.md"), encoding: .utf8)
