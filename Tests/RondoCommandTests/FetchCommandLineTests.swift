@@ -265,6 +265,13 @@ struct FetchRequestTests {
         }
     }
 
+    @Test func `a file's name that ends with a slash is a folder's`() throws {
+        for text in ["file:///a/", "file:///a/.", "file:///a/b/..", "file:///a/./", "file:///a%2F"] {
+            #expect(try FetchURL(text).url?.path == "/a/.")
+        }
+        #expect(try FetchURL("file:///a/../b").url?.path == "/b")
+    }
+
     @Test(arguments: [
         "", "http://", "http://:80/", "http://h:99999/", "http://h:x/", "http://h/a b", "http://a|b/",
         "http://a%20b/", "http://a%2Fb/", "http://a%2541/", "http://a%zz/", "http://ü%00/",

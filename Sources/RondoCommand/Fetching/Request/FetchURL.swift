@@ -172,9 +172,16 @@ struct FetchURL: Equatable, Sendable {
         switch scheme {
         case "http", "https":
             URL(string: "\(scheme)://\(authority)\(target)") ?? URL(string: "\(scheme)://\(authority)/")
-        case "file": URL(fileURLWithPath: path.removingPercentEncoding ?? path)
+        case "file": URL(fileURLWithPath: fileSystemPath)
         default: URL(string: text)
         }
+    }
+
+    /// The path for the file system. Behind a last slash is a folder alone: Foundation takes a last slash away, and a
+    /// dot behind it not.
+    private var fileSystemPath: String {
+        let path = path.removingPercentEncoding ?? path
+        return path.hasSuffix("/") ? path + "." : path
     }
 
     /// The last part of the path, unchanged; nil if the path ends with a slash.
