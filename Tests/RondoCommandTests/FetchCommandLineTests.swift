@@ -222,6 +222,21 @@ struct FetchCommandLineTests {
         #expect(authorities == [.file("/dev/null"), .directory("/"), .directory("/tmp")])
     }
 
+    @Test func `a proxy's own scheme has precedence over the option's, and an empty one means none`() throws {
+        let url = try FetchURL("http://h/")
+        let kinds: [([String], StreamProxy.Kind)] = [
+            (["--socks4", "p:1"], .socks4), (["--socks5", "http://p:1"], .httpConnect),
+            (["-x", "socks5://p:1"], .socks5), (["-x", "p:1"], .httpConnect),
+        ]
+        for (words, kind) in kinds {
+            let proxy = try FetchCommandLine(["--noproxy", ""] + words + ["u"]).operations[0].proxy(for: url)
+            #expect(proxy?.kind == kind && proxy?.host == "p" && proxy?.port == 1)
+        }
+        for option in ["-x", "--socks4", "--socks4a", "--socks5", "--socks5-hostname"] {
+            #expect(try operation("-x", "p:1", option, "", "u").proxy(for: url) == nil)
+        }
+    }
+
     @Test func `options name the addresses and the detours of connections, and this machine's end`() throws {
         let resolved = try operation("--resolve", "A.b:80:127.0.0.1,[::1]", "u").connect.addresses
         #expect(resolved == [.init(host: "a.b", port: 80): ["127.0.0.1", "::1"]])

@@ -375,7 +375,8 @@ import Testing
                 ({}, ['-E', '/dev/null', '--key', '/no/key', 'https://127.0.0.1:1/']),
                 ({}, ['-E', '/no/chain', '--key', '/no/key', 'https://127.0.0.1:1/']),
                 ({}, ['-x', 'garbage://', 'http://127.0.0.1:1/']),
-                ({}, ['--socks5', 'h:x', 'http://127.0.0.1:1/']),
+                ({}, ['--socks4', 'h:x', 'http://127.0.0.1:1/']),
+                ({}, ['--socks5', 'ftp://h', 'http://127.0.0.1:1/']),
                 ({'http_proxy': 'garbage://'}, ['http://127.0.0.1:1/']),
             ):
                 direct = {'no_proxy': '', 'NO_PROXY': ''}
@@ -387,7 +388,8 @@ import Testing
                 rondo: (58) --key: “/no/key” cannot be read: No such file or directory (ENOENT) 58
                 rondo: (58) --cert: “/no/chain” cannot be read: No such file or directory (ENOENT) 58
                 rondo: (5) -x: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
-                rondo: (5) --socks5: this is no proxy of HTTP or SOCKS at a host and port: socks5://h:x 5
+                rondo: (5) --socks4: this is no proxy of HTTP or SOCKS at a host and port: h:x 5
+                rondo: (7) --socks5: this is no proxy of HTTP or SOCKS at a host and port: ftp://h 7
                 rondo: (5) http_proxy: this is no proxy of HTTP or SOCKS at a host and port: garbage:// 5
                 """)
     }

@@ -133,8 +133,8 @@ struct FetchOperation: Sendable {
     /// Whether a silent peer is probed, and the seconds of silence before each probe.
     var probesPeers = true
     var probeInterval = 60
-    /// The URL of the proxy, and the option that gave it.
-    var proxy: (origin: String, url: String)?
+    /// The URL of the proxy, the option that gave it, and the scheme of a URL without one.
+    var proxy: (origin: String, scheme: String, url: String)?
     var proxyUser: String?
     var directHosts: String?
     var protocols: Set<String> = ["http", "https", "file", "data"]

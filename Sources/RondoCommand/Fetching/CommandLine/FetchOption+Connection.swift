@@ -123,7 +123,7 @@ extension FetchOption {
         .value(
             "x", "proxy", "url", .connection,
             "Use this proxy: http://, https://, socks5:// or socks4://host:port; '' for none. Without it, as http_proxy, https_proxy, all_proxy and no_proxy say."
-        ) { $0.current.proxy = (origin: "-x", url: $1) },
+        ) { $0.current.proxy = (origin: "-x", scheme: "http", url: $1) },
         .value(
             "U", "proxy-user", "user:password", .connection,
             "Name and password for the proxy. A name alone: as with -u."
@@ -137,16 +137,16 @@ extension FetchOption {
             nil, "proxy-header", "field", .connection, "A header field for an HTTP proxy."
         ) { $0.current.proxyFields += try InputFile.fields($1, for: "--proxy-header") },
         .value(nil, "socks5", "host:port", .connection, "Use this SOCKS 5 proxy.") {
-            $0.current.proxy = (origin: "--socks5", url: "socks5://" + $1)
+            $0.current.proxy = (origin: "--socks5", scheme: "socks5", url: $1)
         },
         .value(nil, "socks5-hostname", "host:port", .connection, "The same: the proxy looks the host up.") {
-            $0.current.proxy = (origin: "--socks5-hostname", url: "socks5h://" + $1)
+            $0.current.proxy = (origin: "--socks5-hostname", scheme: "socks5h", url: $1)
         },
         .value(nil, "socks4", "host:port", .connection, "Use this SOCKS 4 proxy.") {
-            $0.current.proxy = (origin: "--socks4", url: "socks4://" + $1)
+            $0.current.proxy = (origin: "--socks4", scheme: "socks4", url: $1)
         },
         .value(nil, "socks4a", "host:port", .connection, "The same: the proxy looks the host up.") {
-            $0.current.proxy = (origin: "--socks4a", url: "socks4a://" + $1)
+            $0.current.proxy = (origin: "--socks4a", scheme: "socks4a", url: $1)
         },
     ]
 

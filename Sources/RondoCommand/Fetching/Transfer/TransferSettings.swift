@@ -15,13 +15,14 @@ extension FetchOperation {
         if NoProxyList(exceptions).contains(host: url.host, port: url.effectivePort) { return nil }
         let names = url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
         let variables = (names + ["all_proxy", "ALL_PROXY"]).compactMap { name in
-            Self.environment(name).map { (origin: name, url: $0) }
+            Self.environment(name).map { (origin: name, scheme: "http", url: $0) }
         }
         guard let given = proxy ?? variables.first, !given.url.isEmpty else { return nil }
-        guard var way = StreamProxy(url: given.url) else {
-            // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is not needed: the one
-            // below names the text too.
-            let isURL = (try? FetchURL(given.url)) != nil
+        let text = given.url.contains("://") ? given.url : "\(given.scheme)://\(given.url)"
+        guard var way = StreamProxy(url: text) else {
+            // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is not needed: the
+            // one below names the text too.
+            let isURL = (try? FetchURL(text)) != nil
             throw FetchFailure(
                 .unsupportedURL,
                 "\(given.origin): this is no proxy of HTTP or SOCKS at a host and port: \(given.url)",
